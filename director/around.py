@@ -14,10 +14,11 @@ from director import desk as desks
 from director import plan as plans
 from director import variables
 from director.subject import Subject
-from runtime import log, window
-from runtime.agents import telling
-from runtime.models.exchange import Tool
-from runtime.window import Part
+from runtime.context import window
+from runtime.context.window import Part
+from runtime.log import entries
+from runtime.messages.messages import Tool
+from runtime.observation import page_text
 
 Knowledge = Callable[[str], Sequence[Part]]
 """What is known about a question, the best first."""
@@ -29,7 +30,7 @@ def nothing(_asked: str) -> Sequence[Part]:
 
 
 def around(
-    mode: log.Mode,
+    mode: entries.Mode,
     limits: window.Limits,
     desk: desks.Desk,
     subject: Subject,
@@ -61,7 +62,7 @@ def prompt(name: str) -> str:
     return resources.files("director").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def _prefix(mode: log.Mode, subject: Subject) -> Iterator[Part]:
+def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
     """The banner of the mode, the rules, how tools are used, who the model is, and where the run stands."""
     yield Part("mode", prompt(mode))
     yield Part("rules", prompt("rules"))
@@ -87,7 +88,7 @@ def _state(strategy: window.Strategy, desk: desks.Desk, subject: Subject) -> Ite
     yield Part("outline", subject.outline() or "(there is no workflow yet)")
     told = "\n".join(variables.told({**subject.variables(), **desk.variables.all()}))
     # Whatever a step has read may stand in a variable.
-    yield Part("variables", telling.fenced(told) if told else "(none has a value)")
+    yield Part("variables", page_text.fenced(told) if told else "(none has a value)")
     yield Part("browser state", subject.browser_state())
 
 

@@ -11,7 +11,7 @@ from director.tools import Kit, OfBuild
 from director.workshop import Workshop
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import turn
+from runtime.models.turns import turn
 
 NAME = "ask_user"
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime import artifacts, log
 from runtime.language import callees, workflow, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.log import entries
+from runtime.services import artifacts
 
 
-def of_build(build: log.Build) -> Beside:
+def of_build(build: entries.Build) -> Beside:
     """The files for the draft of a build, found from where it will stand."""
     place = Path(build.mends.file if build.mends is not None else build.save)
     return Beside(place.absolute().parent)

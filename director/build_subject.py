@@ -14,9 +14,9 @@ from director.editing import heads, reference
 from director.subjects import DraftSubject
 from director.workshop import Wish
 from nodes.values import Json
-from runtime import window
-from runtime.agents import telling
+from runtime.context import window
 from runtime.display.text import cut, one_line
+from runtime.observation import page_text
 
 TITLE = 120
 """Characters of the goal in the title."""
@@ -125,7 +125,7 @@ class BuildSubject(DraftSubject):
     @override
     def browser_state(self) -> str:
         tabs = self._tabs()
-        return telling.fenced("\n".join(tabs)) if tabs else "No browser is open yet."
+        return page_text.fenced("\n".join(tabs)) if tabs else "No browser is open yet."
 
     @override
     def instructions(self) -> Sequence[window.Part]:

@@ -22,10 +22,15 @@ from director.tools import Kit
 from nodes.budgets import Budget
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
-from runtime import framing, journal, log, pieces, refusals, sessions, turn, window
+from runtime.context import items as window_items
+from runtime.context import request as context_request
+from runtime.context import window
 from runtime.display import costs
-from runtime.models import budgets, estimates, exchanges, ledger, supply, threads
-from runtime.models.exchange import Item, Request
+from runtime.log import entries, ledger, session, threads, writer
+from runtime.messages import estimates
+from runtime.messages.messages import Item, Request
+from runtime.models import budgets, requests, run_models
+from runtime.models.turns import call_checks, turn
 
 MAX_OUTPUT = 4_000
 """Tokens that one answer of it may have."""
@@ -53,7 +58,7 @@ class Outfit(turn.Tools, Protocol):
         """What stands around its conversation."""
         ...
 
-    def find_out(self, call: log.Call) -> turn.Outcome | None:
+    def find_out(self, call: entries.Call) -> turn.Outcome | None:
         """What came of a call of its tools that a crash left open, where that is known."""
         ...
 
@@ -75,13 +80,13 @@ class Sending(Kit):
     """What one may spend."""
 
     def __init__(
-        self, pen: journal.Journal[sessions.Session], models: supply.Supply | None, listener: Listener, sender: Sender
+        self, pen: writer.Journal[session.Session], models: run_models.Supply | None, listener: Listener, sender: Sender
     ) -> None:
         """``models`` may lack where nothing is sent."""
         self._pen, self._models, self._listener, self._sender = pen, models, listener, sender
         self._limits: Callable[[], window.Limits] = window.Limits
 
-    def employ(self, models: supply.Supply | None, limits: Callable[[], window.Limits], sender: Sender) -> None:
+    def employ(self, models: run_models.Supply | None, limits: Callable[[], window.Limits], sender: Sender) -> None:
         """Who sends, with which models, and the limits of windows: known once the talk is there."""
         self._models, self._limits, self._sender = models, limits, sender
 
@@ -91,14 +96,14 @@ class Sending(Kit):
         return True
 
     @abstractmethod
-    def outfit(self, call: log.Call, child: Child) -> Outfit:
+    def outfit(self, call: entries.Call, child: Child) -> Outfit:
         """What one works with; nothing of it is opened yet."""
 
     def word(self, arguments: dict[str, Json]) -> str:
         """What it is told first; empty where there is nothing to do."""
         return str(arguments["task"]).strip() and str(arguments["task"])
 
-    def left(self, _call: log.Call) -> str:
+    def left(self, _call: entries.Call) -> str:
         """What one may have done that is not to be done again, and what is to be seen to first; told where no answer of it tells."""
         return ""
 
@@ -111,8 +116,8 @@ class Sending(Kit):
         word = self.word(arguments)
         if not word:
             refusal = _no_task(self.name).as_json()
-            return turn.Outcome(refusals.told(refusal), error=refusal)
-        call = log.Call(
+            return turn.Outcome(call_checks.told(refusal), error=refusal)
+        call = entries.Call(
             thread=place.thread,
             path=place.path,
             node=self.name,
@@ -147,11 +152,11 @@ class Sending(Kit):
         self._pen.result(call, status, value=outcome.value, error=outcome.error, seconds=seconds)
         return outcome
 
-    def find_out(self, call: log.Call) -> turn.Outcome | None:
+    def find_out(self, call: entries.Call) -> turn.Outcome | None:
         """What came of one that a crash or a person has interrupted; what it left open is closed. None for a call of another tool."""
         if call.action != self.name:
             return None
-        said = self._pen.history.thread(log.delegate_thread(call.call)).said
+        said = self._pen.history.thread(entries.delegate_thread(call.call)).said
         last = said[-1] if said else None
         if isinstance(last, threads.Exchange) and not last.answer.calls:
             told = self._answered(self._pen.text_of(last.answer), call)
@@ -165,21 +170,21 @@ class Sending(Kit):
         )
         return turn.Outcome("", error=error.as_json())
 
-    def _child(self, call: log.Call, before: tuple[Item, ...]) -> Child:
+    def _child(self, call: entries.Call, before: tuple[Item, ...]) -> Child:
         assert self._models is not None, "whoever sends one was asked by a model"
         return Child(self, self._pen, self._models, self._listener, self._limits, self._sender, call, before)
 
-    def _answered(self, answer: str, call: log.Call) -> str:
-        return f"{answer or journal.NOTHING}\n({self._cost(call)})"
+    def _answered(self, answer: str, call: entries.Call) -> str:
+        return f"{answer or writer.NOTHING}\n({self._cost(call)})"
 
-    def _failed(self, error: RunOpsError, call: log.Call) -> turn.Outcome:
+    def _failed(self, error: RunOpsError, call: entries.Call) -> turn.Outcome:
         told = error.as_json()
         told["message"] = f"the {self.who} failed: {error.message} ({self._cost(call)})"
         told["mend"] = f"{self.left(call)}{told.get('mend') or 'do it without one, or send it with another task'}"
         told = self._pen.masker.json(told)
-        return turn.Outcome(refusals.told(told), error=told, written=True)
+        return turn.Outcome(call_checks.told(told), error=told, written=True)
 
-    def _cost(self, call: log.Call) -> str:
+    def _cost(self, call: entries.Call) -> str:
         """What it cost, with all that worked for it."""
         return f"the {self.who} took {costs.told(ledger.totals([*self._pen.history.ledger.within(call.path)]))}"
 
@@ -190,31 +195,31 @@ class Child:
     def __init__(
         self,
         sending: Sending,
-        pen: journal.Journal[sessions.Session],
-        models: supply.Supply,
+        pen: writer.Journal[session.Session],
+        models: run_models.Supply,
         listener: Listener,
         limits: Callable[[], window.Limits],
         sender: Sender,
-        call: log.Call,
+        call: entries.Call,
         before: tuple[Item, ...],
     ) -> None:
         """``before`` stands before what it is told."""
         self.sender = sender
         self._pen, self._limits, self._before = pen, limits, before
-        self._thread = log.delegate_thread(call.call)
+        self._thread = entries.delegate_thread(call.call)
         self._most, budget = sending.turns, sending.budget
         self._begun = time.monotonic()
-        asker = exchanges.Asker(
+        asker = requests.Asker(
             call.path,
             self._thread,
             "director",
             lambda: self._begun + float(budget.time or math.inf) - time.monotonic(),
             lambda what: listener.waiting(f"{call.path}: {what}"),
         )
-        self._exchanges = exchanges.Exchanges(models, pen, asker, None, budget, sender.budgets)
+        self._exchanges = requests.Exchanges(models, pen, asker, None, budget, sender.budgets)
         self.outfit = sending.outfit(call, self)
         """What it works with."""
-        frame = framing.Frame(
+        frame = context_request.Frame(
             pen,
             self._thread,
             self.outfit.around,
@@ -258,19 +263,19 @@ class Child:
         if not said:
             return
         self._turns.break_off()
-        if not isinstance(said[-1], log.ModelError):
+        if not isinstance(said[-1], entries.ModelError):
             self._exchanges.broken_off(error or interrupted())
 
     def items(self) -> tuple[Item, ...]:
         """What a request of it would hold of what was said to it."""
-        thread = pieces.Thread(self._pen.history.thread(self._thread), self._pen)
+        thread = window_items.Thread(self._pen.history.thread(self._thread), self._pen)
         return (*self._before, *window.build(thread, self.outfit.around(), self._room()).items)
 
     def _room(self) -> window.Limits:
         """The limits of its own part of a request: what stands before that has its place."""
         limits = self._limits()
         size = sum(map(estimates.of_item, self._before))
-        chars = sum(map(journal.chars_of, self._before))
+        chars = sum(map(writer.chars_of, self._before))
         left = {
             "compress_at": max(1, limits.compress_at - size),
             "hard_limit": max(1, limits.hard_limit - size) if limits.hard_limit is not None else None,

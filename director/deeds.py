@@ -7,17 +7,18 @@ from collections.abc import Awaitable, Callable
 
 from nodes.errors import ModelError, Paused, RunOpsError, SiteError
 from nodes.values import Json, normalise
-from runtime import journal, log, refusals, sessions, turn
+from runtime.log import entries, session, writer
+from runtime.models.turns import call_checks, turn
 
 TOLD = (ModelError, SiteError)
 
 
 async def done(
-    pen: journal.Journal[sessions.Session],
+    pen: writer.Journal[session.Session],
     name: str,
     arguments: dict[str, Json],
     place: turn.Place,
-    work: Callable[[log.Call], Awaitable[turn.Outcome]],
+    work: Callable[[entries.Call], Awaitable[turn.Outcome]],
 ) -> turn.Outcome:
     """Do a tool's work behind its call. What it raises that a model can do something about is its outcome; anything else leaves the call open, and goes on.
 
@@ -26,7 +27,7 @@ async def done(
     """
     before = [each for each in pen.history.deeds.values() if each.call.path == place.path]
     call = await pen.announce(
-        log.Call(
+        entries.Call(
             thread=place.thread,
             path=place.path,
             node="session",
@@ -47,8 +48,8 @@ async def done(
         if error.who in ENDS:
             raise
         recorded = pen.masker.json(error.as_json())
-        outcome = turn.Outcome(refusals.told(recorded), error=recorded)
-    status: log.Status = "ok" if outcome.error is None else "error"
+        outcome = turn.Outcome(call_checks.told(recorded), error=recorded)
+    status: entries.Status = "ok" if outcome.error is None else "error"
     seconds = round(time.monotonic() - begun, 4)
     pen.result(call, status, value=normalise(outcome.value), error=outcome.error, seconds=seconds)
     return turn.Outcome(outcome.told, outcome.value, outcome.error, written=True)

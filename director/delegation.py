@@ -17,9 +17,11 @@ from director.children import Sender, interrupted
 from director.listening import Listener
 from nodes.budgets import Budget
 from nodes.values import Json
-from runtime import journal, log, sessions, turn, window
-from runtime.models import supply
-from runtime.models.exchange import Item, Tool, ToolCall, is_models
+from runtime.context import window
+from runtime.log import entries, session, writer
+from runtime.messages.messages import Item, Tool, ToolCall, is_models
+from runtime.models import run_models
+from runtime.models.turns import turn
 
 __all__ = ["Delegation", "Sender", "interrupted"]
 
@@ -47,8 +49,8 @@ class Delegation(children.Sending):
 
     def __init__(
         self,
-        pen: journal.Journal[sessions.Session],
-        models: supply.Supply | None,
+        pen: writer.Journal[session.Session],
+        models: run_models.Supply | None,
         tools: Callable[[], turn.Tools],
         listener: Listener,
         limits: Callable[[], window.Limits],
@@ -84,7 +86,7 @@ class Delegation(children.Sending):
 
     @property
     @override
-    def modes(self) -> frozenset[log.Mode]:
+    def modes(self) -> frozenset[entries.Mode]:
         return frozenset({"agent", "run"})
 
     @override
@@ -102,7 +104,7 @@ class Delegation(children.Sending):
         return items[:ends]
 
     @override
-    def outfit(self, call: log.Call, child: children.Child) -> children.Outfit:
+    def outfit(self, call: entries.Call, child: children.Child) -> children.Outfit:
         more: Delegation | None = None
         if child.sender.depth + 1 < DEPTH:
             own = Sender(child.sender.depth + 1, child.share, child.items)
@@ -120,7 +122,7 @@ class _Tools(children.Outfit):
         every: turn.Tools,
         more: Delegation | None,
         listener: Listener,
-        pen: journal.Journal[sessions.Session],
+        pen: writer.Journal[session.Session],
     ) -> None:
         self._every, self._more, self._listener, self._pen = every, more, listener, pen
 
@@ -129,7 +131,7 @@ class _Tools(children.Outfit):
         return around.of_delegate(self.offered)
 
     @override
-    def find_out(self, call: log.Call) -> turn.Outcome | None:
+    def find_out(self, call: entries.Call) -> turn.Outcome | None:
         return self._more.find_out(call) if self._more is not None else None
 
     @override
@@ -167,5 +169,5 @@ class _Tools(children.Outfit):
         return outcome
 
     @override
-    def told(self, asked: ToolCall, result: log.Result) -> str:
+    def told(self, asked: ToolCall, result: entries.Result) -> str:
         return self._every.told(asked, result)

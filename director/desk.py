@@ -11,9 +11,10 @@ from director import variables as variables_module
 from director.variables import By
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import journal, log, secrets, sessions
 from runtime.language import callees
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.log import entries, session, writer
+from runtime.secrets import masking
 
 VERSIONS = 10
 """How many versions of the draft are looked through for what was written last."""
@@ -25,7 +26,7 @@ LONGEST = 20_000
 class Desk:
     """Reads and writes what a session keeps."""
 
-    def __init__(self, pen: journal.Journal[sessions.Session], files: callees.Files | None = None) -> None:
+    def __init__(self, pen: writer.Journal[session.Session], files: callees.Files | None = None) -> None:
         """``pen`` is the session's; ``files`` are those that the draft may use: of a build those of the project in which it will stand, where nothing else is said."""
         header = pen.history.header
         if files is None and header is not None and header.build is not None:
@@ -35,12 +36,12 @@ class Desk:
         self.variables = variables_module.Variables(self)
 
     @property
-    def history(self) -> sessions.Session:
+    def history(self) -> session.Session:
         """The session's fold."""
         return self._pen.history
 
     @property
-    def masker(self) -> secrets.Masker:
+    def masker(self) -> masking.Masker:
         """What finds the secrets that the session knows."""
         return self._pen.masker
 
@@ -54,11 +55,11 @@ class Desk:
         found = self._pen.history.latest(of, name)
         return self._pen.value_of(found) if found is not None else None
 
-    def value_of(self, result: log.Result) -> Json:
+    def value_of(self, result: entries.Result) -> Json:
         """What a call of the session yielded."""
         return self._pen.value_of(result)
 
-    def keep(self, version: log.Version, value: Json) -> log.Version:
+    def keep(self, version: entries.Version, value: Json) -> entries.Version:
         """Write a further version: its number follows from those before. Raises ModelError ``reason-missing``.
 
         What the last one says, for the same reason, is not written once more: a tool that a crash has interrupted is taken again, and tells the same.
@@ -73,7 +74,7 @@ class Desk:
         path = "/".join(filter(None, (version.of, version.name, str(number))))
         return self._pen.version(version.model_copy(update={"number": number, "reason": reason}), value, path)
 
-    def _says(self, last: log.Version, version: log.Version, value: Json) -> bool:
+    def _says(self, last: entries.Version, version: entries.Version, value: Json) -> bool:
         """Whether the last version says just that."""
         same = (last.cleared, last.reason, last.by) == (version.cleared, version.reason, version.by)
         return same and self._pen.value_of(last) == self.masker.json(value)
@@ -86,9 +87,9 @@ class Desk:
         data = self.value("plan")
         return plans.of(data) if data is not None else None
 
-    def set_plan(self, plan: plans.Plan, *, reason: str, by: By) -> log.Version:
+    def set_plan(self, plan: plans.Plan, *, reason: str, by: By) -> entries.Version:
         """Put a plan in the place of the one before."""
-        return self.keep(log.Version(of="plan", number=0, reason=reason, by=by), plan.as_json())
+        return self.keep(entries.Version(of="plan", number=0, reason=reason, by=by), plan.as_json())
 
     def patch_task(
         self,
@@ -116,7 +117,7 @@ class Desk:
         """What is wanted, in the words that were last agreed on; empty where nothing was."""
         return str(self.value("description") or "")
 
-    def describe(self, text: str, *, reason: str, by: By) -> log.Version:
+    def describe(self, text: str, *, reason: str, by: By) -> entries.Version:
         """Put a description in the place of the one before. Raises ModelError ``description-too-long``."""
         if len(text) > LONGEST:
             raise ModelError(
@@ -124,7 +125,7 @@ class Desk:
                 f"the description has {len(text):,} characters, and may have {LONGEST:,}",
                 mend="say it in fewer words",
             )
-        return self.keep(log.Version(of="description", number=0, reason=reason, by=by), text)
+        return self.keep(entries.Version(of="description", number=0, reason=reason, by=by), text)
 
     # The draft.
 
@@ -139,10 +140,10 @@ class Desk:
         found = self.history.latest("draft")
         return self._draft_of(found) if found is not None else None
 
-    def write_draft(self, draft: drafts.Draft, *, reason: str, by: By) -> log.Version:
+    def write_draft(self, draft: drafts.Draft, *, reason: str, by: By) -> entries.Version:
         """Put a draft in the place of the one before. Raises ModelError ``secret-refused`` where a secret stands in it."""
         variables_module.refuse_secret(self.masker, draft.text, "the draft")
-        written = self.keep(log.Version(of="draft", number=0, reason=reason, by=by), draft.text)
+        written = self.keep(entries.Version(of="draft", number=0, reason=reason, by=by), draft.text)
         self._drafts[written.seq] = draft
         return written
 
@@ -151,7 +152,7 @@ class Desk:
         for each in reversed(self.history.versions("draft")):
             if not each.cleared:
                 text = self.masker.text(str(self._pen.value_of(each)))
-                if log.blob_of(text.encode(), "").sha256 == sha256:
+                if entries.blob_of(text.encode(), "").sha256 == sha256:
                     return self._once(each)
         return None
 
@@ -175,14 +176,14 @@ class Desk:
             if newer is not None:
                 yield newer, older
 
-    def _once(self, version: log.Version) -> drafts.Draft | None:
+    def _once(self, version: entries.Version) -> drafts.Draft | None:
         """A version of before; None where it is none any more: a file that it used may be gone."""
         try:
             return self._draft_of(version)
         except WorkflowInvalid:
             return None
 
-    def _draft_of(self, version: log.Version) -> drafts.Draft:
+    def _draft_of(self, version: entries.Version) -> drafts.Draft:
         if version.seq not in self._drafts:
             self._drafts[version.seq] = drafts.Draft.of(str(self._pen.value_of(version)), self._files)
         return self._drafts[version.seq]

@@ -16,18 +16,18 @@ from typing_extensions import override
 from director import workshop
 from director.scouting import browser as scouting
 from nodes.errors import ModelError, RunOpsError, SiteError
-from runtime import secrets
-from runtime.agents import telling
-from runtime.browser import isolated, origins, refs
-from runtime.browser.page import Tab
-from runtime.observation import Observation
-from runtime.observing import frame
-from runtime.observing.finding import Element
+from runtime.browser import isolated_world, origins
+from runtime.browser.page import refs
+from runtime.browser.page.tab import Tab
+from runtime.observation import page_frame, page_text
+from runtime.observation.finding import Element
+from runtime.observation.observation import Observation
+from runtime.secrets import masking as secrets_masking
 
 if TYPE_CHECKING:
     from director.workshop import Where, Workshop
     from runtime.browser import port
-    from runtime.browser.tabs import Tabs
+    from runtime.browser.page.tabs import Tabs
 
 WHOLE = 5_000
 """Characters of a look."""
@@ -46,7 +46,7 @@ SCOUT = "scout"
 
 _FOLDED = re.compile(r"^(… .*): (?:look\(|inspect_tab\b|find\().*$")
 
-_STATUS = isolated.Script[int]("() => performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0", int)
+_STATUS = isolated_world.Script[int]("() => performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0", int)
 
 
 @dataclasses.dataclass(slots=True)
@@ -160,7 +160,7 @@ class Eyes(workshop.Eyes):
 
     def masking(self) -> Callable[[str], str]:
         """Takes secrets out of texts: those that the session knew when it began, and those that the draft has named since."""
-        first, then = self._shop.pen.masker, secrets.Masker(self._shop.known())
+        first, then = self._shop.pen.masker, secrets_masking.Masker(self._shop.known())
         return lambda text: then.text(first.text(text))
 
     def mask(self, text: str) -> str:
@@ -210,14 +210,16 @@ class Eyes(workshop.Eyes):
             return
         if whole_to is not None:
             seen.whole.add(whole_to)
-        seen.shown |= {ref: _known(seen.view, ref) for ref in telling.refs_in(told) if seen.view.has(ref)}
+        seen.shown |= {ref: _known(seen.view, ref) for ref in page_text.refs_in(told) if seen.view.has(ref)}
 
     def learned(self, page: Tab, text: str, thread: str) -> None:
         """The model of this thread is told this text of the last look: the frame of the site that stands in it is known from now on."""
         seen = self._seen.get(page)
         if seen is not None:
-            lines = set(map(frame.bare, text.split("\n")))
-            self._around.setdefault(thread, set()).update(part for part in seen.view.around if frame.told(part, lines))
+            lines = set(map(page_frame.bare, text.split("\n")))
+            self._around.setdefault(thread, set()).update(
+                part for part in seen.view.around if page_frame.told(part, lines)
+            )
 
     def around(self, page: Tab, thread: str) -> Collection[str]:
         """The frames that need not be told to the model of this thread: none where it wants all of the page."""
@@ -232,7 +234,7 @@ class Eyes(workshop.Eyes):
         lines = set(map(_line, text.split("\n")))
         known = self.around(page, thread)
         whole = any(
-            all(_line(each) in lines for each in telling.fenced(shown).split("\n"))
+            all(_line(each) in lines for each in page_text.fenced(shown).split("\n"))
             for shown in (seen.view.render(WHOLE), seen.view.render(WHOLE, known=known))
         )
         self.shown(page, text, thread if whole else None)
@@ -254,7 +256,7 @@ class Eyes(workshop.Eyes):
         self._bound(page, LOOK_SECONDS)
         seen = await page.look(marks=True)
         here, mask = origins.origin(page.url) or "", self.masking()
-        return seen.masked(mask, lambda address: mask(telling.from_here(address, here)))
+        return seen.masked(mask, lambda address: mask(page_text.from_here(address, here)))
 
     def _of_bench(self, page: Tab) -> bool:
         return self._bench is not None and page in cast("Tabs", self._bench.tabs).all()
@@ -334,7 +336,7 @@ def _line(written: str) -> str:
 
 def _known(view: Observation, ref: str) -> tuple[str, str]:
     element = view.element(ref)
-    return telling.known_by(element.role, element.name)
+    return page_text.known_by(element.role, element.name)
 
 
 def gone(ref: str, why: str = "") -> SiteError:

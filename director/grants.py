@@ -18,8 +18,10 @@ from director import demands, effects, wordings
 from nodes.base import Leaf
 from nodes.errors import Paused, RunOpsError, UsageError
 from nodes.values import Json
-from runtime import briefs, engine, journal, log, sessions
+from runtime.context import briefs
+from runtime.engine import engine
 from runtime.language import workflow
+from runtime.log import entries, session, writer
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -163,7 +165,7 @@ class Grants:
 
     async def _keep(self, name: str, value: Json, reason: str) -> None:
         shop = self._shop
-        shop.desk.keep(log.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
+        shop.desk.keep(entries.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
         await shop.pen.barrier()
 
     def question(self, deed: demands.Deed, page: str | None) -> str:
@@ -180,7 +182,7 @@ class Grants:
         return self._shop.pen.masker.text("\n".join(lines))
 
 
-def answers(pen: journal.Journal[sessions.Session]) -> Iterator[dict[str, Json]]:
+def answers(pen: writer.Journal[session.Session]) -> Iterator[dict[str, Json]]:
     """What was asked in a build, in order: ``answer`` (None while it waits), ``question``, ``what``, ``path``, ``place``."""
     for name in pen.history.names_of("grant"):
         if name != ALL and (found := pen.history.latest("grant", name)) is not None:

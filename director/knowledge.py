@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from nodes.errors import UsageError
-from runtime import regular, window
+from runtime.context import window
+from runtime.system import regular_files
 
 TITLE, TEXT = 3, 1
 """What a word of the question counts that stands in the title of a section, and in its text."""
@@ -132,10 +133,12 @@ def _content(file: Path) -> str:
             "file-not-read", f"{file} is no Markdown file", mend="knowledge stands in files that end with .md"
         )
     try:
-        with regular.opened(file) as opened:
+        with regular_files.opened(file) as opened:
             data = opened.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise UsageError("file-not-read", f"{file} cannot be read: {error.strerror}", mend=regular.fix(error)) from None
+        raise UsageError(
+            "file-not-read", f"{file} cannot be read: {error.strerror}", mend=regular_files.fix(error)
+        ) from None
     if len(data) > LARGEST_FILE:
         raise UsageError(
             "knowledge-too-large", f"{file} has more than {LARGEST_FILE >> 20} MiB", mend="divide it, or leave it out"

@@ -12,8 +12,8 @@ from nodes import registry
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import yaml_text
-from runtime.language.anatomy import Anatomy, Unit
 from runtime.language.diagnostics import Mark, Source
+from runtime.language.node_tree import Anatomy, Unit
 from runtime.language.workflow import Workflow
 
 HEAD = "workflow"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nodes.errors import RunOpsError
-from runtime import events, window
+from runtime import events
+from runtime.context import window
 
 
 class Listener:

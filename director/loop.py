@@ -1,7 +1,7 @@
 """The loop of a build: the model's turns, from the wish to a `finish` that was accepted, or to where it stops.
 
 You know what a build does: look, write a few nodes, try them, go on. All of that is the model's; what is enforced here is that it comes to an end. One
-turn is a request and every call of its answer, in order (``runtime.turn``); the log has each before the next begins, so that whoever takes the build up
+turn is a request and every call of its answer, in order (``runtime.models.turns.turn``); the log has each before the next begins, so that whoever takes the build up
 again, after a crash, Ctrl-C, a budget or a question, goes on where it stood.
 """
 
@@ -14,8 +14,7 @@ from director.proving import finishing, mends
 from director.tools import FINISH
 from nodes.errors import ModelError, UsageError
 from nodes.values import Json
-from runtime import log
-from runtime.models import threads
+from runtime.log import entries, threads
 
 MANNER = talking.Manner(turns=60, an_answer=3600.0, max_output=16_000, left_open=True)
 
@@ -102,7 +101,7 @@ class Build:
 
     def _was_reminded(self) -> bool:
         """Whether the last answer is one to the reminder."""
-        said = self._shop.pen.history.thread(log.SESSION_THREAD).said
-        words = [each for each in said if isinstance(each, log.User | threads.Exchange)]
+        said = self._shop.pen.history.thread(entries.SESSION_THREAD).said
+        words = [each for each in said if isinstance(each, entries.User | threads.Exchange)]
         before = words[-2] if len(words) > 1 else None
-        return isinstance(before, log.User) and self._shop.pen.text_of(before) == REMINDER
+        return isinstance(before, entries.User) and self._shop.pen.text_of(before) == REMINDER

@@ -9,20 +9,25 @@ from typing import TYPE_CHECKING, Literal
 
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import conversations, holders, journal, log, secrets, sessions, store, version
+from runtime import version
+from runtime.log import entries as log_entries
+from runtime.log import session, writer
+from runtime.log.store import owners, store
+from runtime.secrets import masking
+from runtime.workspace import session_index
 
 if TYPE_CHECKING:
     pass
 
 Purpose = Literal["chat", "build"]
 
-Pen = journal.Journal[sessions.Session]
+Pen = writer.Journal[session.Session]
 
 
-async def begin(kept: store.Store, header: log.SessionHeader, masker: secrets.Masker) -> Pen:
+async def begin(kept: store.Store, header: log_entries.SessionHeader, masker: masking.Masker) -> Pen:
     """A new session, which this process owns. Raises LogError."""
-    pen = journal.Journal(await kept.create(store.new_id()), sessions.Session(), masker, kept.kept)
-    async with holders.given_up_where_it_fails(pen.conversation):
+    pen = writer.Journal(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
+    async with owners.given_up_where_it_fails(pen.conversation):
         _open(pen, header)
         _claimed(pen)
     return pen
@@ -31,7 +36,7 @@ async def begin(kept: store.Store, header: log.SessionHeader, masker: secrets.Ma
 async def reopen(
     kept: store.Store,
     conversation: str,
-    masker: secrets.Masker,
+    masker: masking.Masker,
     *,
     take_over: bool = False,
     budget: str | None = None,
@@ -42,11 +47,11 @@ async def reopen(
     Raises UsageError ``not-a-session`` and ``unknown-run``, RunHeld, LogError.
     """
     # Nothing is claimed, and nobody is ended, for what is no session.
-    conversations.fold(await kept.read(conversation))
+    session_index.fold(await kept.read(conversation))
     owned, entries = await kept.claim(conversation, take_over=take_over)
-    async with holders.given_up_where_it_fails(owned):
-        past = await asyncio.to_thread(sessions.Session, entries)
-        pen = journal.Journal(owned, past, masker, kept.kept)
+    async with owners.given_up_where_it_fails(owned):
+        past = await asyncio.to_thread(session.Session, entries)
+        pen = writer.Journal(owned, past, masker, kept.kept)
         told: dict[str, Json] = {"taken_from": owned.taken_from.told()} if owned.taken_from is not None else {}
         if budget is not None and budget != past.budget:
             told["budget"] = budget
@@ -57,7 +62,7 @@ async def reopen(
 async def fork(
     kept: store.Store,
     conversation: str,
-    masker: secrets.Masker,
+    masker: masking.Masker,
     line: int | None = None,
     *,
     budget: str | None = None,
@@ -70,7 +75,7 @@ async def fork(
     Raises UsageError ``not-a-session``, ``unknown-run``, and ``usage`` for a line that it does not have; LogError.
     """
     reading = await kept.read(conversation)
-    past = await asyncio.to_thread(conversations.fold, reading)
+    past = await asyncio.to_thread(session_index.fold, reading)
     assert past.header is not None
     if line is not None and not 1 <= line <= past.last_seq:
         raise UsageError(
@@ -81,12 +86,12 @@ async def fork(
         # Who goes on from a build talks about its draft; the build itself goes on by itself.
         "purpose": "chat",
         "build": None,
-        "forked": log.Forked(conversation=conversation, line=taken[-1].seq if taken else 1),
+        "forked": log_entries.Forked(conversation=conversation, line=taken[-1].seq if taken else 1),
         "versions": version.versions(),
         "budget": budget if budget is not None else past.budget,
     }
-    pen = journal.Journal(await kept.create(store.new_id()), sessions.Session(), masker, kept.kept)
-    async with holders.given_up_where_it_fails(pen.conversation):
+    pen = writer.Journal(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
+    async with owners.given_up_where_it_fails(pen.conversation):
         _open(pen, past.header.model_copy(update=update))
         # A power cut leaves the line that says what this is, so that a piece of what follows is seen for what it is.
         await pen.barrier()
@@ -96,9 +101,9 @@ async def fork(
     return pen
 
 
-def look(kept: store.Kept, reading: store.Reading, past: sessions.Session, masker: secrets.Masker) -> Pen:
+def look(kept: store.Kept, reading: store.Reading, past: session.Session, masker: masking.Masker) -> Pen:
     """The pen of whoever only reads: ``past`` is what it finds. Nothing can be written with it."""
-    return journal.Journal(store.Unwritten(reading.id, past.epoch), past, masker, kept)
+    return writer.Journal(store.Unwritten(reading.id, past.epoch), past, masker, kept)
 
 
 def find(kept: store.Kept, name: str, purpose: Purpose | None = None) -> str:
@@ -122,7 +127,7 @@ def find(kept: store.Kept, name: str, purpose: Purpose | None = None) -> str:
         each for each in ids if wanted and (each.startswith(wanted) or each.endswith(wanted))
     ]
     if len(found) == 1:
-        conversations.fold(kept.read(found[0]))
+        session_index.fold(kept.read(found[0]))
         return found[0]
     what = f"no session is called {name!r}"
     if found:
@@ -132,80 +137,80 @@ def find(kept: store.Kept, name: str, purpose: Purpose | None = None) -> str:
 
 def _has_begun(kept: store.Kept, conversation: str, purpose: Purpose | None) -> bool:
     try:
-        if conversations.kind(kept, conversation) != "session":
+        if session_index.kind(kept, conversation) != "session":
             return False
-        header = conversations.fold(kept.read(conversation)).header
+        header = session_index.fold(kept.read(conversation)).header
     except UsageError:
         return False
     return purpose is None or (header is not None and header.purpose == purpose)
 
 
-def _open(pen: Pen, header: log.SessionHeader) -> None:
-    pen.scope("", "opened", "session", thread=log.SESSION_THREAD, session=header)
+def _open(pen: Pen, header: log_entries.SessionHeader) -> None:
+    pen.scope("", "opened", "session", thread=log_entries.SESSION_THREAD, session=header)
 
 
 def _claimed(pen: Pen, **told: Json) -> None:
-    data: dict[str, Json] = {**holders.me(), "epoch": pen.conversation.epoch, "version": version.VERSION, **told}
-    pen.noted("claimed", data, log.SESSION_THREAD)
+    data: dict[str, Json] = {**owners.me(), "epoch": pen.conversation.epoch, "version": version.VERSION, **told}
+    pen.noted("claimed", data, log_entries.SESSION_THREAD)
 
 
 # What a fork takes over.
 
 
-def _taken(entries: Sequence[log.AnyEntry]) -> list[log.AnyEntry]:
+def _taken(entries: Sequence[log_entries.AnyEntry]) -> list[log_entries.AnyEntry]:
     """What a fork takes over of these, in order: whole exchanges, and what stands between them."""
     end = _first_open(entries)
-    closed = {each.call for each in entries if isinstance(each, log.Result) and each.seq < end}
+    closed = {each.call for each in entries if isinstance(each, log_entries.Result) and each.seq < end}
     taken = [
         each
         for each in entries
-        if each.seq < end and _is_taken(each) and (not isinstance(each, log.Call) or each.call in closed)
+        if each.seq < end and _is_taken(each) and (not isinstance(each, log_entries.Call) or each.call in closed)
     ]
     # Thoughts without the answer that they led to are nothing to go on from.
-    while taken and isinstance(taken[-1], log.Reasoning):
+    while taken and isinstance(taken[-1], log_entries.Reasoning):
         taken.pop()
     return taken
 
 
-def _first_open(entries: Sequence[log.AnyEntry]) -> int:
+def _first_open(entries: Sequence[log_entries.AnyEntry]) -> int:
     """The line of the first answer of the session's thread whose calls are not all done and told; behind the last line where there is none."""
     waiting: dict[str, int] = {}
     for entry in entries:
-        if entry.thread != log.SESSION_THREAD:
+        if entry.thread != log_entries.SESSION_THREAD:
             continue
         match entry:
-            case log.Assistant():
+            case log_entries.Assistant():
                 waiting |= {each.id: entry.seq for each in entry.calls or ()}
-            case log.Told():
+            case log_entries.Told():
                 waiting.pop(entry.asked, None)
             case _:
                 pass
     return min(waiting.values(), default=len(entries) + 1)
 
 
-def _is_taken(entry: log.AnyEntry) -> bool:
+def _is_taken(entry: log_entries.AnyEntry) -> bool:
     match entry:
-        case log.Version():
+        case log_entries.Version():
             return True
-        case log.ModelError():
+        case log_entries.ModelError():
             # One that was sent again left nothing to go on from, and one that may still come is not the fork's.
-            return entry.thread == log.SESSION_THREAD and entry.again is None and entry.pending is None
+            return entry.thread == log_entries.SESSION_THREAD and entry.again is None and entry.pending is None
         case (
-            log.User()
-            | log.Reasoning()
-            | log.Assistant()
-            | log.Call()
-            | log.Result()
-            | log.Told()
-            | log.Summary()
-            | log.Event()
+            log_entries.User()
+            | log_entries.Reasoning()
+            | log_entries.Assistant()
+            | log_entries.Call()
+            | log_entries.Result()
+            | log_entries.Told()
+            | log_entries.Summary()
+            | log_entries.Event()
         ):
-            return entry.thread == log.SESSION_THREAD
+            return entry.thread == log_entries.SESSION_THREAD
         case _:
             return False
 
 
-def _copy(pen: Pen, taken: Sequence[log.AnyEntry]) -> None:
+def _copy(pen: Pen, taken: Sequence[log_entries.AnyEntry]) -> None:
     lines: list[int] = []
     """The line that each had."""
     first = pen.history.last_seq + 1
@@ -217,26 +222,26 @@ def _copy(pen: Pen, taken: Sequence[log.AnyEntry]) -> None:
 
     for entry in taken:
         written = pen.copy(_as_taken(entry, calls, now))
-        if isinstance(entry, log.Call) and isinstance(written, log.Call):
+        if isinstance(entry, log_entries.Call) and isinstance(written, log_entries.Call):
             calls[entry.call] = written.call
         lines.append(entry.seq)
 
 
-def _as_taken(entry: log.AnyEntry, calls: dict[str, str], now: Callable[[int], int]) -> log.AnyEntry:
+def _as_taken(entry: log_entries.AnyEntry, calls: dict[str, str], now: Callable[[int], int]) -> log_entries.AnyEntry:
     """The entry as it stands in the fork; ``calls`` are the ids of calls by those that they had, ``now`` says where a line went."""
     match entry:
-        case log.Assistant():
+        case log_entries.Assistant():
             # It was paid for where it came from.
             return entry.model_copy(update={"source": "log", "usage": None, "dollars": None, "seconds": None})
-        case log.ModelError():
+        case log_entries.ModelError():
             return entry.model_copy(update={"usage": None, "dollars": None, "seconds": None})
-        case log.Event():
+        case log_entries.Event():
             return entry.model_copy(update={"spent": None})
-        case log.Result():
+        case log_entries.Result():
             return entry.model_copy(update={"call": calls[entry.call]})
-        case log.Summary():
+        case log_entries.Summary():
             return entry.model_copy(update={"upto": now(entry.upto)})
-        case log.Version():
-            return entry.model_copy(update={"thread": log.SESSION_THREAD})
+        case log_entries.Version():
+            return entry.model_copy(update={"thread": log_entries.SESSION_THREAD})
         case _:
             return entry

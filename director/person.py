@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from nodes.errors import Paused, UsageError
 from nodes.values import Json
-from runtime import journal, log, sessions
+from runtime.log import entries, session, writer
 
 LONGEST = 20_000
 """Characters of an answer."""
@@ -43,7 +43,7 @@ class Nobody(Person):
 class Remembering(Person):
     """Keeps in the session's log what was asked and answered: nobody is asked the same twice at the same place, also not after a crash."""
 
-    def __init__(self, pen: journal.Journal[sessions.Session], asked: Person) -> None:
+    def __init__(self, pen: writer.Journal[session.Session], asked: Person) -> None:
         """``asked`` is who answers what has no answer yet."""
         self._pen, self._asked = pen, asked
 
@@ -58,15 +58,15 @@ class Remembering(Person):
         try:
             answer = await self._asked.ask(shown, offered, place=place, free=free)
         except Paused:
-            self._pen.noted("paused", asked, log.SESSION_THREAD)
+            self._pen.noted("paused", asked, entries.SESSION_THREAD)
             await self._pen.barrier()
             raise
-        self._pen.noted("answered", {**asked, "answer": answer}, log.SESSION_THREAD)
+        self._pen.noted("answered", {**asked, "answer": answer}, entries.SESSION_THREAD)
         await self._pen.barrier()
         return masker.text(answer)
 
 
-async def answer(pen: journal.Journal[sessions.Session], text: str) -> None:
+async def answer(pen: writer.Journal[session.Session], text: str) -> None:
     """Answer the question that a session waits with. Raises UsageError ``no-question``, ``bad-answer``."""
     found = pen.history.waits_for
     if found is None:
@@ -89,7 +89,7 @@ async def answer(pen: journal.Journal[sessions.Session], text: str) -> None:
         "free": found.free,
         "place": found.place,
     }
-    pen.noted("answered", {**asked, "answer": meant}, log.SESSION_THREAD)
+    pen.noted("answered", {**asked, "answer": meant}, entries.SESSION_THREAD)
     await pen.barrier()
 
 

@@ -12,11 +12,12 @@ from typing import Any, overload
 from typing_extensions import override
 
 from nodes.values import Json
-from runtime import briefs, history, journal, log, records, window
-from runtime.agents import telling
-from runtime.models import estimates
-from runtime.models.exchange import Item, ToolCall, ToolOutput
-from runtime.window import Size
+from runtime.context import briefs, window
+from runtime.context.window import Size
+from runtime.log import attempts, entries, history, writer
+from runtime.messages import estimates
+from runtime.messages.messages import Item, ToolCall, ToolOutput
+from runtime.observation import page_text
 
 ARGUMENTS, PREVIEW, EVIDENCE = 1_500, 400, 800
 """Characters of a call's arguments, of a value, and of what was seen of an error."""
@@ -40,7 +41,7 @@ _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 class Step(window.Piece):
     """One attempt of a step."""
 
-    attempt: records.Attempt
+    attempt: attempts.Attempt
 
     @property
     @override
@@ -88,7 +89,7 @@ class Step(window.Piece):
         head: dict[str, Json] = {"path": briefs.ours(call.path)}
         if head["path"] != call.path:
             # The key of an item may have been read from a page.
-            head["at"] = telling.fenced(call.path)
+            head["at"] = page_text.fenced(call.path)
         if call.attempt > 1:
             head["attempt"] = call.attempt
         if call.action is not None:
@@ -99,8 +100,8 @@ class Step(window.Piece):
             more: dict[str, Json] = given if isinstance(given, dict) else {}
             more = {name: value for name, value in more.items() if name not in ("path", "action") and value is not None}
             # What a step was given, another one may have read from a page.
-            return {**head, "given": telling.fenced(json.dumps(more, ensure_ascii=False))} if more else head
-        return {**head, "begins": telling.fenced(begins[:PREVIEW]), "kept_at": line_path(call.seq)}
+            return {**head, "given": page_text.fenced(json.dumps(more, ensure_ascii=False))} if more else head
+        return {**head, "begins": page_text.fenced(begins[:PREVIEW]), "kept_at": line_path(call.seq)}
 
     def _output(self, *, pointers: bool) -> str:
         result, verdict = self.attempt.result, self.attempt.verdict
@@ -118,9 +119,9 @@ class Step(window.Piece):
             return f"{head} (value left out, kept at {where})"
         begins = result.blob.preview if result.blob is not None else json.dumps(result.value, ensure_ascii=False)
         if result.blob is None and len(begins) <= PREVIEW:
-            return f"{head}\n{telling.fenced(begins)}"
+            return f"{head}\n{page_text.fenced(begins)}"
         size = f"{result.blob.bytes} bytes" if result.blob is not None else f"{len(begins)} characters"
-        return f"{head} (the value has {size}, kept at {where}; it begins:)\n{telling.fenced(begins[:PREVIEW])}"
+        return f"{head} (the value has {size}, kept at {where}; it begins:)\n{page_text.fenced(begins[:PREVIEW])}"
 
 
 def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
@@ -130,7 +131,7 @@ def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
     if not pointers:
         evidence = json.dumps(error.get("evidence"), ensure_ascii=False) if error.get("evidence") else ""
         seen = filter(None, [str(error.get("message", ""))[:EVIDENCE], evidence[:EVIDENCE], theirs])
-        told = f"{told}\n{telling.fenced(chr(10).join(seen))}"
+        told = f"{told}\n{page_text.fenced(chr(10).join(seen))}"
     return f"{told}\nmend: {mend}" if mend else told
 
 
@@ -145,7 +146,7 @@ class Steps(Sequence[window.Piece]):
 
     def __init__(self, past: history.History) -> None:
         """``past`` is the fold of the run's log."""
-        self._attempts = [each for each in past.all_attempts() if each.call.thread == log.RUN_THREAD]
+        self._attempts = [each for each in past.all_attempts() if each.call.thread == entries.RUN_THREAD]
         self._piece = functools.lru_cache(KEPT)(self._made)
 
     def _made(self, number: int) -> Step:
@@ -217,4 +218,4 @@ def line_path(line: int) -> str:
 
 
 def _size_of(items: Sequence[Item]) -> Size:
-    return Size(sum(map(estimates.of_item, items)), sum(map(journal.chars_of, items)), len(items))
+    return Size(sum(map(estimates.of_item, items)), sum(map(writer.chars_of, items)), len(items))

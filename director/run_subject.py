@@ -18,12 +18,17 @@ from director.subject import Subject
 from nodes import budgets as node_budgets
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import briefs, history, journal, log, records, runs, secrets, store, window
-from runtime.agents import telling
+from runtime.context import briefs, window
 from runtime.display import costs
 from runtime.display.text import value_text
 from runtime.language import callees, workflow
+from runtime.log import attempts as log_attempts
+from runtime.log import entries, history, writer
+from runtime.log.store import store
 from runtime.models import budgets
+from runtime.observation import page_text
+from runtime.secrets import masking
+from runtime.workspace import run_index
 
 EVIDENCE = 1_500
 """Characters of what was seen of the error that ended the run."""
@@ -102,7 +107,7 @@ class RunSubject(Subject):
     @override
     def directive(self) -> str | None:
         now = self.now
-        return briefs.directive(now.loaded.workflow, now.past, now.share_left(), secrets.Masker({}))
+        return briefs.directive(now.loaded.workflow, now.past, now.share_left(), masking.Masker({}))
 
     @override
     def state(self, path: str) -> str | None:
@@ -125,8 +130,8 @@ class View:
             raise UsageError(
                 "unknown-run", f"{reading.id} is no run, or died before it began", mend="`runops runs` lists the runs"
             )
-        self.header: log.RunHeader = self.past.header
-        self.state = runs.state_of(self.past, held=reading.held)
+        self.header: entries.RunHeader = self.past.header
+        self.state = run_index.state_of(self.past, held=reading.held)
 
     @functools.cached_property
     def loaded(self) -> workflow.Loaded:
@@ -160,7 +165,7 @@ class View:
         if open_ones := [each.call.path for each in self.past.open_calls()][:5]:
             yield f"Open, no outcome recorded: {', '.join(map(briefs.ours, open_ones))}"
             if theirs := [each for path in open_ones for each in _theirs(path)]:
-                yield telling.fenced("\n".join(theirs))
+                yield page_text.fenced("\n".join(theirs))
         totals = self.past.ledger.totals()
         yield f"Cost: {costs.told(totals) if totals is not None else 'no model was asked'}"
         if self.past.budget is not None:
@@ -179,18 +184,18 @@ class View:
             mend, theirs = run_pieces.mend_of(error)
             at = _theirs(path)
             seen = "\n".join(filter(None, [*at, str(error.get("message", "")), evidence]))[:EVIDENCE]
-            yield telling.fenced("\n".join(filter(None, [seen, theirs])))
+            yield page_text.fenced("\n".join(filter(None, [seen, theirs])))
             if mend:
                 yield f"Mend: {mend}"
-        question = runs.question_of(self.past, self.run)
+        question = run_index.question_of(self.past, self.run)
         if question is not None:
             yield f"Waits at {briefs.ours(question.path or '')}: {question.code}"
-            yield telling.fenced("\n".join([*_theirs(question.path or ""), question.message]))
+            yield page_text.fenced("\n".join([*_theirs(question.path or ""), question.message]))
         if self.state not in ("running", "passed"):
-            yield f"To go on: {runs.again(self.past, self.run)}"
+            yield f"To go on: {run_index.again(self.past, self.run)}"
 
     def _of_run(self, path: str) -> bool:
-        return self.past.attempts[path][-1].call.thread == log.RUN_THREAD
+        return self.past.attempts[path][-1].call.thread == entries.RUN_THREAD
 
     @functools.cached_property
     def _went(self) -> dict[str, Counter[str]]:
@@ -200,12 +205,12 @@ class View:
             if self._of_run(path) and (node := self._node(_TURN.sub("", path))) is not None:
                 went.setdefault(node, Counter())[_status(attempts)] += 1
         for path, scope in self.past.scopes.items():
-            is_node = path and path not in self.past.attempts and scope.node not in records.ENDED_BY_ERROR
+            is_node = path and path not in self.past.attempts and scope.node not in log_attempts.ENDED_BY_ERROR
             if is_node and (node := self._node(_TURN.sub("", path))) is not None:
                 went.setdefault(node, Counter())[self._ended(scope)] += 1
         return went
 
-    def _ended(self, scope: records.ScopeState) -> str:
+    def _ended(self, scope: log_attempts.ScopeState) -> str:
         """How a container went."""
         if scope.committed is not None:
             return "ok"
@@ -242,7 +247,7 @@ class View:
         """The nodes whose steps came last."""
         found: dict[str, None] = {}
         for attempt in reversed(self.past.all_attempts()):
-            node = self._node(_TURN.sub("", attempt.call.path)) if attempt.call.thread == log.RUN_THREAD else None
+            node = self._node(_TURN.sub("", attempt.call.path)) if attempt.call.thread == entries.RUN_THREAD else None
             if node is not None:
                 found[node] = None
             if len(found) == layout.RECENT:
@@ -254,7 +259,7 @@ class View:
     def variables(self) -> Iterator[tuple[str, Json]]:
         """Inputs, ``vars``, and what the steps outside of loops and used files have yielded."""
         yield from ((f"inputs.{name}", value) for name, value in self.header.inputs.items())
-        yield from ((f"secrets.{name}", secrets.MASK) for name in self.header.secrets)
+        yield from ((f"secrets.{name}", masking.MASK) for name in self.header.secrets)
         kept: dict[str, Json] = {}
         for attempt in self.past.all_attempts():
             if attempt.call.node != "context" or not attempt.settled or attempt.behind:
@@ -270,12 +275,12 @@ class View:
                 if entry is not None and (entry.value is not None or entry.blob is not None):
                     yield node, self._value(entry)
 
-    def _yielded(self, path: str) -> log.Result | log.Scope | None:
+    def _yielded(self, path: str) -> entries.Result | entries.Scope | None:
         done = self.past.done(path)
         scope = self.past.scopes.get(path)
         return done.result if done is not None else scope.committed if scope is not None else None
 
-    def _value(self, entry: log.Result | log.Scope) -> Json:
+    def _value(self, entry: entries.Result | entries.Scope) -> Json:
         return _of_blob(self._kept, entry.blob.sha256) if entry.blob is not None else entry.value
 
     # The browser, as the log last knew it.
@@ -286,7 +291,7 @@ class View:
         seen = False
         for attempt in self.past.all_attempts():
             call, result = attempt.call, attempt.result
-            if call.node != "browser_action" or result is None or call.thread.startswith(log.CONFIRM):
+            if call.node != "browser_action" or result is None or call.thread.startswith(entries.CONFIRM):
                 continue
             seen = True
             given: dict[str, Json] = call.args or {}
@@ -305,7 +310,7 @@ class View:
             return "No page was opened."
         alive = "is open" if self.state == "running" else "may be open still" if self.state == "died" else "is closed"
         lines = [f"{'*' if name == current else '-'} {name}  {url or 'about:blank'}" for name, url in tabs.items()]
-        return f"The browser {alive}; its tabs as they were last known (* is the current one):\n" + telling.fenced(
+        return f"The browser {alive}; its tabs as they were last known (* is the current one):\n" + page_text.fenced(
             "\n".join(lines)
         )
 
@@ -328,12 +333,12 @@ class View:
             number = path.removeprefix(run_pieces.LINE)
             line = int(number) if number.isdecimal() and len(number) < 12 else 0
             entry = self._entries[line - 1] if 0 < line <= len(self._entries) else None
-            if isinstance(entry, log.Result) and entry.error is not None:
+            if isinstance(entry, entries.Result) and entry.error is not None:
                 return json.dumps(entry.error, ensure_ascii=False, indent=1)
-            if isinstance(entry, log.Call | log.Result | log.Scope):
-                return states.as_text(journal.value_of(entry, self._kept))
+            if isinstance(entry, entries.Call | entries.Result | entries.Scope):
+                return states.as_text(writer.value_of(entry, self._kept))
             return None
-        return states.of_entries(iter(self._entries), path, journal.Texts(self._kept))
+        return states.of_entries(iter(self._entries), path, writer.Texts(self._kept))
 
 
 @functools.lru_cache(64)
@@ -346,9 +351,9 @@ def _theirs(path: str) -> list[str]:
     return [path] if briefs.ours(path) != path else []
 
 
-def _status(attempts: list[records.Attempt]) -> str:
+def _status(attempts: list[log_attempts.Attempt]) -> str:
     """How a step went."""
-    last = records.deciding(attempts)
+    last = log_attempts.deciding(attempts)
     if last.behind:
         return "to be done again"
     if last.verdict is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodes.errors import UsageError
-from runtime import durable, regular
 from runtime.report.markdown import HEAD
+from runtime.system import files, regular_files
 
 
 def save(path: Path, text: str) -> None:
@@ -18,7 +18,7 @@ def save(path: Path, text: str) -> None:
                 f"{path} is there already, and is no saved session",
                 mend="name another file: /save FILE.md",
             )
-        durable.write(path, text.encode())
+        files.write(path, text.encode())
     except OSError as error:
         raise UsageError(
             "file-not-written",
@@ -30,5 +30,5 @@ def save(path: Path, text: str) -> None:
 def _is_ours(path: Path) -> bool:
     if not path.is_file():
         return False
-    with regular.opened(path) as file:
+    with regular_files.opened(path) as file:
         return file.read(len(HEAD)) == HEAD.encode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodes.values import Json
-from runtime.models.exchange import Tool
+from runtime.messages.messages import Tool
 
 TEXT: dict[str, Json] = {"type": "string"}
 PERHAPS: dict[str, Json] = {"type": ["string", "null"]}

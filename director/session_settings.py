@@ -9,7 +9,8 @@ from typing import Any
 
 from director import desk, workshop
 from nodes.values import Json
-from runtime import journal, log, sessions, settings
+from runtime.log import entries, session, writer
+from runtime.settings import settings
 
 FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate_clean_context": "--delegate-clean"}
 """The flags that say them, by their names."""
@@ -31,11 +32,11 @@ def keep(own: desk.Desk, said: Mapping[str, Json]) -> None:
             flag = f"{({**FLAGS, **OF_BUILDS})[name]} {value}"
             if isinstance(value, bool):
                 flag = FLAGS[name] if value else "--delegate-inherit"
-            own.keep(log.Version(of="setting", name=name, number=0, reason=flag, by="person"), value)
+            own.keep(entries.Version(of="setting", name=name, number=0, reason=flag, by="person"), value)
 
 
 def of_session(
-    history: sessions.Session, texts: journal.Texts, chosen: settings.Settings, said: Mapping[str, Json] | None = None
+    history: session.Session, texts: writer.Texts, chosen: settings.Settings, said: Mapping[str, Json] | None = None
 ) -> settings.Settings:
     """The settings of a session: what it keeps goes before what is ``chosen``, and what flags ``said`` just now before that."""
     kept: dict[str, Any] = {}

@@ -15,9 +15,9 @@ from director.subject import Subject
 from director.tools import CHANGED, KEPT, READ, Box, Kit, Simple
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import journal, log
-from runtime.agents import telling
 from runtime.display.text import one_line
+from runtime.log import entries, writer
+from runtime.observation import page_text
 
 _STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
 _TASK = schemas.fields(
@@ -50,7 +50,7 @@ class Toolbox(Box):
         self,
         desk: desks.Desk,
         subject: Subject,
-        texts: journal.Texts,
+        texts: writer.Texts,
         listener: Listener,
         more: Sequence[Kit] = (),
     ) -> None:
@@ -58,12 +58,12 @@ class Toolbox(Box):
         super().__init__(desk, listener, [*_kits(desk, subject, texts, listener), *more])
 
 
-def _kits(desk: desks.Desk, subject: Subject, texts: journal.Texts, listener: Listener) -> Sequence[Kit]:
+def _kits(desk: desks.Desk, subject: Subject, texts: writer.Texts, listener: Listener) -> Sequence[Kit]:
     """The session's own tools, in order of weight."""
     reads, keeps = _Reads(desk, subject, texts), _Keeps(desk, listener)
 
     def kit(
-        name: str, description: str, fields: dict[str, dict[str, Json]], modes: frozenset[log.Mode], do: Any
+        name: str, description: str, fields: dict[str, dict[str, Json]], modes: frozenset[entries.Mode], do: Any
     ) -> Kit:
         return Simple(schemas.tool(name, description, fields), modes, cast("Callable[[dict[str, Json]], str]", do))
 
@@ -91,7 +91,7 @@ def _kits(desk: desks.Desk, subject: Subject, texts: journal.Texts, listener: Li
 class _Reads:
     """What is told."""
 
-    def __init__(self, desk: desks.Desk, subject: Subject, texts: journal.Texts) -> None:
+    def __init__(self, desk: desks.Desk, subject: Subject, texts: writer.Texts) -> None:
         self._desk, self._subject, self._texts = desk, subject, texts
 
     def summary(self, _arguments: dict[str, Json]) -> str:
@@ -104,20 +104,20 @@ class _Reads:
         key: str | None = arguments.get("key")
         values = {**self._subject.variables(), **self._desk.variables.all()}
         if key is None:
-            return telling.fenced("\n".join(variables_module.told(values))) if values else "(none has a value)"
+            return page_text.fenced("\n".join(variables_module.told(values))) if values else "(none has a value)"
         if key in values:
             # What a step has read on a page may stand in any of them.
-            return telling.fenced(states.as_text(values[key]))
+            return page_text.fenced(states.as_text(values[key]))
         within = {name: value for name, value in values.items() if name.startswith(f"{key}.")}
         if not within:
             raise variables_module.unknown(key, list(values), self._subject.lacks(key))
-        return telling.fenced("\n".join(variables_module.told(within)))
+        return page_text.fenced("\n".join(variables_module.told(within)))
 
     def variable(self, arguments: dict[str, Json]) -> str:
         if arguments["key"] not in self._desk.variables.names():
             # What a node has yielded is asked for so as often as it is with the other tool.
             return self.variables(arguments)
-        return telling.fenced(states.as_text(self._desk.variables.get(str(arguments["key"]))))
+        return page_text.fenced(states.as_text(self._desk.variables.get(str(arguments["key"]))))
 
     def plan(self, _arguments: dict[str, Json]) -> str:
         plan = self._desk.plan

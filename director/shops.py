@@ -8,11 +8,13 @@ from director import build_subject, kits, person, session_settings, starting, wo
 from director import desk as desks
 from director.listening import Listener
 from nodes.values import Json
-from runtime import host, journal, secret_sources, sessions
+from runtime.log import session, writer
+from runtime.secrets import sources
+from runtime.workspace import host
 
 
 def of_session(
-    pen: journal.Journal[sessions.Session],
+    pen: writer.Journal[session.Session],
     desk: desks.Desk,
     here: host.Host,
     listener: Listener,
@@ -28,7 +30,7 @@ def of_session(
     def known() -> Mapping[str, str]:
         draft = desk.draft
         declared = draft.loaded.workflow.secrets if draft is not None else ()
-        return secret_sources.known(here.secrets, [*wish.secrets, *declared], wish.place.parent)
+        return sources.known(here.secrets, [*wish.secrets, *declared], wish.place.parent)
 
     shop = workshop.Workshop(
         pen=pen,

@@ -10,17 +10,23 @@ from director.listening import Listener
 from nodes import budgets as node_budgets
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import events, history, journal, log, running, runs, sessions, store, waiting
+from runtime import events
+from runtime.log import entries, history, writer
+from runtime.log import session as log_session
+from runtime.log.store import store
+from runtime.messages.messages import Usage
 from runtime.models import budgets
-from runtime.models.exchange import Usage
-from runtime.runtime import Run
+from runtime.runs import start
+from runtime.runs.runtime import Run
+from runtime.system import tasks
+from runtime.workspace import run_index
 
-Begin = Callable[[events.Listener, running.Options], Awaitable[Run]]
+Begin = Callable[[events.Listener, start.Options], Awaitable[Run]]
 """Begins a run, told who listens and what the session wants of it."""
 
 Price = Callable[[Usage, str], Decimal | None]
 
-NOTHING = log.Ran(calls=0, tokens=0, dollars="0", seconds=0)
+NOTHING = entries.Ran(calls=0, tokens=0, dollars="0", seconds=0)
 """What a run has spent that has not begun."""
 
 
@@ -32,12 +38,12 @@ class Runs:
     """
 
     def __init__(
-        self, pen: journal.Journal[sessions.Session], kept: store.Kept, listener: Listener, price: Price
+        self, pen: writer.Journal[log_session.Session], kept: store.Kept, listener: Listener, price: Price
     ) -> None:
         """``pen`` is the session's; ``kept`` keeps its runs; ``price`` says what a usage of a model costs."""
         self._pen, self._kept, self._listener, self._price = pen, kept, listener, price
 
-    async def follow(self, call: log.Call, begin: Begin) -> events.RunEnded:
+    async def follow(self, call: entries.Call, begin: Begin) -> events.RunEnded:
         """Start a run for the tool's ``call``, and await its end. Raises RunOpsError for what could not start; the session has what it spent in any case."""
         started: list[str] = []
 
@@ -49,12 +55,12 @@ class Runs:
                 "call": call.call,
                 "spent": NOTHING.model_dump(mode="json"),
             }
-            self._pen.noted("following", data, log.SESSION_THREAD)
+            self._pen.noted("following", data, entries.SESSION_THREAD)
             await self._pen.barrier()
 
         status = "interrupted"
         try:
-            options = running.Options(parent=self._pen.conversation.id, purse=self._purse(), begun=begun)
+            options = start.Options(parent=self._pen.conversation.id, purse=self._purse(), begun=begun)
             ended = await (await begin(self._listener.ran, options)).to_its_end()
             status = ended.status
         finally:
@@ -62,7 +68,7 @@ class Runs:
                 await self._followed(run, status)
         return ended
 
-    def of(self, call: log.Call) -> Sequence[str]:
+    def of(self, call: entries.Call) -> Sequence[str]:
         """The runs that were begun for a call, in order; also those of which is known by now how they ended."""
         return self._pen.history.runs_of.get(call.call, [])
 
@@ -71,13 +77,13 @@ class Runs:
         for run, note in list(self._pen.history.open_runs.items()):
             if "call" not in note.data:
                 continue
-            past = await waiting.in_thread(self.past, run)
-            await self._followed(run, runs.state_of(past, held=False) if past is not None else "lost")
+            past = await tasks.in_thread(self.past, run)
+            await self._followed(run, run_index.state_of(past, held=False) if past is not None else "lost")
 
     def past(self, run: str) -> history.History | None:
         """What a run has done; None where nobody can read it."""
         with contextlib.suppress(UsageError, LogError):
-            return runs.load_history(self._kept, run)[0]
+            return run_index.load_history(self._kept, run)[0]
         return None
 
     def _purse(self) -> budgets.Purse | None:
@@ -89,7 +95,7 @@ class Runs:
         return budgets.Purse(self._pen.conversation.id, node_budgets.parse(session.budget), spent, "build")
 
     async def _followed(self, run: str, status: str) -> None:
-        past = await waiting.in_thread(self.past, run)
+        past = await tasks.in_thread(self.past, run)
         spent = budgets.ran(past.ledger, self._price, NOTHING) if past is not None else None
         told = spent.model_dump(mode="json") if spent is not None and spent.calls else None
-        self._pen.noted("followed", {"run": run, "status": status, "spent": told}, log.SESSION_THREAD)
+        self._pen.noted("followed", {"run": run, "status": status, "spent": told}, entries.SESSION_THREAD)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import journal, log
-from runtime.agents import telling
-from runtime.models import threads
+from runtime.log import entries as log_entries
+from runtime.log import threads, writer
+from runtime.observation import page_text
 
 if TYPE_CHECKING:
     from director.desk import Desk
@@ -30,10 +30,10 @@ def part(text: str, start: int | None, end: int | None) -> str:
     first = min(max(0, start or 0), len(text))
     last = min(len(text) if end is None else max(first, end), first + AT_ONCE, len(text))
     more = f"; read on from {last}" if last < len(text) else ""
-    return f"(characters {first} to {last} of {len(text)}{more})\n{telling.fenced(text[first:last])}"
+    return f"(characters {first} to {last} of {len(text)}{more})\n{page_text.fenced(text[first:last])}"
 
 
-def of_session(desk: Desk, path: str, texts: journal.Texts) -> str | None:
+def of_session(desk: Desk, path: str, texts: writer.Texts) -> str | None:
     """What a path of the session's own log stands for; None where it stands for nothing there."""
     if path.startswith(LINE):
         number = path.removeprefix(LINE)
@@ -43,19 +43,19 @@ def of_session(desk: Desk, path: str, texts: journal.Texts) -> str | None:
     return of_entries(_with_blobs(desk), path, texts)
 
 
-def of_entries(entries: Iterator[log.AnyEntry], path: str, texts: journal.Texts) -> str | None:
+def of_entries(entries: Iterator[log_entries.AnyEntry], path: str, texts: writer.Texts) -> str | None:
     """What is kept in a blob that one of the entries names so; of several what a step yielded, else what was told, else the newest."""
-    found: tuple[int, int, log.AnyEntry] | None = None
+    found: tuple[int, int, log_entries.AnyEntry] | None = None
     for entry in entries:
-        blob: log.Blob | None = getattr(entry, "blob", None)
+        blob: log_entries.Blob | None = getattr(entry, "blob", None)
         if blob is not None and blob.path == path:
-            weight = 3 if isinstance(entry, log.Result) else 2 if isinstance(entry, log.Told) else 1
+            weight = 3 if isinstance(entry, log_entries.Result) else 2 if isinstance(entry, log_entries.Told) else 1
             if found is None or (weight, entry.seq) >= found[:2]:
                 found = weight, entry.seq, entry
     entry = found[2] if found is not None else None
-    if isinstance(entry, log.Said):
+    if isinstance(entry, log_entries.Said):
         return texts.text_of(entry)
-    if isinstance(entry, log.Result | log.Scope | log.Call | log.Version):
+    if isinstance(entry, log_entries.Result | log_entries.Scope | log_entries.Call | log_entries.Version):
         return as_text(texts.value_of(entry))
     return None
 
@@ -74,10 +74,10 @@ def unknown(path: str) -> ModelError:
     )
 
 
-def _said(desk: Desk) -> Iterator[log.Said]:
+def _said(desk: Desk) -> Iterator[log_entries.Said]:
     """What was said in the session and by its delegates."""
     past = desk.history
-    names = [log.SESSION_THREAD, *(log.delegate_thread(call) for call in past.deeds)]
+    names = [log_entries.SESSION_THREAD, *(log_entries.delegate_thread(call) for call in past.deeds)]
     for name in names:
         thread = past.thread(name)
         if thread.summary is not None:
@@ -93,11 +93,19 @@ def _said(desk: Desk) -> Iterator[log.Said]:
                     yield each
 
 
-def _with_blobs(desk: Desk) -> Iterator[log.AnyEntry]:
+def _with_blobs(desk: Desk) -> Iterator[log_entries.AnyEntry]:
     """What of the session may be large."""
     past = desk.history
     for each in _said(desk):
-        if isinstance(each, log.User | log.Assistant | log.Told | log.ModelError | log.Summary | log.Event):
+        if isinstance(
+            each,
+            log_entries.User
+            | log_entries.Assistant
+            | log_entries.Told
+            | log_entries.ModelError
+            | log_entries.Summary
+            | log_entries.Event,
+        ):
             yield each
     for deed in past.deeds.values():
         yield deed.call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from runtime import window
+from runtime.context import window
 
 
 class Subject(Protocol):

@@ -12,9 +12,14 @@ from director import layout
 from director.run_subject import RunSubject
 from director.subject import Subject
 from nodes.errors import RunOpsError, UsageError
-from runtime import host, pythons, regular, secret_sources, secrets, store, window
+from runtime.context import window
 from runtime.language import workflow, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.log.store import store
+from runtime.secrets import masking, sources
+from runtime.services import functions
+from runtime.system import regular_files
+from runtime.workspace import host
 
 MOST_PROBLEMS = 10
 """Mistakes of a file that are told."""
@@ -82,7 +87,7 @@ class FileSubject(NoRun):
         self._path = path
         self._allowed = here.settings.python_modules
         self._secrets = here.secrets
-        self._masker = secrets.Masker({})
+        self._masker = masking.Masker({})
         self._known: tuple[list[tuple[str, int, int]], _File] | None = None
         now = self._now
         if now.loaded is None and now.problem is not None and not isinstance(now.problem, WorkflowInvalid):
@@ -93,7 +98,7 @@ class FileSubject(NoRun):
         if self._known is None or not self._known[1].files or self._known[0] != _stamps(self._known[1].files):
             file = _File(self._path, self._allowed)
             self._known = (_stamps(file.files), file)
-            self._masker = secrets.Masker(secret_sources.known(self._secrets, file.secrets, self._path.parent))
+            self._masker = masking.Masker(sources.known(self._secrets, file.secrets, self._path.parent))
         return self._known[1]
 
     @property
@@ -152,7 +157,7 @@ class _File:
         self.problem: UsageError | None = None
         try:
             self.loaded = workflow.load(path)
-            pythons.check(self.loaded, allowed)
+            functions.check(self.loaded, allowed)
         except UsageError as problem:
             self.problem = problem
         self.files = [each.path for each in self.loaded.files()] if self.loaded is not None else []
@@ -251,11 +256,11 @@ class GoneSubject(DraftSubject):
 def _declared(file: workflow.Workflow) -> dict[str, object]:
     """The values that a file has before it runs: its inputs, as far as they have one, and its secrets, hidden."""
     inputs = {f"inputs.{name}": GIVEN if each.required else each.default for name, each in file.inputs.items()}
-    return {**inputs, **{f"secrets.{name}": secrets.MASK for name in file.secrets}}
+    return {**inputs, **{f"secrets.{name}": masking.MASK for name in file.secrets}}
 
 
 def _content(path: Path) -> bytes:
-    with regular.opened(path) as file:
+    with regular_files.opened(path) as file:
         return file.read(yaml_text.LARGEST_FILE + 1)
 
 

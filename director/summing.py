@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nodes.budgets import Budget
-from runtime import journal, sessions, summaries
-from runtime.models import budgets, exchanges, supply
+from runtime.context import summaries
+from runtime.log import session, writer
+from runtime.models import budgets, requests, run_models
 
 
 def asks(
-    models: supply.Supply,
-    pen: journal.Journal[sessions.Session],
+    models: run_models.Supply,
+    pen: writer.Journal[session.Session],
     left: Callable[[], float],
     tell: Callable[[str], None],
     budget: Budget | None = None,
@@ -19,10 +20,10 @@ def asks(
 ) -> summaries.Asks:
     """Opens such threads: ``left`` are the seconds that are left, ``tell`` says what is waited for, ``budget`` and ``within`` are those of who speaks."""
 
-    def opened(thread: str) -> exchanges.Exchanges:
-        asker = exchanges.Asker(
+    def opened(thread: str) -> requests.Exchanges:
+        asker = requests.Asker(
             pen.history.path_of(thread), thread, "summary", left, lambda what: tell(f"a summary: {what}")
         )
-        return exchanges.Exchanges(models, pen, asker, None, budget, within)
+        return requests.Exchanges(models, pen, asker, None, budget, within)
 
     return opened

@@ -19,9 +19,13 @@ from director import desk as desks
 from director.listening import Listener
 from director.subject import Subject
 from nodes.errors import ModelError, RunOpsError, SetupError
-from runtime import framing, journal, log, sessions, settings, turn, window
-from runtime.models import budgets, exchanges, supply
-from runtime.models.exchange import Item, Request
+from runtime.context import request as context_request
+from runtime.context import window
+from runtime.log import entries, session, writer
+from runtime.messages.messages import Item, Request
+from runtime.models import budgets, requests, run_models
+from runtime.models.turns import turn
+from runtime.settings import settings
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,10 +56,10 @@ class Talk:
 
     def __init__(
         self,
-        pen: journal.Journal[sessions.Session],
+        pen: writer.Journal[session.Session],
         subject: Subject,
         desk: desks.Desk,
-        models: supply.Supply | None,
+        models: run_models.Supply | None,
         chosen: settings.Settings,
         listener: Listener,
         limits: Callable[[], window.Limits],
@@ -82,11 +86,11 @@ class Talk:
                 each.employ(models, limits, sender)
         every = [*more, delegate]
         self._tools = session_tools.Toolbox(desk, subject, pen, listener, every)
-        self._exchanges: exchanges.Exchanges | None = None
+        self._exchanges: requests.Exchanges | None = None
         self._turns: turn.Turns | None = None
-        self._frame = framing.Frame(
+        self._frame = context_request.Frame(
             pen,
-            log.SESSION_THREAD,
+            entries.SESSION_THREAD,
             self._around,
             limits,
             max_output=self._manner.max_output,
@@ -98,9 +102,9 @@ class Talk:
         )
         if models is None:
             return
-        asker = exchanges.Asker("", log.SESSION_THREAD, "director", self._left, listener.waiting, hear=listener.text)
-        self._exchanges = exchanges.Exchanges(models, pen, asker, None, None)
-        seat = turn.Seat("", log.SESSION_THREAD, NODE)
+        asker = requests.Asker("", entries.SESSION_THREAD, "director", self._left, listener.waiting, hear=listener.text)
+        self._exchanges = requests.Exchanges(models, pen, asker, None, None)
+        seat = turn.Seat("", entries.SESSION_THREAD, NODE)
         self._turns = turn.Turns(
             self._exchanges,
             _Told(self._frame, listener),
@@ -113,14 +117,16 @@ class Talk:
         )
 
     @property
-    def mode(self) -> log.Mode:
+    def mode(self) -> entries.Mode:
         """How the session goes on; what is set is written down, and holds from the next request on."""
         return self._pen.history.mode
 
     @mode.setter
-    def mode(self, mode: log.Mode) -> None:
+    def mode(self, mode: entries.Mode) -> None:
         if mode != self.mode:
-            self._desk.keep(log.Version(of="mode", number=0, reason=f"mode {mode} was asked for", by="person"), mode)
+            self._desk.keep(
+                entries.Version(of="mode", number=0, reason=f"mode {mode} was asked for", by="person"), mode
+            )
 
     def window(self) -> window.Report:
         """What a request would hold now; nothing is sent or written. Raises ModelError ``window-too-large``."""
@@ -146,7 +152,7 @@ class Talk:
     @property
     def untouched(self) -> bool:
         """Whether nothing was said yet."""
-        return not self._pen.history.thread(log.SESSION_THREAD).said
+        return not self._pen.history.thread(entries.SESSION_THREAD).said
 
     async def go_on(self) -> str | None:
         """The answer to what was said before a crash, or before a budget was reached, and has none; None where the word is the person's.
@@ -184,8 +190,8 @@ class Talk:
 
     async def _broken_off(self, error: RunOpsError) -> None:
         """Write that the word has no answer, where the log does not say so yet: then it is the person's turn, also after a crash."""
-        said = self._pen.history.thread(log.SESSION_THREAD).said
-        if self._exchanges is not None and said and not isinstance(said[-1], log.ModelError):
+        said = self._pen.history.thread(entries.SESSION_THREAD).said
+        if self._exchanges is not None and said and not isinstance(said[-1], entries.ModelError):
             self._exchanges.broken_off(error)
             await self._pen.barrier()
 
@@ -219,7 +225,7 @@ class Talk:
 class _Told(turn.Frame):
     """A frame of whose requests a listener is told."""
 
-    def __init__(self, frame: framing.Frame, listener: Listener) -> None:
+    def __init__(self, frame: context_request.Frame, listener: Listener) -> None:
         self._frame, self._listener = frame, listener
 
     @override

@@ -14,9 +14,10 @@ from director import desk as desks
 from director.listening import Listener
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
-from runtime import log, turn
-from runtime.agents import telling
-from runtime.models.exchange import Tool, ToolCall
+from runtime.log import entries
+from runtime.messages.messages import Tool, ToolCall
+from runtime.models.turns import turn
+from runtime.observation import page_text
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -30,9 +31,9 @@ BEGINNING = 4_000
 FINISH = "finish"
 """What the tool of a build is called that ends it where it succeeds."""
 
-READ: frozenset[log.Mode] = frozenset({"chat", "agent", "run"})
-KEPT: frozenset[log.Mode] = frozenset({"chat", "agent"})
-CHANGED: frozenset[log.Mode] = frozenset({"agent"})
+READ: frozenset[entries.Mode] = frozenset({"chat", "agent", "run"})
+KEPT: frozenset[entries.Mode] = frozenset({"chat", "agent"})
+CHANGED: frozenset[entries.Mode] = frozenset({"agent"})
 """The modes in which a tool may be used that reads; that keeps a value; that changes what the session is to do."""
 
 
@@ -45,7 +46,7 @@ class Kit(Protocol):
         ...
 
     @property
-    def modes(self) -> frozenset[log.Mode]:
+    def modes(self) -> frozenset[entries.Mode]:
         """The modes in which it may be used."""
         ...
 
@@ -63,7 +64,7 @@ class Kit(Protocol):
         """Do it. What the model did wrong is an outcome, or a RunOpsError that is told to it; the ``value`` is what is told after a crash."""
         ...
 
-    def find_out(self, call: log.Call) -> turn.Outcome | None:
+    def find_out(self, call: entries.Call) -> turn.Outcome | None:
         """What came of a call of it that a crash left open, where that is known; None for calls of other tools too."""
         return None
 
@@ -71,7 +72,7 @@ class Kit(Protocol):
 class Offered(Kit):
     """A tool that is told of in one way only, and used one call at a time."""
 
-    def __init__(self, offered: Tool, modes: frozenset[log.Mode]) -> None:
+    def __init__(self, offered: Tool, modes: frozenset[entries.Mode]) -> None:
         """``offered`` is what a model is told of it."""
         self._offered, self._modes = offered, modes
 
@@ -82,7 +83,7 @@ class Offered(Kit):
 
     @property
     @override
-    def modes(self) -> frozenset[log.Mode]:
+    def modes(self) -> frozenset[entries.Mode]:
         return self._modes
 
     @property
@@ -94,7 +95,7 @@ class Offered(Kit):
 class Simple(Offered):
     """A tool that answers with a text, at once."""
 
-    def __init__(self, offered: Tool, modes: frozenset[log.Mode], do: Callable[[dict[str, Json]], str]) -> None:
+    def __init__(self, offered: Tool, modes: frozenset[entries.Mode], do: Callable[[dict[str, Json]], str]) -> None:
         """``do`` is given the arguments, and answers."""
         super().__init__(offered, modes)
         self._do = do
@@ -108,16 +109,16 @@ class Simple(Offered):
 class OfBuild(Offered):
     """A tool of a build, used where the model works unless it is said otherwise."""
 
-    def __init__(self, shop: Workshop, offered: Tool, modes: frozenset[log.Mode] = CHANGED) -> None:
+    def __init__(self, shop: Workshop, offered: Tool, modes: frozenset[entries.Mode] = CHANGED) -> None:
         """``shop`` is that of the build."""
         super().__init__(offered, modes)
         self._shop = shop
 
     @override
-    def find_out(self, call: log.Call) -> turn.Outcome | None:
+    def find_out(self, call: entries.Call) -> turn.Outcome | None:
         return self.broken_off(call) if call.action == self._offered.name else None
 
-    def broken_off(self, _call: log.Call) -> turn.Outcome | None:
+    def broken_off(self, _call: entries.Call) -> turn.Outcome | None:
         """What came of a call of this very tool that a crash left open; None for a tool that has done nothing which could be left so."""
         return None
 
@@ -192,12 +193,12 @@ class Box(turn.Tools):
             return text
         where = f"@state/{self._desk.conversation}/{place.path}"
         begins = text[:BEGINNING]
-        if begins.rfind(telling.BEGIN) > begins.rfind(telling.END):
-            begins = f"{begins}\n{telling.END}"
+        if begins.rfind(page_text.BEGIN) > begins.rfind(page_text.END):
+            begins = f"{begins}\n{page_text.END}"
         return f"{begins}\n… ({len(text):,} characters in all; read on: `read_state` {where} from {BEGINNING})"
 
     @override
-    def told(self, asked: ToolCall, result: log.Result) -> str:
+    def told(self, asked: ToolCall, result: entries.Result) -> str:
         if result.error is not None:
             return _words(result.error)
         value = self._desk.value_of(result)

@@ -10,8 +10,10 @@ from typing import Literal, Protocol
 from nodes import registry
 from nodes.errors import ModelError
 from nodes.values import Json, NotJson, normalise
-from runtime import briefs, log, secrets
-from runtime.sessions import Session
+from runtime.context import briefs
+from runtime.log import entries
+from runtime.log.session import Session
+from runtime.secrets import masking
 
 NAME = re.compile(r"(?:vars\.)?[A-Za-z_][A-Za-z0-9_]{0,79}")
 """What a variable may be called. One that is called like a node, an item or ``vars.NAME`` of the draft stands for that on the bench."""
@@ -35,7 +37,7 @@ class Keeper(Protocol):
         ...
 
     @property
-    def masker(self) -> secrets.Masker:
+    def masker(self) -> masking.Masker:
         """What finds the secrets that the session knows."""
         ...
 
@@ -43,7 +45,7 @@ class Keeper(Protocol):
         """What is kept now."""
         ...
 
-    def keep(self, version: log.Version, value: Json) -> log.Version:
+    def keep(self, version: entries.Version, value: Json) -> entries.Version:
         """Write a further version."""
         ...
 
@@ -68,7 +70,7 @@ class Variables:
         self._known(name)
         return self._keeper.value("variable", name)
 
-    def set(self, name: str, value: object, *, reason: str, by: By) -> log.Version:
+    def set(self, name: str, value: object, *, reason: str, by: By) -> entries.Version:
         """Give it a value. Raises ModelError: ``variable-invalid`` for a name or a value that cannot be one, ``secret-refused`` for one that holds a secret."""
         if not NAME.fullmatch(name):
             raise _invalid(f"`{name[:100]}` is no name", "a name has letters, digits and `_`, at most 80")
@@ -82,11 +84,11 @@ class Variables:
         if name not in names and len(names) >= MOST:
             raise _invalid(f"there are {MOST} variables already", "clear those that are not needed any more")
         refuse_secret(self._keeper.masker, [name, known], f"the variable `{name}`")
-        return self._keeper.keep(log.Version(of="variable", name=name, number=0, reason=reason, by=by), known)
+        return self._keeper.keep(entries.Version(of="variable", name=name, number=0, reason=reason, by=by), known)
 
-    def clear(self, name: str, *, reason: str, by: By) -> log.Version:
+    def clear(self, name: str, *, reason: str, by: By) -> entries.Version:
         """Take its value away. Raises ModelError ``variable-unknown``, but where the last one who took it away did so for the same reason."""
-        wanted = log.Version(of="variable", name=name, number=0, cleared=True, reason=reason, by=by)
+        wanted = entries.Version(of="variable", name=name, number=0, cleared=True, reason=reason, by=by)
         versions = self._keeper.history.versions("variable", name)
         last = versions[-1] if versions else None
         if last is None or (last.cleared, last.reason, last.by) != (
@@ -128,7 +130,7 @@ def unknown(name: str, names: list[str], lacks: tuple[str, str] | None = None) -
     )
 
 
-def refuse_secret(masker: secrets.Masker, value: Json, what: str) -> None:
+def refuse_secret(masker: masking.Masker, value: Json, what: str) -> None:
     """Raise ModelError ``secret-refused`` where a secret stands in ``value``: what is kept would hold a mask, and a mask is no value."""
     if masker.json(value) != value:
         raise ModelError(

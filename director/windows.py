@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from director import desk, kits, listening, loop, opening, person, session_settings, shops, talking
 from director.cli import beginning, ordering
-from runtime import conversations, host, limits, log, reports, secrets, sessions
+from runtime.context import limits
+from runtime.context import report as context_report
+from runtime.log import entries, session
+from runtime.secrets import masking
+from runtime.workspace import host, session_index
 
 
-def report(here: host.Host, conversation: str) -> reports.Report:
+def report(here: host.Host, conversation: str) -> context_report.Report:
     """What the next request of a session would hold; of a run, that of a chat about it. Nothing is claimed, written or sent, and it may be going on.
 
     Raises UsageError ``not-a-session``, ``unknown-run``; ModelError ``window-too-large``; LogError.
     """
     kept = here.kept
     reading = kept.read(conversation)
-    if conversations.kind(kept, conversation) == "session":
-        past = conversations.fold(reading)
+    if session_index.kind(kept, conversation) == "session":
+        past = session_index.fold(reading)
     else:
-        header = log.SessionHeader(purpose="chat", run=conversation, versions={})
-        opened = log.Scope(thread=log.SESSION_THREAD, path="", event="opened", node="session", session=header)
-        past = sessions.Session([opened])
-    pen = opening.look(kept, reading, past, secrets.Masker(beginning.secrets_of(past, here)))
+        header = entries.SessionHeader(purpose="chat", run=conversation, versions={})
+        opened = entries.Scope(thread=entries.SESSION_THREAD, path="", event="opened", node="session", session=header)
+        past = session.Session([opened])
+    pen = opening.look(kept, reading, past, masking.Masker(beginning.secrets_of(past, here)))
     kept_things = desk.Desk(pen)
     here = here.having(session_settings.of_session(past, pen, here.settings))
     if past.header is not None and past.header.build is not None:

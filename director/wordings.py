@@ -14,7 +14,7 @@ from nodes.base import Leaf
 from nodes.targets import WAYS, Target
 from nodes.template import to_text
 from nodes.values import Json
-from runtime import briefs
+from runtime.context import briefs
 
 MOST_READ = 8
 """Nodes of which a person is told that a deed reads them, and as many of which that they come before it."""

@@ -13,10 +13,13 @@ from director import starting
 from director.listening import Listener
 from nodes.base import Leaf
 from nodes.values import Json
-from runtime import engine, host, journal, log, preparing, sessions
 from runtime.browser import port
-from runtime.observation import Observation
-from runtime.runtime import Runtime
+from runtime.engine import engine
+from runtime.language import prepare
+from runtime.log import entries, session, writer
+from runtime.observation.observation import Observation
+from runtime.runs.runtime import Runtime
+from runtime.workspace import host
 
 Policy = Literal["ask", "allow", "hold"]
 """What becomes of deeds of class *effect* in a build: a person is asked once for each, all are done, or none."""
@@ -43,7 +46,7 @@ class Wish:
     """Names of the secrets that it may use."""
     force: bool = False
     """Whether ``save`` may be a file that was there before."""
-    mends: log.Mends | None = None
+    mends: entries.Mends | None = None
     """Where a workflow is mended that is there."""
 
     @property
@@ -52,7 +55,7 @@ class Wish:
         return Path(self.mends.file) if self.mends is not None else self.save
 
     @classmethod
-    def of(cls, build: log.Build) -> Wish:
+    def of(cls, build: entries.Build) -> Wish:
         """As it stands in the log."""
         return cls(
             build.goal,
@@ -66,9 +69,9 @@ class Wish:
             build.mends,
         )
 
-    def as_logged(self) -> log.Build:
+    def as_logged(self) -> entries.Build:
         """As it stands in the log."""
-        return log.Build(
+        return entries.Build(
             goal=self.goal,
             url=self.url,
             save=str(self.save),
@@ -125,7 +128,7 @@ class Bench(Protocol):
         """How each node outside of loops stands that was executed, by id: ``done``, ``passed by``, or ``stale: `` and of what."""
         ...
 
-    def onlooker(self, prepared: preparing.Prepared, call: log.Call) -> engine.Watch:
+    def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> engine.Watch:
         """Looks on during a run of the whole draft that a tool's ``call`` starts, so that the values of its nodes count here too."""
         ...
 
@@ -191,7 +194,7 @@ class Eyes(Protocol):
 class Workshop:
     """One build, in this process. Tools read it; what a tool keeps stands in the session's log."""
 
-    pen: journal.Journal[sessions.Session]
+    pen: writer.Journal[session.Session]
     desk: desks.Desk
     here: host.Host
     """Its settings are those of the runs and browsers that it starts."""

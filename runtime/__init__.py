@@ -10,18 +10,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from runtime.engine import ExecutionEngine
-    from runtime.running import run_workflow
-    from runtime.runtime import Runtime
-    from runtime.settings import Settings
+    from runtime.engine.engine import ExecutionEngine
+    from runtime.runs.runtime import Runtime
+    from runtime.runs.start import run_workflow
+    from runtime.settings.settings import Settings
 
 __all__ = ["ExecutionEngine", "Runtime", "Settings", "run_workflow"]
 
 _HOMES = {
-    "ExecutionEngine": "runtime.engine",
-    "Runtime": "runtime.runtime",
-    "Settings": "runtime.settings",
-    "run_workflow": "runtime.running",
+    "ExecutionEngine": "runtime.engine.engine",
+    "Runtime": "runtime.runs.runtime",
+    "Settings": "runtime.settings.settings",
+    "run_workflow": "runtime.runs.start",
 }
 
 

@@ -1,6 +1,6 @@
 """Refuses switches of Chromium that are not those of the installed Playwright, but for the differences that are written down here.
 
-RunOps starts Chromium itself, and pages are to behave as in Playwright's own: so its switches are copied (runtime/browser/launch.py), and an
+RunOps starts Chromium itself, and pages are to behave as in Playwright's own: so its switches are copied (runtime/browser/chromium/launch.py), and an
 update of Playwright may change them.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import playwright
 
-from runtime.browser import launch
+from runtime.browser.chromium import launch
 
 OURS = {
     "--remote-debugging-port": "the guard drives it too, which a pipe cannot share",
@@ -101,7 +101,7 @@ def main() -> int:
     """Check the switches of this checkout against the installed driver."""
     problems = differences(DRIVER.read_text(encoding="utf-8"))
     for problem in problems:
-        print(f"runtime/browser/launch.py: {problem}", file=sys.stderr)
+        print(f"runtime/browser/chromium/launch.py: {problem}", file=sys.stderr)
     return 1 if problems else 0
 
 

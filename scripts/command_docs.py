@@ -37,10 +37,10 @@ def written(page: str) -> str:
 
 def problems(page: str) -> list[str]:
     """What is wrong with the page."""
-    from runtime.cli import table
+    from runtime.cli import command_table
 
     shown = {found["name"] for found in BLOCK.finditer(page)}
-    missing = [command.name for command in table.every() if command.name not in shown]
+    missing = [command.name for command in command_table.every() if command.name not in shown]
     found = [f"`runops {name}` is not in it" for name in missing]
     if written(page) != page:
         found.append("its help texts are not those of the command; mend:  .venv/bin/python scripts/command_docs.py")

@@ -1,4 +1,4 @@
-"""Makes runtime/models/merges.bin from a copy of the tokenizer's list: the first merges, by which the tokens of a request are estimated.
+"""Makes runtime/messages/merges.bin from a copy of the tokenizer's list: the first merges, by which the tokens of a request are estimated.
 
     .venv/bin/python scripts/model_merges.py o200k_base.tiktoken
 
@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from runtime.models import tokens  # noqa: E402 — the root comes first
+from runtime.messages import tokens  # noqa: E402 — the root comes first
 
 FIRST = 50_000
 """As many merges are kept: a quarter of them, in a seventh of the size; see docs/models.md for how close the estimates are."""

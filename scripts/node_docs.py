@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from nodes import pages, ports, registry  # noqa: E402 — the root comes first
-from runtime.language import manual  # noqa: E402
+from runtime.language import reference as language_reference  # noqa: E402
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"(?P<mark><!-- (?P<kind>reference|port): (?P<names>[\w. ]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -37,7 +37,7 @@ MEND = "mend:  .venv/bin/python scripts/node_docs.py"
 
 def reference(name: str, page: pathlib.Path) -> str:
     """The fields of a node type or part as Markdown; of a type with several kinds an overview first."""
-    entry = manual.entry(name)
+    entry = language_reference.entry(name)
     if not entry.kinds:
         return _one(entry, page)
     field = next(
@@ -47,7 +47,7 @@ def reference(name: str, page: pathlib.Path) -> str:
     hidden = {"type", field, *(each.name for each in shared)}
     lines = [f"| `{field}` | what it does | value | class |", "|---|---|---|---|"]
     lines += [
-        f"| [`{_last(each)}`](#{_last(each)}) | {_cell(manual.sentence(each.text))} | {_cell(each.value or '')} | {each.effect} |"
+        f"| [`{_last(each)}`](#{_last(each)}) | {_cell(language_reference.sentence(each.text))} | {_cell(each.value or '')} | {each.effect} |"
         for each in entry.kinds
     ]
     if shared:
@@ -64,7 +64,7 @@ def reference(name: str, page: pathlib.Path) -> str:
     return "\n".join(lines)
 
 
-def _one(entry: manual.Entry, page: pathlib.Path) -> str:
+def _one(entry: language_reference.Entry, page: pathlib.Path) -> str:
     about = [entry.text]
     if entry.value:
         about += [f"Value: {entry.value[0].lower()}{entry.value[1:]}"]
@@ -80,7 +80,7 @@ def _one(entry: manual.Entry, page: pathlib.Path) -> str:
     return "\n".join(lines)
 
 
-def _table(fields: list[manual.Field], page: pathlib.Path) -> list[str]:
+def _table(fields: list[language_reference.Field], page: pathlib.Path) -> list[str]:
     lines = ["| field | takes | |", "|---|---|---|"]
     for each in fields:
         kind, *notes = each.notes
@@ -98,7 +98,7 @@ def _linked(kind: str, page: pathlib.Path) -> str:
     return re.sub(rf"(?<!`)\b(?:{'|'.join(HOMES)})\b(?!`)", link, kind)
 
 
-def _last(entry: manual.Entry) -> str:
+def _last(entry: language_reference.Entry) -> str:
     return entry.name.rpartition(".")[2]
 
 
@@ -119,7 +119,9 @@ def port(name: str, expression: str) -> str:
             continue
         function = member.fget if isinstance(member, property) else member
         assert function is not None
-        told = manual.plain(inspect.cleandoc(function.__doc__ or "")).replace("\n\n", "\n").replace("\n", " ")
+        told = (
+            language_reference.plain(inspect.cleandoc(function.__doc__ or "")).replace("\n\n", "\n").replace("\n", " ")
+        )
         lines.append(f"- `{_call(each, member, expression)}`: {told}")
     return "\n".join(lines)
 
@@ -131,7 +133,7 @@ def _told(module: ModuleType, name: str) -> Iterator[tuple[str, str]]:
     for each, after in itertools.pairwise([*body, ast.Pass()]):
         if isinstance(each, ast.AnnAssign):
             text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
-            yield ast.unparse(each), manual.plain(" ".join(str(text).split()))
+            yield ast.unparse(each), language_reference.plain(" ".join(str(text).split()))
 
 
 def _call(name: str, member: object, expression: str) -> str:

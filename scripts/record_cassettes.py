@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from nodes.values import Json  # noqa: E402 — the root comes first
-from runtime.testing import responses, scripted  # noqa: E402 — the root comes first
+from runtime.testing import responses, scripted_model  # noqa: E402 — the root comes first
 
 WORKFLOWS = ROOT / "workflows"
 PASSWORD = "correct-horse"  # noqa: S105 — the made-up shop's made-up password
@@ -29,9 +29,9 @@ MODEL = "example-model"
 SECONDS = 180
 
 
-def wish(category: str, reason: str, *, urgent: bool = False) -> scripted.Scripted:
+def wish(category: str, reason: str, *, urgent: bool = False) -> scripted_model.Scripted:
     """What the model says a customer wants."""
-    return scripted.text({"category": category, "urgent": urgent, "reason": reason})
+    return scripted_model.text({"category": category, "urgent": urgent, "reason": reason})
 
 
 SORT_MESSAGES = {
@@ -43,11 +43,11 @@ SORT_MESSAGES = {
         "bookkeeper": wish("invoice", "The bookkeeper needs the invoice again, with the customer's VAT number."),
     },
     "How much money": {
-        "jars of honey": scripted.text({"value": 24.8}),
-        "ordered twice": scripted.text({"value": None}),
+        "jars of honey": scripted_model.text({"value": 24.8}),
+        "ordered twice": scripted_model.text({"value": None}),
     },
     "Tell the team": {
-        "": scripted.text(
+        "": scripted_model.text(
             {
                 "value": "Order 1001 must be found before Saturday, it is a birthday present. "
                 "Besides that there are two refunds (1003, 1004), one invoice to send again (1008), and a thank-you from France (1006)."
@@ -78,21 +78,21 @@ SHOPPING: tuple[tuple[str, dict[str, Any]], ...] = (
 """What an agent asks for, one after the other; a pattern stands for the ref of the line that is like it."""
 
 
-def buy_breakfast(asked: scripted.Asked) -> scripted.Scripted:
+def buy_breakfast(asked: scripted_model.Asked) -> scripted_model.Scripted:
     """The model that reads the price list, and then goes shopping: it takes each ref from what it was shown last."""
     if "tools" not in asked.body:
         spreads = [("HONEY-3", "Heather honey, 350 g", 8.4), ("JAM-1", "Plum jam, 450 g", 5.1)]
-        return scripted.text(
+        return scripted_model.text(
             {"products": [{"article": each, "name": name, "price": price} for each, name, price in spreads]}
         )
     shown = list(asked.outputs.values())
     if len(shown) < len(SHOPPING):
         name, arguments = SHOPPING[len(shown)]
-        return scripted.call(name, {key: _found(value, shown) for key, value in arguments.items()})
+        return scripted_model.call(name, {key: _found(value, shown) for key, value in arguments.items()})
     said = re.search(r"\w+-\d+-\d+", shown[-1])
     assert said is not None
     done: dict[str, Json] = {"done": True, "note": "Honey and jam are bought and paid."}
-    return scripted.call("finish", {**done, "output": {"receipt": said[0], "total": 13.5}})
+    return scripted_model.call("finish", {**done, "output": {"receipt": said[0], "total": 13.5}})
 
 
 def _found(value: Json, shown: Sequence[str]) -> Json:
@@ -106,10 +106,10 @@ def _found(value: Json, shown: Sequence[str]) -> Json:
     return found[1]
 
 
-def script(answers: Mapping[str, Mapping[str, scripted.Scripted]]) -> scripted.Script:
+def script(answers: Mapping[str, Mapping[str, scripted_model.Scripted]]) -> scripted_model.Script:
     """The model: it knows these instructions and inputs, and fails with any other."""
 
-    def said(asked: scripted.Asked) -> scripted.Scripted:
+    def said(asked: scripted_model.Asked) -> scripted_model.Scripted:
         ((_, known),) = [each for each in answers.items() if each[0] in asked.instructions]
         ((_, answer),) = [each for each in known.items() if each[0] in asked.newest]
         return answer

@@ -1,4 +1,4 @@
-"""Keeps the table of docs/crash-recovery.md in step with `runtime.states.TABLE`: writes it, or with --check refuses a page that differs."""
+"""Keeps the table of docs/crash-recovery.md in step with `runtime.log.step_states.TABLE`: writes it, or with --check refuses a page that differs."""
 
 import pathlib
 import re
@@ -11,23 +11,25 @@ BLOCK = re.compile(r"<!-- states -->\n.*?<!-- end -->", re.DOTALL)
 
 def table() -> str:
     """The table as Markdown: a row for each state, effect class and word of the author."""
-    from runtime import states
+    from runtime.log import step_states
 
     lines = [
         "| the step is | effect class | configured | what happens, in order |",
         "|---|---|---|---|",
     ]
-    for (state, effect, word), then in states.TABLE.items():
+    for (state, effect, word), then in step_states.TABLE.items():
         shown = (
             ""
-            if word is states.Configured.NOTHING
+            if word is step_states.Configured.NOTHING
             else f"`{word}`"
             if "," not in word
             else f"`{word}`".replace(", ", "`, `")
         )
         lines.append(f"| {state} | {effect} | {shown} | {', '.join(then)} |")
     lines += ["", "| | |", "|---|---|"]
-    lines += [f"| {name} | {doc} |" for name, doc in (*described(states, "State"), *described(states, "Then"))]
+    lines += [
+        f"| {name} | {doc} |" for name, doc in (*described(step_states, "State"), *described(step_states, "Then"))
+    ]
     return "\n".join(lines)
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from nodes.values import Json
-from runtime import events, log
-from runtime.browser.markup import Facts
-from runtime.models import threads
-from runtime.testing import responses, scripted
+from runtime import events
+from runtime.browser.elements.facts import Facts
+from runtime.log import entries as log_entries
+from runtime.log import threads
+from runtime.testing import responses, scripted_model
 from tests import models
 from tests.rig import Rig
 
@@ -77,7 +78,7 @@ class Bench:
     def errors(self, step: str = "work") -> list[str]:
         """The codes of what failed in the agent's last conversation, in order."""
         attempt = self.rig.history.attempts[step][-1]
-        thread = self.rig.history.thread(log.model_thread(attempt.call.again or attempt.call.call))
+        thread = self.rig.history.thread(log_entries.model_thread(attempt.call.again or attempt.call.call))
         calls = [done for each in thread.said if isinstance(each, threads.Exchange) for done in each.done.values()]
         errors = [done.result.error for done in calls if done.result is not None]
         return [str(error["code"]) for error in errors if error]
@@ -85,12 +86,12 @@ class Bench:
     def effects(self) -> dict[str, str]:
         """The effect class of each call that stands in no file, by what it was."""
         entries = self.rig.store.read(self.rig.id).entries
-        return {str(each.action): each.effect for each in entries if isinstance(each, log.Call) and each.asked}
+        return {str(each.action): each.effect for each in entries if isinstance(each, log_entries.Call) and each.asked}
 
 
 @contextlib.contextmanager
 def bench(
-    folder: Path, patch: pytest.MonkeyPatch, model: scripted.Script, text: str, *, strict: bool = True
+    folder: Path, patch: pytest.MonkeyPatch, model: scripted_model.Script, text: str, *, strict: bool = True
 ) -> Generator[Bench]:
     """A rig, with a server of its own."""
     with responses.serve(model, strict=strict) as server:

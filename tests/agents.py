@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests.command import Project
 
 
@@ -38,17 +38,17 @@ class Obedient:
             self._end["output"] = output
         self.told: list[str] = []
 
-    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
         """The next answer."""
         outputs = list(asked.outputs.values())
         self.told = outputs
         if len(outputs) >= len(self._calls):
-            return scripted.call("finish", self._end)
+            return scripted_model.call("finish", self._end)
         name, arguments = self._calls[len(outputs)]
         filled = {
             key: ref_in(outputs, value.name) if isinstance(value, Ref) else value for key, value in arguments.items()
         }
-        return scripted.call(name, filled)
+        return scripted_model.call(name, filled)
 
 
 LOOK = ("look", {"ref": None})

@@ -7,7 +7,7 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from runtime.testing.responses import Server
 
 
@@ -34,7 +34,7 @@ def ask(server: Server, said: object = "Hello", **fields: object) -> tuple[int, 
 
 def said_by(response: dict[str, Any]) -> str:
     """The text of a response."""
-    return "".join(scripted.text_of(item) for item in response["output"] if item["type"] == "message")
+    return "".join(scripted_model.text_of(item) for item in response["output"] if item["type"] == "message")
 
 
 def stream(server: Server, path: str = "/responses", method: str = "POST", **fields: object) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from runtime.browser import launching
+from runtime.browser import open as open_browser
 from runtime.browser.options import BrowserOptions, Mode
 from runtime.browser.session import Session
 
@@ -37,7 +37,7 @@ async def opened(
 ) -> AsyncGenerator[Session]:
     """A fresh browser that may load documents of ``origins``; ended with the block."""
     chosen = Chosen(browser_mode=mode, linger=linger)
-    browser = await launching.open_browser(options, origins=origins, private=private, chosen=chosen)
+    browser = await open_browser.open_browser(options, origins=origins, private=private, chosen=chosen)
     browser.bound(seconds)
     try:
         yield browser

@@ -14,8 +14,15 @@ from director.listening import Listener
 from director.tools import Kit
 from nodes import budgets
 from nodes.errors import RunOpsError
-from runtime import files, host, journal, limits, log, secrets, sessions, settings, version
-from runtime.models.exchange import Request
+from runtime import version
+from runtime.context import limits
+from runtime.log import entries, writer
+from runtime.log import session as log_session
+from runtime.log.store import file_store
+from runtime.messages.messages import Request
+from runtime.secrets import masking
+from runtime.settings import settings
+from runtime.workspace import host
 from tests import talks
 from tests.now import let_go, now
 
@@ -40,21 +47,23 @@ class Life:
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     ended: loop.Ended | None = None
     error: RunOpsError | None = None
-    pen: journal.Journal[sessions.Session] = dataclasses.field(init=False)
+    pen: writer.Journal[log_session.Session] = dataclasses.field(init=False)
     shop: workshop.Workshop = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        self.kept = files.Files(self.folder / ".runops")
+        self.kept = file_store.Files(self.folder / ".runops")
         if self.session is None:
             wish = workshop.Wish(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
-            header = log.SessionHeader(
+            header = entries.SessionHeader(
                 purpose="build", versions=version.versions(), budget=self.budget, build=wish.as_logged()
             )
-            self.pen = now(opening.begin(files.FileStore.over(self.kept), header, secrets.Masker({})))
+            self.pen = now(opening.begin(file_store.FileStore.over(self.kept), header, masking.Masker({})))
             self.session = self.pen.conversation.id
         else:
             self.pen = now(
-                opening.reopen(files.FileStore.over(self.kept), self.session, secrets.Masker({}), budget=self.budget)
+                opening.reopen(
+                    file_store.FileStore.over(self.kept), self.session, masking.Masker({}), budget=self.budget
+                )
             )
         chosen = settings.load(home=self.folder / ".runops", model="m", model_base_url="http://127.0.0.1:9")
         own = desk.Desk(self.pen)

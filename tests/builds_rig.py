@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nodes.values import Json
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from tests.chats import Chats
 from tests.command import Project
 
@@ -34,12 +34,12 @@ PLAN: dict[str, Json] = {
 }
 
 
-def use(name: str, /, **arguments: Json) -> scripted.Answer:
+def use(name: str, /, **arguments: Json) -> scripted_model.Answer:
     """One call of a tool by the model; several of one answer are added up."""
-    return scripted.call(name, arguments)
+    return scripted_model.call(name, arguments)
 
 
-def plan(**more: Json) -> scripted.Answer:
+def plan(**more: Json) -> scripted_model.Answer:
     """The model writes a plan of two tasks."""
     return use("update_plan", plan={**PLAN, **more}, reason="the way")
 
@@ -49,7 +49,7 @@ class Builds(Chats):
 
     def build(
         self,
-        said: Sequence[scripted.Scripted] | scripted.Script,
+        said: Sequence[scripted_model.Scripted] | scripted_model.Script,
         *arguments: str,
         goal: str | None = GOAL,
         seconds: float = 120.0,
@@ -60,14 +60,14 @@ class Builds(Chats):
         return project.runops("build", *([goal] if goal is not None else []), *arguments, seconds=seconds)
 
     def built(
-        self, said: Sequence[scripted.Scripted] | scripted.Script, *arguments: str, **more: Any
+        self, said: Sequence[scripted_model.Scripted] | scripted_model.Script, *arguments: str, **more: Any
     ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
         """The same, and what `--json` says of it."""
         done = self.build(said, *arguments, "--json", **more)
         return done, json.loads(done.stdout)
 
     def goes_on(
-        self, said: Sequence[scripted.Scripted] | scripted.Script, *arguments: str, **more: Any
+        self, said: Sequence[scripted_model.Scripted] | scripted_model.Script, *arguments: str, **more: Any
     ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
         """The last build goes on."""
         return self.built(said, "--resume", "last", *arguments, goal=None, **more)
@@ -75,7 +75,7 @@ class Builds(Chats):
     def outputs(self, request: int = -1) -> list[str]:
         """What the model was told of its calls with that request, oldest first."""
         items: list[dict[str, Any]] = self.asked[request].body["input"]
-        return [scripted.text_of(each) for each in items if each.get("type") == "function_call_output"]
+        return [scripted_model.text_of(each) for each in items if each.get("type") == "function_call_output"]
 
     def session(self, name: str) -> list[Mapping[str, Any]]:
         """The entries of a session's log."""

@@ -17,9 +17,10 @@ import pytest
 
 from nodes.errors import UsageError
 from nodes.targets import Target
-from runtime import events, journal
+from runtime import events
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.log import writer
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed, Rig
 
@@ -296,9 +297,9 @@ def _records(rig: Rig) -> dict[str, dict[str, str]]:
 async def _first(rig: Rig, case: Case) -> events.RunEnded | None:
     """The run until it ends or is killed, which yields None; what then is left of its process."""
     written = 0
-    append = journal.Journal._append
+    append = writer.Journal._append
 
-    def counted(self: journal.Journal, entry: object) -> object:
+    def counted(self: writer.Journal, entry: object) -> object:
         nonlocal written
         written += 1
         if written == case.line:
@@ -307,7 +308,7 @@ async def _first(rig: Rig, case: Case) -> events.RunEnded | None:
 
     ended: events.RunEnded | None = None
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(journal.Journal, "_append", counted)
+        patched.setattr(writer.Journal, "_append", counted)
         with contextlib.suppress(Killed):
             ended = await rig.start()
     writing = [task for task in asyncio.all_tasks() if "Checkpoints" in getattr(task.get_coro(), "__qualname__", "")]

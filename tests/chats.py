@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests.command import TIMEOUT, Project
 
 PRICES = """\
@@ -34,14 +34,14 @@ class Chats:
 
     def answers(
         self,
-        *said: scripted.Scripted | scripted.Script,
+        *said: scripted_model.Scripted | scripted_model.Script,
         **settings: str,
     ) -> Project:
         """The project, where the model says this: answers, one after the other, or one function that makes them."""
         self.close()
         first = said[0] if said else None
         script = first if callable(first) else [each for each in said if not callable(each)]
-        self.server = responses.Server(scripted.Model(script))
+        self.server = responses.Server(scripted_model.Model(script))
         served = {
             "RUNOPS_MODEL": "test-model",
             "RUNOPS_MODEL_BASE_URL": self.server.url,
@@ -97,10 +97,10 @@ def words_of(body: dict[str, Any]) -> list[str]:
 def _word(item: dict[str, Any]) -> str:
     match item.get("type", "message"):
         case "message":
-            return f"{item['role']}: {scripted.text_of(item)}"
+            return f"{item['role']}: {scripted_model.text_of(item)}"
         case "function_call":
             return f"call {item['name']}"
         case "function_call_output":
-            return f"output: {scripted.text_of(item)}"
+            return f"output: {scripted_model.text_of(item)}"
         case other:
             return str(other)

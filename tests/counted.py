@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright._impl._driver import compute_driver_executable
 
-from runtime.browser import find
+from runtime.browser.chromium import find
 
 
 class Counted:

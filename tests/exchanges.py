@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import files, history, journal, log, run, secrets, store
 from runtime.language import workflow
+from runtime.log import entries, history, writer
+from runtime.log.store import file_store, store
+from runtime.runs import run
+from runtime.secrets import masking
 from tests.now import let_go, now
 
 WORKFLOW = """
@@ -26,22 +29,22 @@ class Pen:
 
     def __init__(self, home: Path) -> None:
         """The run has begun, and nobody was asked yet."""
-        kept = files.Files(home)
+        kept = file_store.Files(home)
         self.run = store.new_id()
-        self.journal = journal.Journal(kept.create(self.run), history.History(), secrets.Masker({}), kept)
+        self.journal = writer.Journal(kept.create(self.run), history.History(), masking.Masker({}), kept)
         run.write_header(self.journal, workflow.parse(WORKFLOW, "sort.yaml"), {})
         now(self.journal.barrier())
 
-    def call(self, path: str, attempt: int = 1) -> log.Call:
+    def call(self, path: str, attempt: int = 1) -> entries.Call:
         """An attempt of the step begins."""
-        call = log.Call(path=path, node="cognition", attempt=attempt, effect="read", fingerprint="f")
+        call = entries.Call(path=path, node="cognition", attempt=attempt, effect="read", fingerprint="f")
         return self.journal.call(call)
 
-    def ask(self, call: log.Call, said: str, tried: int = 1, key: str = "k") -> None:
+    def ask(self, call: entries.Call, said: str, tried: int = 1, key: str = "k") -> None:
         """A question, where it is the first try of it, and the announcement of its request."""
-        thread = log.model_thread(call.call)
+        thread = entries.model_thread(call.call)
         if tried == 1:
-            self.journal.said(log.User(thread=thread), said, call.path)
+            self.journal.said(entries.User(thread=thread), said, call.path)
         data: dict[str, Json] = {
             "key": key,
             "model": "asked-model",
@@ -53,27 +56,29 @@ class Pen:
         }
         self.journal.noted("requested", data, thread)
 
-    def submit(self, call: log.Call, response: str, key: str = "k") -> None:
+    def submit(self, call: entries.Call, response: str, key: str = "k") -> None:
         """The server works on it in the background."""
-        self.journal.noted("submitted", {"key": key, "response": response}, log.model_thread(call.call))
+        self.journal.noted("submitted", {"key": key, "response": response}, entries.model_thread(call.call))
 
-    def fail(self, call: log.Call, *, again: float | None, free: bool = False, partial: str = "") -> None:
+    def fail(self, call: entries.Call, *, again: float | None, free: bool = False, partial: str = "") -> None:
         """The request brings no answer."""
         error: dict[str, Json] = {"code": "model-failed", "who": "model", "message": "the server failed with 500"}
-        told = log.ModelError(
-            thread=log.model_thread(call.call), error=error, seconds=0.25, again=again, free=True if free else None
+        told = entries.ModelError(
+            thread=entries.model_thread(call.call), error=error, seconds=0.25, again=again, free=True if free else None
         )
         self.journal.said(told, partial, call.path)
 
-    def answer(self, call: log.Call, said: str, source: log.Source = "model", dollars: str | None = None) -> None:
+    def answer(
+        self, call: entries.Call, said: str, source: entries.Source = "model", dollars: str | None = None
+    ) -> None:
         """The model answers."""
-        told = log.Assistant(
-            thread=log.model_thread(call.call),
+        told = entries.Assistant(
+            thread=entries.model_thread(call.call),
             key="k",
             source=source,
             model="named-model",
             response="resp_1",
-            usage=log.Usage(input=100, cached=20, output=30, reasoning=5),
+            usage=entries.Usage(input=100, cached=20, output=30, reasoning=5),
             dollars=dollars,
             seconds=1.5 if source == "model" else None,
         )
@@ -99,11 +104,11 @@ def every_way(home: Path) -> Pen:
     pen.answer(second, "white", dollars="0.25")
     pen.journal.result(second, "interrupted")
     second = pen.call("again", 2)
-    pen.journal.said(log.User(thread=log.model_thread(second.call)), "milk?", second.path)
+    pen.journal.said(entries.User(thread=entries.model_thread(second.call)), "milk?", second.path)
     pen.answer(second, "white", "log")
     pen.journal.result(second, "ok", value="white")
     third = pen.call("played")
-    pen.journal.said(log.User(thread=log.model_thread(third.call)), "beer?", third.path)
+    pen.journal.said(entries.User(thread=entries.model_thread(third.call)), "beer?", third.path)
     pen.answer(third, "yellow", "cassette")
     pen.journal.result(third, "ok", value="yellow")
     fourth = pen.call("later")
@@ -111,7 +116,7 @@ def every_way(home: Path) -> Pen:
     pen.submit(fourth, "resp_1")
     pen.journal.result(fourth, "interrupted")
     fourth = pen.call("later", 2)
-    pen.journal.said(log.User(thread=log.model_thread(fourth.call)), "rum?", fourth.path)
+    pen.journal.said(entries.User(thread=entries.model_thread(fourth.call)), "rum?", fourth.path)
     pen.submit(fourth, "resp_1")
     pen.answer(fourth, "brown", dollars="0.5")
     pen.journal.result(fourth, "ok", value="brown")

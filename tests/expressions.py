@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from runtime.language import references
+from runtime.language.expressions import references
 
 
 class Clock:

@@ -16,9 +16,9 @@ from nodes.rules import Rule
 from nodes.tabs import MAIN
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser.markup import Facts
+from runtime.browser.elements.facts import Facts
 from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
-from runtime.observation import Observation
+from runtime.observation.observation import Observation
 
 
 @dataclasses.dataclass
@@ -46,7 +46,7 @@ class FakeSite:
 
 @dataclasses.dataclass(frozen=True)
 class FakePointed:
-    """An element that a ref points at (``runtime.agents.pages.Pointed``). Every target that could be its own is."""
+    """An element that a ref points at (``runtime.agents.ports.Pointed``). Every target that could be its own is."""
 
     facts: Facts
     says: str

@@ -13,8 +13,9 @@ from director import workshop
 from director.proving import leaving, tools
 from nodes.errors import SiteError
 from nodes.values import Json
-from runtime import running, turn
 from runtime.browser import port
+from runtime.models.turns import turn
+from runtime.runs import start
 from tests import workshops
 from tests.fakes import FakeBrowser, FakePage, FakeSite
 
@@ -62,7 +63,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Browsers:
     """What runs open here."""
     site = FakeSite(texts={'test_id="status"': "paid"})
     found = Browsers(site)
-    monkeypatch.setattr(running, "Chromium", found.of_run)
+    monkeypatch.setattr(start, "Chromium", found.of_run)
     return found
 
 

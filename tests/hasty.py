@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.agents import acting
-from runtime.models import exchanges
+from runtime.agents import page_tools
+from runtime.models import requests
 
 VARIABLE = "RUNOPS_TEST_RULE_SECONDS"
 """The environment variable that says how long a forked command waits for a rule of an agent's `success`, where that agent says that it is done."""
@@ -15,6 +15,6 @@ WAIT = "RUNOPS_TEST_FIRST_WAIT"
 def install_from(environment: dict[str, str]) -> None:
     """Wait as long as the environment says; what says so is taken out of it."""
     if (seconds := environment.pop(VARIABLE, None)) is not None:
-        acting.RULE_SECONDS = float(seconds)
+        page_tools.RULE_SECONDS = float(seconds)
     if (seconds := environment.pop(WAIT, None)) is not None:
-        exchanges.FIRST_WAIT = float(seconds)
+        requests.FIRST_WAIT = float(seconds)

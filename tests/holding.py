@@ -8,7 +8,7 @@ from pathlib import Path
 from director import draft, effects, workshop
 from nodes import registry
 from nodes.base import Leaf
-from runtime import engine
+from runtime.engine import engine
 from tests import workshops
 
 SITE = "http://127.0.0.1:8765"

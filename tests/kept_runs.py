@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from runtime import files, history, journal, run, secrets, store
 from runtime.language import workflow
+from runtime.log import history, writer
+from runtime.log.store import file_store, store
+from runtime.runs import run
+from runtime.secrets import masking
 from tests.now import let_go, now
 
 WORKFLOW = """
@@ -14,17 +17,17 @@ nodes: [{id: one, type: transform, expr: 1}]
 
 
 def begun(
-    kept: files.Files, text: str = WORKFLOW, *, trial: bool = False, parent: str | None = None
-) -> journal.Journal:
+    kept: file_store.Files, text: str = WORKFLOW, *, trial: bool = False, parent: str | None = None
+) -> writer.Journal:
     """A run that this process has begun, and holds."""
-    pen = journal.Journal(kept.create(store.new_id()), history.History(), secrets.Masker({}), kept)
+    pen = writer.Journal(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
     tried = {"node": "one"} if trial else None
     run.write_header(pen, workflow.parse(text, "pay.yaml"), {}, trial=tried, parent=parent)
     now(pen.barrier())
     return pen
 
 
-def ended(kept: files.Files, status: str | None, text: str = WORKFLOW, *, trial: bool = False) -> str:
+def ended(kept: file_store.Files, status: str | None, text: str = WORKFLOW, *, trial: bool = False) -> str:
     """The id of a run that nobody holds; None: it died."""
     pen = begun(kept, text, trial=trial)
     if status is not None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.browser import find
+from runtime.browser.chromium import find
 from tests import drivers
 
 _NAMED = ("chrome-headless-shell", "headless_shell")

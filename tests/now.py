@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from runtime import files, store
+from runtime.log.store import file_store, store
 
 Found = TypeVar("Found")
 
@@ -23,6 +23,6 @@ def let_go(conversation: store.Conversation) -> None:
     now(conversation.aclose())
 
 
-def keeper(kept: files.Files | store.Store) -> store.Store:
+def keeper(kept: file_store.Files | store.Store) -> store.Store:
     """The store of what is kept, for who writes into it."""
-    return files.FileStore.over(kept) if isinstance(kept, files.Files) else kept
+    return file_store.FileStore.over(kept) if isinstance(kept, file_store.Files) else kept

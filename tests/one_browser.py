@@ -11,7 +11,9 @@ import atexit
 from collections.abc import Coroutine
 from typing import Any
 
-from runtime.browser import find, launching, shared
+from runtime.browser import open as open_browser
+from runtime.browser import shared
+from runtime.browser.chromium import find
 from runtime.browser.options import BrowserOptions
 
 VARIABLE = "RUNOPS_TEST_ONE_BROWSER"
@@ -27,7 +29,7 @@ def install_from(environment: dict[str, str]) -> None:
 def install() -> None:
     """Have all runs of this process use one event loop, and with it one browser: the first run starts it."""
     runner = asyncio.Runner()
-    held: list[launching.Session] = []
+    held: list[open_browser.Session] = []
 
     def run(main: Coroutine[Any, Any, Any]) -> Any:
         if not held:

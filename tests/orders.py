@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime import run
+from runtime.runs import run
 from tests.rig import Rig
 
 ORDER = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from tests.builds_rig import plan, use
 
 GOAL = "Pay every open order, and say which were paid"
@@ -47,7 +47,7 @@ PAY = """
 """
 
 
-def script(url: str) -> Iterator[scripted.Answer]:
+def script(url: str) -> Iterator[scripted_model.Answer]:
     """What the model says, answer by answer."""
     yield plan() + use("debug_open_tab", name="shop", url=f"{url}/login", reason="to see it")
     yield use("create_nodes", yaml=SIGN_IN, after=None, dry_run=None, reason="it begins there") + execute("sign_in")
@@ -60,12 +60,12 @@ def script(url: str) -> Iterator[scripted.Answer]:
     yield finish()
 
 
-def execute(nodes: str) -> scripted.Answer:
+def execute(nodes: str) -> scripted_model.Answer:
     """The model tries nodes."""
     return use("execute_nodes", nodes=nodes, mode=None, item=None, reason="to see", **{"from": None})
 
 
-def finish(**more: str | bool) -> scripted.Answer:
+def finish(**more: str | bool) -> scripted_model.Answer:
     """The model says that it is done."""
     given = {
         "done": True,

@@ -7,25 +7,17 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import (
-    events,
-    files,
-    history,
-    host,
-    journal,
-    run,
-    runs,
-    secret_sources,
-    secrets,
-    settings,
-    store,
-    taking,
-    testing,
-    trial,
-)
+from runtime import events, testing
 from runtime.browser import port
 from runtime.language import callees, workflow
-from runtime.models import supplies, supply
+from runtime.log import history, writer
+from runtime.log.store import file_store, store
+from runtime.models import run_models
+from runtime.recovery import workflow_source
+from runtime.runs import model_plan, run, single_node
+from runtime.secrets import masking, sources
+from runtime.settings import settings
+from runtime.workspace import host, run_index
 from tests.fakes import FakeBrowser, FakeSite
 from tests.now import let_go
 
@@ -57,7 +49,7 @@ class Rig:
     """Whether the browser stays open when the run ends."""
     chosen: settings.Settings | None = None
     """How models are asked, where a node asks one."""
-    models: supply.Supply | None = None
+    models: run_models.Supply | None = None
     """The models that the run had last."""
     file: str = "test.yaml"
     """Where the workflow stands: beside it stand its files."""
@@ -66,10 +58,10 @@ class Rig:
 
     def __post_init__(self) -> None:
         """Parse the workflow."""
-        self.store = files.Files(self.home)
+        self.store = file_store.Files(self.home)
         self.loaded = workflow.parse(self.text, self.file, callees.Texts(self.texts))
-        self.masker = secrets.Masker(self.secrets)
-        self.open_pen: journal.Journal | None = None
+        self.masker = masking.Masker(self.secrets)
+        self.open_pen: writer.Journal | None = None
         self.open_run: run.Run | None = None
 
     @property
@@ -80,7 +72,7 @@ class Rig:
     @property
     def keeper(self) -> store.Store:
         """Where it is kept."""
-        return self.elsewhere or files.FileStore.over(self.store)
+        return self.elsewhere or file_store.FileStore.over(self.store)
 
     async def open(self) -> port.Browser:
         """A fresh browser on the site."""
@@ -94,9 +86,9 @@ class Rig:
         self.browser = browser or self.browser
         return browser
 
-    async def newly_begun(self) -> journal.Journal:
+    async def newly_begun(self) -> writer.Journal:
         """The journal of the run, in which nothing stands."""
-        return journal.Journal(await self.keeper.create(self.id), history.History(), self.masker, self.kept)
+        return writer.Journal(await self.keeper.create(self.id), history.History(), self.masker, self.kept)
 
     async def start(self) -> events.RunEnded:
         """Begin the run."""
@@ -106,7 +98,7 @@ class Rig:
 
     async def try_out(self, node: str, pins: Mapping[str, Json]) -> events.RunEnded:
         """Run one node by itself, as ``runops try`` does."""
-        one = trial.Trial(self.loaded, self.loaded.index[node][0], pins)
+        one = single_node.Trial(self.loaded, self.loaded.index[node][0], pins)
         pen = self.open_pen = await self.newly_begun()
         run.write_header(pen, self.loaded, self.inputs, trial=one.header)
         own = self._run(pen)
@@ -114,15 +106,15 @@ class Rig:
 
     async def resume(self, from_step: str | None = None) -> events.RunEnded:
         """Go on with it."""
-        return await self._lived(self._run(await runs.claim(self.keeper, self.id, self.masker)).go_on(from_step))
+        return await self._lived(self._run(await run_index.claim(self.keeper, self.id, self.masker)).go_on(from_step))
 
     async def resume_changed(self, text: str, texts: Mapping[str, str] | None = None) -> events.RunEnded:
         """Go on with it as ``--allow-changed`` does, its file being ``text`` now. Raises UsageError where that may not be."""
         present = workflow.parse(text, self.file, callees.Texts(texts if texts is not None else self.texts))
         header = self.history.header
         assert header is not None
-        taken = taking.Text(self.id, self.loaded, present, header, secret_sources.Given(self.secrets), take=True)
-        pen = await runs.claim(self.keeper, self.id, self.masker, taken.check)
+        taken = workflow_source.Text(self.id, self.loaded, present, header, sources.Given(self.secrets), take=True)
+        pen = await run_index.claim(self.keeper, self.id, self.masker, taken.check)
         taken.take(pen)
         self.loaded, self.inputs = taken.loaded, taken.inputs
         return await self._lived(self._run(pen).go_on())
@@ -135,7 +127,7 @@ class Rig:
             if self.models is not None:
                 await self.models.close()
 
-    def _run(self, pen: journal.Journal) -> run.Run:
+    def _run(self, pen: writer.Journal) -> run.Run:
         self.told.clear()
         self.open_pen = pen
         self.open_run = run.Run(
@@ -152,9 +144,9 @@ class Rig:
         )
         return self.open_run
 
-    def _models(self, pen: journal.Journal) -> supply.Supply | None:
+    def _models(self, pen: writer.Journal) -> run_models.Supply | None:
         if self.chosen is not None:
-            plan = supplies.plan(self.loaded, host.of_command(self.chosen), pen.history.budget)
+            plan = model_plan.plan(self.loaded, host.of_command(self.chosen), pen.history.budget)
             self.models = plan.supply(self.kept.private(self.id), self.secrets)
         return self.models
 

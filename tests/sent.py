@@ -21,11 +21,15 @@ from typing import Any, Literal
 import pytest
 from typing_extensions import override
 
-from runtime import events, files, runs, settings
-from runtime.browser import failures, launching, port
+from runtime import events
+from runtime.browser import open as open_browser
+from runtime.browser import playwright_errors, port
 from runtime.browser.options import Mode
-from runtime.browser.page import Tab
+from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
+from runtime.log.store import file_store
+from runtime.settings import settings
+from runtime.workspace import run_index
 from tests import agents, browsers, site
 from tests.now import now
 from tests.rig import Rig
@@ -329,7 +333,7 @@ class Live(Rig):
         chosen = browsers.Chosen(browser_mode=self.mode)
         origins = [str(self.inputs["base"])]
         private = self.home / "private"
-        self.session = await launching.open_browser(None, origins=origins, private=private, chosen=chosen)
+        self.session = await open_browser.open_browser(None, origins=origins, private=private, chosen=chosen)
         return self.session
 
 
@@ -364,7 +368,9 @@ class Lived:
 def without_proof() -> Generator[None]:
     """An engine that calls an action not begun unless Playwright's call log says that it was performed: the control."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(failures, "only_waited", lambda error: not re.search(r"performing .* action", error.message))
+        patched.setattr(
+            playwright_errors, "only_waited", lambda error: not re.search(r"performing .* action", error.message)
+        )
         deed = Tab._deed
         patched.setattr(Tab, "_deed", lambda tab, *given, **_sends: deed(tab, *given, sends=False))
         yield
@@ -414,7 +420,7 @@ async def lived(rig: Live, case: Case, orders: Orders) -> Lived:
     if (ended.question or {}).get("evidence", {}).get("unanswered") and case.confirm and not orders.taken[case.ref]:
         # The site's silence proves nothing: a person looks at the site, and says so.
         rig.die()
-        now(runs.decide(files.FileStore(rig.home), rig.id, "not-done"))
+        now(run_index.decide(file_store.FileStore(rig.home), rig.id, "not-done"))
         ended = await resumed(rig, statuses)
     rig.die()
     await orders.finished(case.ref)

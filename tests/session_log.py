@@ -10,11 +10,13 @@ from hypothesis import strategies as draw
 
 from director import opening
 from nodes.values import Json
-from runtime import files, journal, log, secrets, sessions, store
-from runtime.models.exchange import ToolCall
+from runtime.log import entries, session, writer
+from runtime.log.store import file_store, store
+from runtime.messages.messages import ToolCall
+from runtime.secrets import masking
 from tests.now import keeper, let_go, now
 
-USAGE = log.Usage(input=1000, cached=0, output=100, reasoning=0)
+USAGE = entries.Usage(input=1000, cached=0, output=100, reasoning=0)
 LARGE = "a large output " * 500
 """It stands in a blob."""
 
@@ -31,26 +33,26 @@ class Step:
     calls: int = 0
 
 
-def header(**more: Json) -> log.SessionHeader:
+def header(**more: Json) -> entries.SessionHeader:
     """What a chat is begun with."""
-    return log.SessionHeader(purpose="chat", versions={"runops": "0"}, **more)
+    return entries.SessionHeader(purpose="chat", versions={"runops": "0"}, **more)
 
 
 class Hand:
     """Writes a session."""
 
-    def __init__(self, kept: files.Files | store.Store, **more: Json) -> None:
+    def __init__(self, kept: file_store.Files | store.Store, **more: Json) -> None:
         """It has begun; ``more`` stands in its header."""
         self.kept = kept
-        self.pen = now(opening.begin(keeper(kept), header(**more), secrets.Masker({})))
+        self.pen = now(opening.begin(keeper(kept), header(**more), masking.Masker({})))
         self.id = self.pen.conversation.id
         self._calls = 0
 
     def says(self, text: str) -> None:
         """The person says something."""
-        self.pen.said(log.User(thread=log.SESSION_THREAD, mode="chat"), text, "")
+        self.pen.said(entries.User(thread=entries.SESSION_THREAD, mode="chat"), text, "")
 
-    def asks(self, thread: str = log.SESSION_THREAD) -> None:
+    def asks(self, thread: str = entries.SESSION_THREAD) -> None:
         """A request is announced."""
         data: dict[str, Json] = {
             "key": "k" * 64,
@@ -64,13 +66,13 @@ class Hand:
         self.pen.noted("requested", data, thread)
 
     def answers(
-        self, text: str, tools: Sequence[str] = (), end: End = "told", thread: str = log.SESSION_THREAD
-    ) -> list[log.Call]:
+        self, text: str, tools: Sequence[str] = (), end: End = "told", thread: str = entries.SESSION_THREAD
+    ) -> list[entries.Call]:
         """The model answers and asks for ``tools``, of which the last comes so far; the calls that were begun."""
         self.asks(thread)
-        self.pen.said(log.Reasoning(thread=thread, text=""), "It thinks.", "")
+        self.pen.said(entries.Reasoning(thread=thread, text=""), "It thinks.", "")
         asked = [ToolCall(f"a{self._calls + each}", name, '{"which": "all"}') for each, name in enumerate(tools, 1)]
-        answer = log.Assistant(
+        answer = entries.Assistant(
             thread=thread,
             key="k" * 64,
             source="model",
@@ -81,14 +83,14 @@ class Hand:
             seconds=1.5,
         )
         self.pen.said(answer, text, "", asked)
-        begun: list[log.Call] = []
+        begun: list[entries.Call] = []
         for place, each in enumerate(asked, 1):
             self._calls += 1
             how: End = end if place == len(asked) else "told"
             if how == "asked":
                 continue
             path = f"{self._above(thread)}{self._calls}_{each.name}"
-            call = log.Call(
+            call = entries.Call(
                 thread=thread,
                 path=path,
                 node="session",
@@ -104,17 +106,17 @@ class Hand:
                 continue
             self.pen.result(begun[-1], "ok", value=text, seconds=0.5)
             if how == "told":
-                self.pen.said(log.Told(thread=thread, asked=each.id), text or "nothing", path)
+                self.pen.said(entries.Told(thread=thread, asked=each.id), text or "nothing", path)
         return begun
 
     def _above(self, thread: str) -> str:
-        return f"{self.pen.history.path_of(thread)}/" if thread != log.SESSION_THREAD else ""
+        return f"{self.pen.history.path_of(thread)}/" if thread != entries.SESSION_THREAD else ""
 
     def sends(self, text: str) -> None:
         """The model sends a delegate, which asks its model once and sets a variable."""
         self.asks()
-        answer = log.Assistant(
-            thread=log.SESSION_THREAD,
+        answer = entries.Assistant(
+            thread=entries.SESSION_THREAD,
             key="k" * 64,
             source="model",
             model="m-1",
@@ -125,8 +127,8 @@ class Hand:
         self._calls += 1
         asked = ToolCall(f"a{self._calls}", "delegate", '{"task": "Look."}')
         self.pen.said(answer, "", "", [asked])
-        call = log.Call(
-            thread=log.SESSION_THREAD,
+        call = entries.Call(
+            thread=entries.SESSION_THREAD,
             path=f"{self._calls}_delegate",
             node="session",
             action="delegate",
@@ -137,17 +139,19 @@ class Hand:
             fingerprint="f",
         )
         call = self.pen.call(call)
-        thread = log.delegate_thread(call.call)
-        self.pen.said(log.User(thread=thread), "Look.", call.path)
+        thread = entries.delegate_thread(call.call)
+        self.pen.said(entries.User(thread=thread), "Look.", call.path)
         self.keeps("variable", "seen", text, thread=thread)
         self.answers(text, thread=thread)
         self.pen.result(call, "ok", value=text, seconds=2.5)
-        self.pen.said(log.Told(thread=log.SESSION_THREAD, asked=asked.id), text or "nothing", call.path)
+        self.pen.said(entries.Told(thread=entries.SESSION_THREAD, asked=asked.id), text or "nothing", call.path)
 
-    def keeps(self, of: str, name: str, value: Json, *, thread: str = log.SESSION_THREAD, clear: bool = False) -> None:
+    def keeps(
+        self, of: str, name: str, value: Json, *, thread: str = entries.SESSION_THREAD, clear: bool = False
+    ) -> None:
         """A further version of something."""
         number = len(self.pen.history.versions(of, name)) + 1
-        version = log.Version.model_validate(
+        version = entries.Version.model_validate(
             {
                 "thread": thread,
                 "of": of,
@@ -164,20 +168,20 @@ class Hand:
         """A request brings no answer."""
         self.asks()
         error: dict[str, Json] = {"code": "model-failed", "who": "model", "message": "the server failed"}
-        entry = log.ModelError(
-            thread=log.SESSION_THREAD, error=error, usage=USAGE, dollars="0.1", seconds=1.0, again=again
+        entry = entries.ModelError(
+            thread=entries.SESSION_THREAD, error=error, usage=USAGE, dollars="0.1", seconds=1.0, again=again
         )
         self.pen.said(entry, text, "")
 
     def sums(self, text: str) -> None:
         """What was said so far is summed up, by a model."""
         upto = self.pen.history.last_seq
-        self.answers(text, thread=log.summary_thread(log.SESSION_THREAD, 1))
-        self.pen.said(log.Summary(thread=log.SESSION_THREAD, upto=upto), text, "summary")
+        self.answers(text, thread=entries.summary_thread(entries.SESSION_THREAD, 1))
+        self.pen.said(entries.Summary(thread=entries.SESSION_THREAD, upto=upto), text, "summary")
 
     def happens(self, text: str, run: str | None = None) -> None:
         """The person does something beside talking."""
-        self.pen.said(log.Event(thread=log.SESSION_THREAD, run=run), text, "event")
+        self.pen.said(entries.Event(thread=entries.SESSION_THREAD, run=run), text, "event")
 
     def does(self, step: Step) -> None:
         """Let it happen."""
@@ -213,7 +217,7 @@ ABOUT = "01JD0000000000000000000004"
 """A run that there is not."""
 
 
-def everything(kept: files.Files | store.Store, end: End = "told", run: str = ABOUT, **more: Json) -> str:
+def everything(kept: file_store.Files | store.Store, end: End = "told", run: str = ABOUT, **more: Json) -> str:
     """A session in which everything happened that can, whose last call came so far, and which is about ``run`` in the end; its id. Nobody holds it."""
     hand = Hand(kept, **more)
     hand.keeps("mode", "", "agent")
@@ -275,6 +279,6 @@ STEPS = draw.lists(
 """What may happen in a session."""
 
 
-def reopened(kept: files.Files | store.Store, conversation: str) -> journal.Journal[sessions.Session]:
+def reopened(kept: file_store.Files | store.Store, conversation: str) -> writer.Journal[session.Session]:
     """The session, owned anew."""
-    return now(opening.reopen(keeper(kept), conversation, secrets.Masker({})))
+    return now(opening.reopen(keeper(kept), conversation, masking.Masker({})))

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from director import desk, opening
-from runtime import journal, log, secrets, sessions, store
-from runtime.testing import memory
+from runtime.log import entries, session, writer
+from runtime.log.store import store
+from runtime.secrets import masking
+from runtime.testing import memory_store
 from tests.now import now
 
-HEADER = log.SessionHeader(purpose="build", versions={})
+HEADER = entries.SessionHeader(purpose="build", versions={})
 
 SHOP = """\
 version: 1
@@ -50,9 +52,9 @@ nodes:
 
 def begun(
     folder: Path, known: Mapping[str, str] | None = None, kept: store.Store | None = None
-) -> journal.Journal[sessions.Session]:
+) -> writer.Journal[session.Session]:
     """A new session that knows these secrets."""
-    return now(opening.begin(kept or memory.MemoryStore(folder), HEADER, secrets.Masker(known or {})))
+    return now(opening.begin(kept or memory_store.MemoryStore(folder), HEADER, masking.Masker(known or {})))
 
 
 def desk_of(folder: Path, known: Mapping[str, str] | None = None) -> desk.Desk:

@@ -17,11 +17,17 @@ from nodes import budgets
 from nodes.budgets import Budget
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import journal, log, model, secrets, sessions, settings, window
-from runtime.models import choosing, profiles, supply
-from runtime.models.exchange import Answer, Message, Request, ToolCall, ToolOutput, Usage, is_models
-from runtime.models.failures import Failed
-from runtime.testing import memory
+from runtime.context import window
+from runtime.log import entries as log_entries
+from runtime.log import session, writer
+from runtime.messages.messages import Answer, Message, Request, ToolCall, ToolOutput, Usage, is_models
+from runtime.models import run_models, selection
+from runtime.models.client import client as model_client
+from runtime.models.client import profiles
+from runtime.models.client.errors import Failed
+from runtime.secrets import masking
+from runtime.settings import settings
+from runtime.testing import memory_store
 from runtime.testing.responses import rules
 from tests.now import now
 
@@ -86,7 +92,7 @@ class Client:
         self._answers, self._requests = answers, requests
 
     async def ask(
-        self, request: Request, _seconds: float, _manner: model.Manner, progress: Callable[[str], None]
+        self, request: Request, _seconds: float, _manner: model_client.Manner, progress: Callable[[str], None]
     ) -> Answer:
         """The function's answer, in two pieces."""
         demand_protocol(request)
@@ -105,17 +111,17 @@ class Client:
         return answer
 
 
-class Supply(supply.Supply):
+class Supply(run_models.Supply):
     """Models that a function stands for."""
 
     def __init__(self, answers: Model, requests: list[Request], budget: Budget | None = None) -> None:
         """``budget`` is that of the session."""
-        server = choosing.Server("http://127.0.0.1:9", profiles.PROFILES["openrouter"], "none")
+        server = selection.Server("http://127.0.0.1:9", profiles.PROFILES["openrouter"], "none")
         super().__init__(CHOSEN, server, budget, Path("f.yaml"), Path(), {}, {})
         self.asks: Any = Client(answers, requests)
 
     @override
-    def client(self) -> model.Client:
+    def client(self) -> model_client.Client:
         return self.asks
 
 
@@ -124,7 +130,7 @@ CHOSEN = settings.Settings(model="m", model_base_url="http://127.0.0.1:9")
 
 def demand_protocol(request: Request) -> None:
     """Raises where the API would refuse the thread."""
-    rules.check_thread(rules.items_of([model._item(each) for each in request.items]), set())
+    rules.check_thread(rules.items_of([model_client._item(each) for each in request.items]), set())
     assert not is_models(request.items[-1])
 
 
@@ -164,20 +170,20 @@ def in_turn(answers: Sequence[Answer | Exception], last: str = "That is all.") -
 class Life:
     """One process of a session, over a log."""
 
-    model: Model | supply.Supply
+    model: Model | run_models.Supply
     """A function, or what is asked in its place."""
-    entries: Sequence[log.AnyEntry] = ()
+    entries: Sequence[log_entries.AnyEntry] = ()
     """What the log holds of earlier processes; of this one, once it has begun."""
     blobs: dict[str, bytes] = dataclasses.field(default_factory=dict[str, bytes])
     limits: window.Limits = dataclasses.field(default_factory=window.Limits)
     budget: str | None = None
     clean: bool = False
-    mode: log.Mode | None = None
+    mode: log_entries.Mode | None = None
     listener: listening.Listener = dataclasses.field(default_factory=listening.Listener)
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     answers: list[str | None] = dataclasses.field(default_factory=list["str | None"])
     """What came of each word; the code of an error where none did."""
-    pen: journal.Journal[sessions.Session] = dataclasses.field(init=False)
+    pen: writer.Journal[session.Session] = dataclasses.field(init=False)
     talk: talking.Talk = dataclasses.field(init=False)
     models: Any = dataclasses.field(init=False)
     errors: list[RunOpsError] = dataclasses.field(default_factory=list[RunOpsError])
@@ -185,19 +191,17 @@ class Life:
 
     def __post_init__(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            self._kept = memory.MemoryStore(Path(folder))
+            self._kept = memory_store.MemoryStore(Path(folder))
         for data in self.blobs.values():
             self._kept.memory.keep_blob(hashlib.sha256(data).hexdigest(), data)
         conversation = now(self._kept.create("s"))
         before = [conversation.append(each) for each in self.entries]
-        self.pen = journal.Journal(
-            conversation, sessions.Session(before), secrets.Masker({"S": SECRET}), self._kept.kept
-        )
+        self.pen = writer.Journal(conversation, session.Session(before), masking.Masker({"S": SECRET}), self._kept.kept)
         if not before:
-            self.pen.scope("", "opened", "session", session=log.SessionHeader(purpose="chat", versions={}))
+            self.pen.scope("", "opened", "session", session=log_entries.SessionHeader(purpose="chat", versions={}))
         self.desk = desk.Desk(self.pen)
         budget = budgets.parse(self.budget) if self.budget is not None else None
-        served = isinstance(self.model, supply.Supply)
+        served = isinstance(self.model, run_models.Supply)
         self.models = self.model if served else Supply(cast(Model, self.model), self.requests, budget)
         chosen = CHOSEN.model_copy(update={"delegate_clean_context": self.clean})
         self.talk = talking.Talk(self.pen, About(), self.desk, self.models, chosen, self.listener, lambda: self.limits)
@@ -221,7 +225,7 @@ class Life:
             self.errors.append(error)
 
     @property
-    def now(self) -> list[log.AnyEntry]:
+    def now(self) -> list[log_entries.AnyEntry]:
         """What the log holds."""
         return self._kept.kept.read("s").entries
 
@@ -245,11 +249,11 @@ class Life:
 
 def of(life: Life) -> Model:
     """The function that stands for its model."""
-    assert not isinstance(life.model, supply.Supply)
+    assert not isinstance(life.model, run_models.Supply)
     return life.model
 
 
-def lived(model: Model | supply.Supply, *words: str, **more: Any) -> Life:
+def lived(model: Model | run_models.Supply, *words: str, **more: Any) -> Life:
     """A session in which these words were said."""
     life = Life(model, **more)
     asyncio.run(life.hear(words))

@@ -341,9 +341,9 @@ def _serve_one(link: socket.socket) -> int:
 
 def _import_all() -> None:
     from nodes.part import Part
-    from runtime.cli import table
+    from runtime.cli import command_table
 
-    for command in table.every():
+    for command in command_table.every():
         # One that cannot be loaded says so to whoever calls it.
         with contextlib.suppress(ImportError):
             command.load()
@@ -351,11 +351,11 @@ def _import_all() -> None:
         "director.cli.foreground",
         "director.session_settings",
         "director.windows",
-        "runtime.browser.launching",
+        "runtime.browser.open",
         "runtime.cli.app",
         "runtime.cli.main",
         "runtime.language.workflow",
-        "runtime.running",
+        "runtime.runs.start",
         "playwright.async_api",
         # What these import only when they are used.
         "concurrent.futures.thread",
@@ -364,7 +364,7 @@ def _import_all() -> None:
         "playwright._impl.local_utils",
         "playwright._impl.protocol_channels",
         "runtime.display.plain",
-        "runtime.models.asking",
+        "runtime.models.questions",
         "runtime.sql.select",
         "typer._adapters",
         "typer._click.decorators",
@@ -381,17 +381,19 @@ def _import_all() -> None:
 
 def _ask() -> None:
     """Ask a model, and count what it said: what that imports and builds at the first time takes half a second."""
-    from runtime import model
-    from runtime.models import exchange, prices, profiles, tokens
-    from runtime.testing import responses, scripted
+    from runtime.messages import messages, tokens
+    from runtime.models.client import client as model_client
+    from runtime.models.client import profiles
+    from runtime.settings import prices
+    from runtime.testing import responses, scripted_model
 
-    tool = exchange.Tool(
+    tool = messages.Tool(
         "look", "Look.", {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
     )
-    asked = exchange.Request("some-model", "Be brief.", (exchange.Message("user", "Hello."),), None, 100, tools=(tool,))
+    asked = messages.Request("some-model", "Be brief.", (messages.Message("user", "Hello."),), None, 100, tools=(tool,))
 
     async def ask(server: responses.Server) -> None:
-        client = model.Client(server.url, server.key, profiles.PROFILES["openai"])
+        client = model_client.Client(server.url, server.key, profiles.PROFILES["openai"])
         answer = await client.ask(asked, 60.0)
         assert answer.usage is not None
         tokens.count(answer.text)
@@ -402,7 +404,10 @@ def _ask() -> None:
             pass
         await client.close()
 
-    answers = [scripted.thought("So.") + scripted.text("Hello."), scripted.text("Hello.").in_background(polls=0)]
+    answers = [
+        scripted_model.thought("So.") + scripted_model.text("Hello."),
+        scripted_model.text("Hello.").in_background(polls=0),
+    ]
     with responses.serve(answers) as server:
         asyncio.run(ask(server))
     # A thread of ours would not be there in what is forked.

@@ -13,8 +13,8 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-from runtime import process
-from runtime.browser import launch, surviving
+from runtime.browser.chromium import launch, survivors
+from runtime.system import processes as system_processes
 from tests import browsers
 
 TOKEN = "token of this test"
@@ -34,11 +34,11 @@ class Watched:
     def gone(self) -> bool:
         """Whether nothing is left: neither process nor helper nor folder."""
         processes = (self.watcher, self.chromium, self.helper)
-        return not self.folder.exists() and not any(process.started(each) for each in processes)
+        return not self.folder.exists() and not any(system_processes.started(each) for each in processes)
 
     def alive(self) -> bool:
         """Whether everything is still there."""
-        return self.folder.exists() and all(process.started(each) for each in (self.watcher, self.chromium))
+        return self.folder.exists() and all(system_processes.started(each) for each in (self.watcher, self.chromium))
 
     async def hold(self, linger: float, token: str = TOKEN) -> launch.Chromium:
         """Hold on to it, as an engine does."""
@@ -46,10 +46,10 @@ class Watched:
 
     def remembered(self, token: str = TOKEN) -> launch.Alive:
         """What a run writes down of it."""
-        starts = [process.started(each) or "" for each in (self.chromium, self.watcher)]
+        starts = [system_processes.started(each) or "" for each in (self.chromium, self.watcher)]
         folders = [str(self.folder)]
         return launch.Alive(
-            "", folders, self.chromium, starts[0], self.watcher, starts[1], self.port, token, process.boot()
+            "", folders, self.chromium, starts[0], self.watcher, starts[1], self.port, token, system_processes.boot()
         )
 
     def note(self, private: Path) -> None:
@@ -57,9 +57,9 @@ class Watched:
         private.mkdir(parents=True, exist_ok=True)
         (private / launch.STATE).write_text(json.dumps({**dataclasses.asdict(self.remembered()), "tabs": {}}))
 
-    async def look(self, token: str = TOKEN) -> surviving.Look | None:
+    async def look(self, token: str = TOKEN) -> survivors.Look | None:
         """Ask it how long it waits."""
-        return await asyncio.to_thread(surviving.look, self.remembered(token))
+        return await asyncio.to_thread(survivors.look, self.remembered(token))
 
 
 @contextlib.asynccontextmanager

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from runtime import window
-from runtime.models import estimates
+from runtime.context import window
+from runtime.messages import estimates
 from tests.windows import Asked, Talk, tool
 
 TEXTS = (

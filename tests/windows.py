@@ -7,8 +7,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from runtime import journal, log, pieces, secrets, sessions, store, testing, window
-from runtime.models.exchange import Request, Tool, ToolCall
+from runtime import testing
+from runtime.context import items, window
+from runtime.log import entries as log_entries
+from runtime.log import session, writer
+from runtime.log.store import store
+from runtime.messages.messages import Request, Tool, ToolCall
+from runtime.secrets import masking
 from tests.now import now
 
 MODEL = "test-model"
@@ -33,14 +38,14 @@ class Asked:
 class Talk:
     """A session that is written by hand."""
 
-    def __init__(self, kept: store.Store | None = None, masker: secrets.Masker | None = None) -> None:
+    def __init__(self, kept: store.Store | None = None, masker: masking.Masker | None = None) -> None:
         """It has begun, and nothing was said."""
         self.kept = kept or testing.MemoryStore(Path(tempfile.gettempdir()) / "unused")
-        self.masker = masker or secrets.Masker({})
-        self.thread = log.SESSION_THREAD
+        self.masker = masker or masking.Masker({})
+        self.thread = log_entries.SESSION_THREAD
         owned = now(self.kept.create(store.new_id()))
-        self.pen = journal.Journal(owned, sessions.Session(), self.masker, self.kept.kept)
-        header = log.SessionHeader(purpose="chat", versions={})
+        self.pen = writer.Journal(owned, session.Session(), self.masker, self.kept.kept)
+        header = log_entries.SessionHeader(purpose="chat", versions={})
         self.pen.scope("", "opened", "session", session=header)
         self._calls = 0
 
@@ -50,12 +55,12 @@ class Talk:
         self = cls.__new__(cls)
         self.kept, self.masker, self.thread, self._calls = other.kept, other.masker, other.thread, other._calls
         entries = other.kept.kept.read(other.pen.conversation.id).entries
-        self.pen = journal.Journal(other.pen.conversation, sessions.Session(entries), self.masker, self.kept.kept)
+        self.pen = writer.Journal(other.pen.conversation, session.Session(entries), self.masker, self.kept.kept)
         return self
 
     def says(self, text: str) -> None:
         """A person says something."""
-        self.pen.said(log.User(thread=self.thread, mode="chat"), text, "")
+        self.pen.said(log_entries.User(thread=self.thread, mode="chat"), text, "")
 
     def answers(self, text: str, asked: Sequence[Asked] = ()) -> None:
         """The model answers, and every call is done."""
@@ -63,29 +68,29 @@ class Talk:
         for each in asked:
             self._calls += 1
             calls.append(ToolCall(f"call_{self._calls}", each.name, each.arguments))
-        answer = log.Assistant(thread=self.thread, key=f"k{self._calls}", source="model", model=MODEL)
+        answer = log_entries.Assistant(thread=self.thread, key=f"k{self._calls}", source="model", model=MODEL)
         self.pen.said(answer, text, "", calls)
         for call, each in zip(calls, asked, strict=True):
             if each.told is not None:
-                self.pen.said(log.Told(thread=self.thread, asked=call.id), each.told, "")
+                self.pen.said(log_entries.Told(thread=self.thread, asked=call.id), each.told, "")
 
     def fails(self, code: str, partial: str = "", again: float | None = None) -> None:
         """The model's answer breaks off."""
         error = {"code": code, "who": "model", "message": "it broke off"}
-        self.pen.said(log.ModelError(thread=self.thread, error=error, again=again), partial, "")
+        self.pen.said(log_entries.ModelError(thread=self.thread, error=error, again=again), partial, "")
 
     def happens(self, text: str) -> None:
         """A person does something beside talking."""
-        self.pen.said(log.Event(thread=self.thread), text, "")
+        self.pen.said(log_entries.Event(thread=self.thread), text, "")
 
     def sums_up(self, text: str, upto: int) -> None:
         """A summary stands for all up to that line."""
-        self.pen.said(log.Summary(thread=self.thread, upto=upto), text, "")
+        self.pen.said(log_entries.Summary(thread=self.thread, upto=upto), text, "")
 
     @property
-    def pieces(self) -> pieces.Thread:
+    def pieces(self) -> items.Thread:
         """What a window may hold of it."""
-        return pieces.Thread(self.pen.history.thread(self.thread), self.pen)
+        return items.Thread(self.pen.history.thread(self.thread), self.pen)
 
     def window(self, around: window.Around | None = None, **limits: object) -> window.Window:
         """What a request would hold."""

@@ -15,8 +15,12 @@ from director.listening import Listener
 from director.session_tools import Toolbox
 from director.tools import Kit
 from nodes.values import Json
-from runtime import host, log, secrets, turn, version
-from runtime.models.exchange import ToolCall
+from runtime import version
+from runtime.log import entries
+from runtime.messages.messages import ToolCall
+from runtime.models.turns import turn
+from runtime.secrets import masking
+from runtime.workspace import host
 from tests.now import now
 from tests.talks import About
 
@@ -50,10 +54,10 @@ def opened(
 ) -> workshop.Workshop:
     """A workshop whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await shop.close()`` ends its browsers."""
     here = host.load(home=folder / ".runops", **flags)
-    header = log.SessionHeader(purpose="build", versions=version.versions())
-    pen = now(opening.begin(here.store, header, secrets.Masker(known or {})))
+    header = entries.SessionHeader(purpose="build", versions=version.versions())
+    pen = now(opening.begin(here.store, header, masking.Masker(known or {})))
     own = desk.Desk(pen)
-    own.keep(log.Version(of="mode", number=0, reason="a build", by="person"), "agent")
+    own.keep(entries.Version(of="mode", number=0, reason="a build", by="person"), "agent")
     heard = listener or Listener()
     shop = workshop.Workshop(
         pen=pen,
@@ -83,4 +87,4 @@ async def call(
     asked = ToolCall(f"call_{number}", name, json.dumps(arguments))
     tool = next(each for each in box.offered if each.name == name)
     assert set(arguments) == set(tool.parameters["properties"]), "a model gives every argument that the schema has"
-    return await box.take(asked, arguments, turn.Place(number, f"{number}_{name}", log.SESSION_THREAD, asked.id))
+    return await box.take(asked, arguments, turn.Place(number, f"{number}_{name}", entries.SESSION_THREAD, asked.id))

@@ -19,10 +19,14 @@ from director.proving import drafts
 from nodes.base import Leaf
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
-from runtime import engine, events, excerpt, log, preparing, running
+from runtime import events
 from runtime.browser import port
-from runtime.language import workflow
-from runtime.runtime import Run
+from runtime.engine import engine
+from runtime.language import prepare, workflow
+from runtime.log import entries
+from runtime.runs import excerpt
+from runtime.runs import start as start_run
+from runtime.runs.runtime import Run
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -88,7 +92,7 @@ class Bench(workshop.Bench):
             return None
 
     @override
-    def onlooker(self, prepared: preparing.Prepared, call: log.Call) -> engine.Watch:
+    def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> engine.Watch:
         places, reason = self.known.places, str(call.args.get("reason") or call.action)
         hands = watching.Hands(
             # Pins are the bench's: the whole reads what its own nodes yield.
@@ -124,7 +128,7 @@ class Bench(workshop.Bench):
 
     # Executing.
 
-    async def execute(self, call: log.Call, wanted: reports.Wanted) -> reports.Report:
+    async def execute(self, call: entries.Call, wanted: reports.Wanted) -> reports.Report:
         """Run the nodes that are wanted, each once, until the first that fails or is held.
 
         Raises ModelError ``draft-missing``, ``reason-missing``, ``node-unknown``, ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``,
@@ -164,7 +168,7 @@ class Bench(workshop.Bench):
 
     async def _demand(
         self,
-        call: log.Call,
+        call: entries.Call,
         places: Places,
         ids: Sequence[str],
         loaded: workflow.Loaded,
@@ -183,7 +187,7 @@ class Bench(workshop.Bench):
         ids: Sequence[str],
         given: Mapping[str, str],
         wanted: reports.Wanted,
-        prepared: preparing.Prepared,
+        prepared: prepare.Prepared,
     ) -> plans.Plan:
         judge = self.known.judge(places, prepared.inputs)
         planner = plans.Planner(places, judge, self.known.records, self.known.pins(places), given)
@@ -194,12 +198,12 @@ class Bench(workshop.Bench):
 
     async def _trip(
         self,
-        call: log.Call,
+        call: entries.Call,
         places: Places,
         ids: Sequence[str],
         given: Mapping[str, str],
         wanted: reports.Wanted,
-        prepared: preparing.Prepared,
+        prepared: prepare.Prepared,
         holds: engine.Holds,
     ) -> reports.Trip:
         """One run."""
@@ -221,7 +225,7 @@ class Bench(workshop.Bench):
             watch=watch,
         )
 
-        def begin(listener: events.Listener, options: running.Options) -> Awaitable[Run]:
+        def begin(listener: events.Listener, options: start_run.Options) -> Awaitable[Run]:
             def listen(event: events.Event) -> None:
                 if isinstance(event, events.RunStarted):
                     began.append(event.run)

@@ -12,16 +12,20 @@ from typing_extensions import override
 from director import eyes
 from director.bench.records import Lineage
 from nodes.values import Json
-from runtime import clock, log, preparing, resolve, run
-from runtime.browser import complaints, launching, lent, port
+from runtime.browser import borrowed, page_errors, port
+from runtime.browser import open as open_browser
 from runtime.browser.options import BrowserOptions, Mode
-from runtime.browser.page import Tab
+from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
-from runtime.observation import Observation
+from runtime.engine import clock, rendering
+from runtime.language import prepare
+from runtime.log import entries
+from runtime.observation.observation import Observation
+from runtime.runs import run
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
-    from runtime.agents import pages
+    from runtime.agents import ports
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,13 +49,13 @@ class Browser:
         """As the last nodes left it; None before any ran."""
         self.lineage: Lineage = ()
         """What was done to its page."""
-        self.ears: complaints.Complaints | None = None
+        self.ears: page_errors.Complaints | None = None
         self._made_as: Json = None
         """How it was asked for: another one is needed where the draft asks for it otherwise."""
         self._shown: tuple[object, Observation] | None = None
         """The last page that a call told of, with what it showed."""
 
-    def fits(self, prepared: preparing.Prepared) -> bool:
+    def fits(self, prepared: prepare.Prepared) -> bool:
         """Whether the draft asks for such a browser still."""
         return _said(_options(prepared)) == self._made_as
 
@@ -61,7 +65,7 @@ class Browser:
         if browser is not None:
             await browser.close()
 
-    async def open(self, prepared: preparing.Prepared) -> port.Browser:
+    async def open(self, prepared: prepare.Prepared) -> port.Browser:
         """The browser in which a run works: the one that is there, or a new one. Raises SetupError."""
         origins = prepared.loaded.origins(prepared.inputs)
         if self.now is not None:
@@ -72,7 +76,7 @@ class Browser:
         self.now = await self.make(options, origins)
         self._made_as = _said(options)
         if isinstance(self.now, Session):
-            self.ears = complaints.Complaints(self.now.page.page.context)
+            self.ears = page_errors.Complaints(self.now.page.page.context)
         return self.now
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
@@ -83,9 +87,9 @@ class Browser:
         mode: Mode = "shared" if options is None or options.unfit("shared") is None else "own"
         own = options.model_copy(update={"mode": mode}) if options is not None else None
         settled = _Chosen(chosen.browser, mode, chosen.headed)
-        return await launching.open_browser(own, origins=origins, private=self._private, chosen=settled)
+        return await open_browser.open_browser(own, origins=origins, private=self._private, chosen=settled)
 
-    def lender(self, prepared: preparing.Prepared) -> run.Browsers:
+    def lender(self, prepared: prepare.Prepared) -> run.Browsers:
         """Lends it to a run."""
         return _Lender(self, prepared)
 
@@ -102,12 +106,12 @@ class Browser:
         page, seeing = browser.page, self._shop.eyes
         if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
             return await seeing.look_at(page)
-        return (await cast("pages.Page", page).look()).masked(self._shop.pen.masker.text)
+        return (await cast("ports.Page", page).look()).masked(self._shop.pen.masker.text)
 
     def shown(self) -> tuple[object, Observation] | None:
         """What the model of the build was last shown: the page, and how it was; None before it was shown any."""
         page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
-        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes) and seeing.knows(page, log.SESSION_THREAD):
+        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes) and seeing.knows(page, entries.SESSION_THREAD):
             view = seeing.last_of(page)
             return (page, view) if view is not None else self._shown
         return self._shown
@@ -116,7 +120,7 @@ class Browser:
         """The frames of sites that the model of the build was told, and need not be told again."""
         page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
         if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
-            return seeing.around(page, log.SESSION_THREAD)
+            return seeing.around(page, entries.SESSION_THREAD)
         return self._shown[1].around if self._shown is not None else ()
 
     def is_shown(self, page: object) -> bool:
@@ -128,31 +132,31 @@ class Browser:
         page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
         self._shown = (page, view)
         if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
-            seeing.shown(page, text, log.SESSION_THREAD if whole else None)
-            seeing.learned(page, text, log.SESSION_THREAD)
+            seeing.shown(page, text, entries.SESSION_THREAD if whole else None)
+            seeing.learned(page, text, entries.SESSION_THREAD)
 
 
 class _Lender(run.Browsers):
     """Lends a run the browser of the bench."""
 
-    def __init__(self, browser: Browser, prepared: preparing.Prepared) -> None:
+    def __init__(self, browser: Browser, prepared: prepare.Prepared) -> None:
         self._browser, self._prepared = browser, prepared
 
     @override
     async def open(self) -> port.Browser:
-        return lent.Lent(await self._browser.open(self._prepared))
+        return borrowed.Lent(await self._browser.open(self._prepared))
 
     @override
     async def reattach(self) -> port.Browser | None:
         return None
 
 
-def _options(prepared: preparing.Prepared) -> BrowserOptions | None:
+def _options(prepared: prepare.Prepared) -> BrowserOptions | None:
     wanted = prepared.loaded.workflow.browser
     if wanted is None:
         return None
     values = {"inputs": prepared.inputs, "secrets": prepared.secrets}
-    return resolve.filled(wanted, prepared.loaded.templates, values, clock.RecordedClock([]))
+    return rendering.filled(wanted, prepared.loaded.templates, values, clock.RecordedClock([]))
 
 
 def _said(options: BrowserOptions | None) -> Json:

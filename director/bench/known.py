@@ -12,8 +12,8 @@ from director.bench.places import Places, written
 from director.bench.records import Judge, Record
 from director.proving import drafts
 from nodes.values import Json
-from runtime import log
 from runtime.language import workflow
+from runtime.log import entries
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -64,7 +64,7 @@ class Known:
     def keep(self, record: Record, reason: str) -> None:
         """Take what came of a node in the place of what came of it before."""
         self.records[record.done.key] = record
-        version = log.Version(of="bench", name=record.done.key, number=0, reason=reason, by="model")
+        version = entries.Version(of="bench", name=record.done.key, number=0, reason=reason, by="model")
         self._shop.desk.keep(version, record.as_json())
 
     def judge(

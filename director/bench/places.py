@@ -14,11 +14,11 @@ from nodes.group import Group
 from nodes.handle import Handle
 from nodes.iterate import Iterate
 from nodes.values import Json
-from runtime.changes import JUDGED
 from runtime.language import workflow
-from runtime.language.anatomy import Anatomy, Unit
-from runtime.language.declarations import variables_of
-from runtime.language.uses import NOTHING, Chain
+from runtime.language.checks.declarations import variables_of
+from runtime.language.expressions.names_read import NOTHING, Chain
+from runtime.language.node_tree import Anatomy, Unit
+from runtime.recovery.compatibility import JUDGED
 
 FACTS = ("errors", "taken", "failures")
 """What ``run`` tells of nodes, by their ids."""

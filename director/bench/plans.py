@@ -16,7 +16,7 @@ from nodes.errors import ModelError
 from nodes.iterate import Iterate
 from nodes.ports import Item
 from nodes.values import Json
-from runtime import excerpt
+from runtime.runs import excerpt
 
 From = Literal["before", "live", "fresh"]
 """Where a run begins: on the page as it is right before its first node, on the page as it stands, in a new browser."""

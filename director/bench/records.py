@@ -13,7 +13,7 @@ from typing import Literal
 
 from director.bench.places import FACTS, Places, Read, digest, written
 from nodes.values import Json
-from runtime.language.uses import Chain
+from runtime.language.expressions.names_read import Chain
 
 How = Literal["missing", "stale", "hidden"]
 """In what way there is no value: nobody made it yet; it rests on something that was changed since; it held a secret, and was not kept."""

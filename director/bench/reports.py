@@ -10,7 +10,7 @@ from director.bench import plans, watching
 from director.bench.places import Places
 from nodes.values import Json
 from runtime import events
-from runtime.observation import Observation
+from runtime.observation.observation import Observation
 
 Row = Literal["flow", "isolated"]
 """Whether the nodes run in a row, or each by itself from its own state."""

@@ -18,8 +18,12 @@ from director.bench.records import Lineage
 from director.proving import drafts
 from nodes.base import Leaf, Node
 from nodes.errors import InternalError, RunOpsError
-from runtime import checkpoints, engine, frames, journal, log, runs, store, taking
 from runtime.browser import port
+from runtime.engine import checkpoints, engine, scopes
+from runtime.log import entries, writer
+from runtime.log.store import store
+from runtime.recovery import workflow_source
+from runtime.workspace import run_index
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -40,7 +44,7 @@ class Retracing(watching.Watching):
         """Whether something had moved it that is no whole node of that: the first nodes of a container, and not by turns."""
 
     @override
-    async def after(self, node: Node, frame: frames.Frame, path: str, *, ran: bool) -> None:
+    async def after(self, node: Node, frame: scopes.Frame, path: str, *, ran: bool) -> None:
         await super().after(node, frame, path, ran=ran)
         if self._walked() > self._line:
             return
@@ -55,12 +59,12 @@ class Retracing(watching.Watching):
 async def take(shop: Workshop, known: Known, hands: watching.Hands, run: str) -> None:
     """Take what there is, where the file says still what it said to that run; where not, nothing is taken."""
     with contextlib.suppress(RunOpsError):
-        past, _reading = await asyncio.to_thread(runs.load_history, shop.here.kept, run)
+        past, _reading = await asyncio.to_thread(run_index.load_history, shop.here.kept, run)
         loaded = drafts.as_saved(shop)
         fit = drafts.prepared(shop, loaded, known.given(loaded))
-        if past.header is None or taking.text_for(run, past.header, shop.here, loaded).changed:
+        if past.header is None or workflow_source.text_for(run, past.header, shop.here, loaded).changed:
             return
-        pen = journal.Journal(store.Unwritten(run), past, shop.pen.masker, shop.here.kept)
+        pen = writer.Journal(store.Unwritten(run), past, shop.pen.masker, shop.here.kept)
         walker = engine.ExecutionEngine(
             loaded,
             pen,
@@ -78,7 +82,7 @@ async def take(shop: Workshop, known: Known, hands: watching.Hands, run: str) ->
             await _take_state(shop, known, past.checkpoint, watch.before_line, run)
 
 
-async def _take_state(shop: Workshop, known: Known, last: log.Checkpoint, lineage: Lineage, run: str) -> None:
+async def _take_state(shop: Workshop, known: Known, last: entries.Checkpoint, lineage: Lineage, run: str) -> None:
     with contextlib.suppress(checkpoints.Unusable):
         data = await asyncio.to_thread(checkpoints.content, last, shop.here.kept, run)
         await known.states.keep(lineage, port.Captured(data, last.urls), WHY)

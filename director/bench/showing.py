@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from director.bench.reports import Report
 from director.bench.watching import Seen
 from director.proving import telling as whole_runs
-from runtime.agents import telling
-from runtime.observation import Observation
+from runtime.observation import page_text
+from runtime.observation.observation import Observation
 
 A_PAGE, A_CHANGE = 3_000, 350
 """Characters of a page, and of what changed on it behind one node; behind the last one twice that."""
@@ -43,7 +43,7 @@ def _changed(seen: Seen, *, last: bool) -> str:
     if seen.after.title == seen.before.title:
         # Its address stands above already.
         changed = "\n".join(each for each in changed.split("\n") if not each.startswith("now: page "))
-    return changed if changed != telling.UNCHANGED else ""
+    return changed if changed != page_text.UNCHANGED else ""
 
 
 def same(one: Observation, other: Observation) -> bool:
@@ -58,16 +58,16 @@ def behind(report: Report) -> Iterator[str]:
         return
     if known is None:
         yield "page behind it:"
-        yield telling.fenced(whole(report, A_PAGE))
+        yield page_text.fenced(whole(report, A_PAGE))
         return
     if any(_changed(seen, last=False) for seen in report.trips[-1].seen):
         return
     changed = view.since(known, 2 * A_CHANGE)
-    if changed == telling.UNCHANGED:
+    if changed == page_text.UNCHANGED:
         yield NOT_SHOWN
     else:
         yield "page behind it, what changed since you saw it:"
-        yield telling.fenced(changed)
+        yield page_text.fenced(changed)
 
 
 def whole(report: Report, budget: int) -> str:

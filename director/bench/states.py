@@ -12,8 +12,9 @@ from director import desk as desks
 from director.bench.places import digest
 from director.bench.records import Done, Lineage
 from nodes.values import Json
-from runtime import durable, log, regular
 from runtime.browser import port
+from runtime.log import entries
+from runtime.system import files, regular_files
 
 MARK = "@"
 """How the names of states begin among what the bench keeps: no id of a node does."""
@@ -51,19 +52,21 @@ class States:
         file = f"{name.removeprefix(MARK)}-{sha256[:8]}.json"
         path = self._folder / file
         try:
-            await durable.keep(path, captured.data)
+            await files.keep(path, captured.data)
         except OSError as error:
-            raise durable.not_written("a state of the bench", path, error) from None
+            raise files.not_written("a state of the bench", path, error) from None
         before = self._states.pop(name, None)
         self._states[name] = State(lineage, file, sha256)
         value: Json = {"lineage": [each.as_json() for each in lineage], "file": file, "sha256": sha256}
-        self._desk.keep(log.Version(of="bench", name=name, number=0, reason=reason, by="model"), value)
+        self._desk.keep(entries.Version(of="bench", name=name, number=0, reason=reason, by="model"), value)
         if before is not None and before.file != file:
             self._remove(before)
         while len(self._states) > MOST:
             oldest = next(iter(self._states))
             self._remove(self._states.pop(oldest))
-            gone = log.Version(of="bench", name=oldest, number=0, cleared=True, reason="others are newer", by="model")
+            gone = entries.Version(
+                of="bench", name=oldest, number=0, cleared=True, reason="others are newer", by="model"
+            )
             self._desk.keep(gone, None)
 
     def after(self, keys: Sequence[str]) -> Iterator[State]:
@@ -78,7 +81,7 @@ class States:
 
     def _is_whole(self, state: State) -> bool:
         try:
-            return hashlib.sha256(regular.read(self.path(state))).hexdigest() == state.sha256
+            return hashlib.sha256(regular_files.read(self.path(state))).hexdigest() == state.sha256
         except OSError:
             return False
 

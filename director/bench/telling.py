@@ -15,8 +15,10 @@ from director.proving import telling as whole_runs
 from nodes.base import Leaf
 from nodes.iterate import Iterate
 from nodes.values import Json
-from runtime import briefs, history, records
-from runtime.agents import telling
+from runtime.context import briefs
+from runtime.log import attempts as log_attempts
+from runtime.log import history
+from runtime.observation import page_text
 
 LONGEST = 5_000
 """Characters of the whole."""
@@ -111,7 +113,7 @@ def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
         return
     theirs = [*_values(seen), *_error(trip, seen), *showing.of_node(seen, last=stopped or last)]
     if theirs:
-        yield telling.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
+        yield page_text.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
     if seen is trip.stopped and seen.error is not None and trip.held is None and (mend := seen.error.get("mend")):
         yield f"mend: {mend}"
 
@@ -213,7 +215,7 @@ def _end(report: Report) -> Iterator[str]:
         error = ended.error or {}
         when = "behind the last node" if last.seen else "before the first node"
         yield f"{when} ({error.get('code')})"
-        yield telling.fenced(_short(error.get("message"), AN_ERROR))
+        yield page_text.fenced(_short(error.get("message"), AN_ERROR))
         if mend := error.get("mend"):
             yield f"mend: {mend}"
     elif ended.status == "paused" and (ended.question or {}).get("reason") != "question":
@@ -236,7 +238,7 @@ def _short(value: Json, longest: int) -> str:
 
 def _fitted(lines: list[str]) -> str:
     """The lines in at most ``LONGEST`` characters: of nodes in the middle only what became of them stays, the first ones first."""
-    fenced = [number for number, each in enumerate(lines) if each.startswith(telling.BEGIN)]
+    fenced = [number for number, each in enumerate(lines) if each.startswith(page_text.BEGIN)]
     for number in fenced[:-1]:
         if sum(map(len, lines)) + len(lines) <= LONGEST:
             break
@@ -264,7 +266,7 @@ def found_out(runs: Mapping[str, history.History | None]) -> str:
             lines.append(f"run {run}: nothing is known of it")
             continue
         for path, attempts in past.attempts.items():
-            last = records.deciding(attempts)
+            last = log_attempts.deciding(attempts)
             lines.append(f"{briefs.ours(path)}: {_became(last)}")
         names: list[Json] = (past.header.trial or {}).get("nodes", []) if past.header is not None else []
         begun = {each for path in past.order for each in path.replace("[", "/[").split("/")}
@@ -274,7 +276,7 @@ def found_out(runs: Mapping[str, history.History | None]) -> str:
     return "\n".join(lines)[:LONGEST]
 
 
-def _became(attempt: records.Attempt) -> str:
+def _became(attempt: log_attempts.Attempt) -> str:
     if attempt.result is None or attempt.result.status == "interrupted":
         effect = attempt.call.effect == "effect"
         return "open: it may have happened; look at the site before it is done again" if effect else "open"

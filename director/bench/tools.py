@@ -10,7 +10,9 @@ from typing_extensions import override
 from director import deeds, schemas, tools
 from director.bench import benches, reports, telling
 from nodes.values import Json
-from runtime import log, secrets, turn
+from runtime.log import entries
+from runtime.models.turns import turn
+from runtime.secrets import masking
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -49,7 +51,7 @@ class Execute(tools.OfBuild):
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        async def work(call: log.Call) -> turn.Outcome:
+        async def work(call: entries.Call) -> turn.Outcome:
             given: dict[str, Any] = arguments
             wanted = reports.Wanted(
                 str(given["nodes"]),
@@ -68,10 +70,10 @@ class Execute(tools.OfBuild):
         return await deeds.done(self._shop.pen, NAME, arguments, place, work)
 
     @override
-    def broken_off(self, call: log.Call) -> turn.Outcome | None:
+    def broken_off(self, call: entries.Call) -> turn.Outcome | None:
         shop = self._shop
         told = self._masked(telling.found_out({run: shop.runs.past(run) for run in shop.runs.of(call)}))
         return turn.Outcome(told, told)
 
     def _masked(self, text: str) -> str:
-        return secrets.Masker(self._shop.known()).text(self._shop.pen.masker.text(text))
+        return masking.Masker(self._shop.known()).text(self._shop.pen.masker.text(text))

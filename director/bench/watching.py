@@ -17,9 +17,9 @@ from nodes.errors import AuthorError, SiteError
 from nodes.group import Group
 from nodes.route import Route
 from nodes.values import Json
-from runtime import engine, frames
 from runtime.browser import port
-from runtime.observation import Observation
+from runtime.engine import engine, scopes
+from runtime.observation.observation import Observation
 
 LOOK_SECONDS = 5.0
 """How long a look at the page may take; where it takes longer, that is told in its place."""
@@ -95,7 +95,7 @@ class Watching(engine.Watch):
         """Whether that was behind the last node that worked on the page."""
 
     @override
-    async def before(self, node: Node, frame: frames.Frame, path: str) -> None:
+    async def before(self, node: Node, frame: scopes.Frame, path: str) -> None:
         place = self._own(node, path)
         if place is None:
             return
@@ -122,7 +122,7 @@ class Watching(engine.Watch):
         seen.before = self._last_look
 
     @override
-    async def after(self, node: Node, frame: frames.Frame, path: str, *, ran: bool) -> None:
+    async def after(self, node: Node, frame: scopes.Frame, path: str, *, ran: bool) -> None:
         place = self._own(node, path)
         if place is None:
             return
@@ -216,7 +216,7 @@ class Watching(engine.Watch):
         running = {each.place.id for each in self._open}
         return [each for each in place.around if each.id not in running]
 
-    def _reads(self, place: Place, frame: frames.Frame) -> dict[str, str]:
+    def _reads(self, place: Place, frame: scopes.Frame) -> dict[str, str]:
         """What the node reads, each with a digest of its value; what its turns bring stands in its key."""
         brought = {"loop", "error"} | {
             name for each in place.loops if each.as_ for name in (each.as_, f"{each.as_}_loop")
@@ -236,7 +236,7 @@ class Watching(engine.Watch):
             found[written(read.chain)] = digest(value)
         return found
 
-    def _record(self, seen: Seen, frame: frames.Frame) -> Record:
+    def _record(self, seen: Seen, frame: scopes.Frame) -> Record:
         program, place = frame.program, seen.place
         value: Json = None
         lost = False

@@ -11,21 +11,15 @@ from director import desk, knowledge, opening, session_settings, subject, subjec
 from nodes import budgets
 from nodes.errors import LogError, RunOpsError, UsageError
 from nodes.values import Json
-from runtime import (
-    holders,
-    host,
-    journal,
-    limits,
-    log,
-    runs,
-    secret_sources,
-    secrets,
-    sessions,
-    settings,
-    store,
-    version,
-)
-from runtime.models import choosing, prices, supply, threads
+from runtime import version
+from runtime.context import limits
+from runtime.log import entries, threads, writer
+from runtime.log import session as log_session
+from runtime.log.store import owners, store
+from runtime.models import run_models, selection
+from runtime.secrets import masking, sources
+from runtime.settings import prices, settings
+from runtime.workspace import host, run_index
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -46,12 +40,12 @@ class About:
         if path.suffix in SUFFIXES or path.is_file():
             subjects.of_file(path, here)  # one with mistakes can be talked about, one that is not there cannot
             return cls(file=path.absolute())
-        run = runs.find(here.kept, name)
-        runs.load_history(here.kept, run)  # what nobody can read is nothing to begin to talk about
+        run = run_index.find(here.kept, name)
+        run_index.load_history(here.kept, run)  # what nobody can read is nothing to begin to talk about
         return cls(run=run)
 
     @classmethod
-    def of(cls, session: sessions.Session) -> About:
+    def of(cls, session: log_session.Session) -> About:
         """What a session is about by now."""
         if session.about is not None:
             return cls(run=session.about)
@@ -60,7 +54,7 @@ class About:
 
     def workflow_file(self, kept: store.Kept) -> Path | None:
         """The workflow that it is, or was run."""
-        return runs.workflow_file(runs.load_history(kept, self.run)[0]) if self.run is not None else self.file
+        return run_index.workflow_file(run_index.load_history(kept, self.run)[0]) if self.run is not None else self.file
 
     def subject(self, here: host.Host, own: desk.Desk) -> subject.Subject:
         """It, to be read; ``own`` has the draft of a session that is about nothing else, or about what cannot be read any more."""
@@ -78,23 +72,23 @@ class About:
         """Those secrets of the workflow that are set: they are masked in what is said, too. None where it cannot be read."""
         with contextlib.suppress(RunOpsError):
             if self.run is not None:
-                header = runs.load_history(here.kept, self.run)[0].header
+                header = run_index.load_history(here.kept, self.run)[0].header
                 beside = Path(header.file).parent if header is not None else None
-                return secret_sources.known(here.secrets, header.secrets, beside) if header is not None else {}
+                return sources.known(here.secrets, header.secrets, beside) if header is not None else {}
             if self.file is not None:
-                return secret_sources.known(here.secrets, subjects.secrets_of(self.file), self.file.parent)
+                return sources.known(here.secrets, subjects.secrets_of(self.file), self.file.parent)
         return {}
 
 
-def secrets_of(session: sessions.Session, here: host.Host) -> Mapping[str, str]:
+def secrets_of(session: log_session.Session, here: host.Host) -> Mapping[str, str]:
     """The secrets, as far as they are set, of everything that a session was ever about; of a build those that it may use."""
     header = session.header
     if header is not None and header.build is not None:
         build = header.build
         place = Path(build.mends.file if build.mends is not None else build.save)
-        return secret_sources.known(here.secrets, build.secrets, place.parent)
+        return sources.known(here.secrets, build.secrets, place.parent)
     every = [About(header.run), About(file=Path(header.file) if header.file else None)] if header is not None else []
-    for each in session.thread(log.SESSION_THREAD).said:
+    for each in session.thread(entries.SESSION_THREAD).said:
         if isinstance(each, threads.Happened):
             every += [About(event.run) for event in each.events if event.run is not None]
     return {name: value for about in dict.fromkeys(every) for name, value in about.secrets(here).items()}
@@ -105,7 +99,7 @@ class Models:
     """The model that is talked with, found fit."""
 
     chosen: settings.Settings
-    server: choosing.Server
+    server: selection.Server
 
     @classmethod
     def of(cls, here: host.Host) -> Models:
@@ -117,26 +111,26 @@ class Models:
                 f"a conversation asks a model, and `model_calls` is `{chosen.model_calls}`",
                 mend="set it to `live`: RUNOPS_MODEL_CALLS=live",
             )
-        choosing.model_for("director", chosen)
-        return cls(chosen, choosing.server(chosen, here.secrets))
+        selection.model_for("director", chosen)
+        return cls(chosen, selection.server(chosen, here.secrets))
 
     def masked(self) -> dict[str, str]:
         """What nothing may show: the key."""
-        return {choosing.KEY: self.server.key} if len(self.server.key) >= choosing.MASKED_KEY else {}
+        return {selection.KEY: self.server.key} if len(self.server.key) >= selection.MASKED_KEY else {}
 
     def check(self, budget: budgets.Budget | None) -> None:
         """Raise UsageError ``price-unknown`` where money is limited, and the model's price is not known."""
         if budget is not None and budget.money is not None:
-            model = choosing.model_for("director", self.chosen)
+            model = selection.model_for("director", self.chosen)
             prices.require([model], self.chosen.prices, self.server.profile.name)
 
-    def supply(self, pen: journal.Journal[sessions.Session], kept: store.Kept) -> supply.Supply:
+    def supply(self, pen: writer.Journal[log_session.Session], kept: store.Kept) -> run_models.Supply:
         """The models of a session, within its budget. Raises UsageError ``price-unknown``."""
         session = pen.history
         budget = budgets.parse(session.budget) if session.budget is not None else None
         self.check(budget)
         private = kept.private(pen.conversation.id)
-        return supply.Supply(self.chosen, self.server, budget, private, private, {}, self.masked())
+        return run_models.Supply(self.chosen, self.server, budget, private, private, {}, self.masked())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -146,7 +140,7 @@ class Wish:
     about: str | None = None
     resume: str | None = None
     fork: str | None = None
-    mode: log.Mode | None = None
+    mode: entries.Mode | None = None
     window: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Settings of the window that were given, by name."""
     settings: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
@@ -172,17 +166,17 @@ def as_kept(wish: Wish, here: host.Host) -> host.Host:
     if named is None:
         return here
     found = opening.find(here.kept, named, "chat" if wish.resume is not None else None)
-    past = sessions.Session(here.kept.read(found).entries)
+    past = log_session.Session(here.kept.read(found).entries)
     if wish.resume is not None and past.header is not None and past.header.purpose == "build":
         raise UsageError(
             "not-a-chat",
             f"{found} is a build, and no chat",
             mend=f"go on with it: `runops build --resume {found}`; talk about it: `runops chat --fork {found}`",
         )
-    return here.having(session_settings.of_session(past, journal.Texts(here.kept), here.settings, wish.settings))
+    return here.having(session_settings.of_session(past, writer.Texts(here.kept), here.settings, wish.settings))
 
 
-async def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[journal.Journal[sessions.Session], bool]:
+async def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[writer.Journal[log_session.Session], bool]:
     """The session's pen, and whether it was there before. What the wish says of mode, window and settings is written down."""
     wish.check()
     chosen, kept = here.settings, here.kept
@@ -194,8 +188,8 @@ async def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[jou
     named = wish.resume if wish.resume is not None else wish.fork
     if named is not None:
         conversation = opening.find(kept, named, "chat" if wish.resume is not None else None)
-        past = sessions.Session(kept.read(conversation).entries)
-        masker = secrets.Masker({**secrets_of(past, here), **masked})
+        past = log_session.Session(kept.read(conversation).entries)
+        masker = masking.Masker({**secrets_of(past, here), **masked})
         if wish.fork is not None:
             models.check(chosen.budget)
             pen = await opening.fork(here.store, conversation, masker, budget=budget)
@@ -204,24 +198,26 @@ async def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[jou
     else:
         models.check(chosen.budget)
         about = About.named(wish.about, here)
-        header = log.SessionHeader(
+        header = entries.SessionHeader(
             purpose="chat",
             run=about.run,
             file=str(about.file) if about.file is not None else None,
             versions=version.versions(),
             budget=budget,
         )
-        pen = await opening.begin(here.store, header, secrets.Masker({**about.secrets(here), **masked}))
-    async with holders.given_up_where_it_fails(pen.conversation):
+        pen = await opening.begin(here.store, header, masking.Masker({**about.secrets(here), **masked}))
+    async with owners.given_up_where_it_fails(pen.conversation):
         _write_wish(pen, wish, chosen, begun=named is None)
     return pen, named is not None
 
 
-def _write_wish(pen: journal.Journal[sessions.Session], wish: Wish, chosen: settings.Settings, *, begun: bool) -> None:
+def _write_wish(
+    pen: writer.Journal[log_session.Session], wish: Wish, chosen: settings.Settings, *, begun: bool
+) -> None:
     one = desk.Desk(pen)
     mode = wish.mode or (chosen.chat_mode if begun else None)
     if mode is not None and mode != pen.history.mode:
-        one.keep(log.Version(of="mode", number=0, reason=f"--mode {mode}", by="person"), mode)
+        one.keep(entries.Version(of="mode", number=0, reason=f"--mode {mode}", by="person"), mode)
     session_settings.keep(one, wish.settings)
     for name, value in wish.window.items():
         set_limit(one, pen, chosen, name, value, f"--{name.replace('_', '-')}")
@@ -229,7 +225,7 @@ def _write_wish(pen: journal.Journal[sessions.Session], wish: Wish, chosen: sett
 
 def set_limit(
     one: desk.Desk,
-    pen: journal.Journal[sessions.Session],
+    pen: writer.Journal[log_session.Session],
     chosen: settings.Settings,
     name: str,
     value: Json,
@@ -238,4 +234,4 @@ def set_limit(
     """Keep a setting of the window, where it is another one than before. Raises UsageError ``bad-setting``."""
     known = limits.checked(name, value)
     if getattr(limits.of_session(pen.history, pen, chosen), name) != known:
-        one.keep(log.Version(of="window", name=name, number=0, reason=reason, by="person"), known)
+        one.keep(entries.Version(of="window", name=name, number=0, reason=reason, by="person"), known)

@@ -71,7 +71,7 @@ def build(
     A build can be stopped at any moment, and `--resume` goes on with it.
     """
     from director.cli import building, ordering  # a help needs none of it
-    from runtime import host
+    from runtime.workspace import host
 
     order = ordering.Order(
         goal=goal,

@@ -18,7 +18,7 @@ from runtime.report import endings, of_session
 from runtime.report.parts import Costs, ErrorReport
 
 if TYPE_CHECKING:
-    from runtime import sessions
+    from runtime.log import session as log_session
 
 READY = 6
 """The exit code where a mend is ready for review."""
@@ -60,7 +60,7 @@ def shown(path: str) -> str:
 
 
 def record(
-    session: str, past: sessions.Session, ended: loop.Ended | None, error: RunOpsError | None, code: int
+    session: str, past: log_session.Session, ended: loop.Ended | None, error: RunOpsError | None, code: int
 ) -> endings.BuildRecord:
     """The build, for programs."""
     left = ended.value if ended is not None else {}
@@ -81,7 +81,7 @@ def record(
     )
 
 
-def closing(session: str, past: sessions.Session, ended: loop.Ended) -> str:
+def closing(session: str, past: log_session.Session, ended: loop.Ended) -> str:
     """How it ended by itself, and what to type next."""
     left = ended.value
     since = changed(session, ended)

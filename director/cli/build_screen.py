@@ -12,10 +12,12 @@ from typing_extensions import override
 from director.cli import terminal, waits
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import events, sessions, window
+from runtime import events
+from runtime.context import window
 from runtime.display import costs, plain, plans
 from runtime.display.stream import Talk
 from runtime.display.text import cut, harmless, one_line
+from runtime.log import session as log_session
 
 INDENT = "    "
 
@@ -48,7 +50,7 @@ class BuildScreen(terminal.Screen):
         """``stream`` is stderr; ``clock`` tells seconds."""
         talk = Talk(stream)
         super().__init__(as_it_comes=False, quiet=quiet, talk=talk, answers=talk)
-        self._session: Callable[[], sessions.Session] | None = None
+        self._session: Callable[[], log_session.Session] | None = None
         self._plan: Callable[[], Json] | None = None
         self._shown: list[str] = []
         """The to-do list as it was shown last."""
@@ -61,7 +63,7 @@ class BuildScreen(terminal.Screen):
         """Which tool is at work, and since when."""
         self.waits = waits.Waits(talk, self._under_way, clock)
 
-    def follow(self, session: Callable[[], sessions.Session], plan: Callable[[], Json]) -> None:
+    def follow(self, session: Callable[[], log_session.Session], plan: Callable[[], Json]) -> None:
         """Show this session: its costs, and its plan as it is then."""
         self._session, self._plan = session, plan
 
@@ -182,7 +184,7 @@ def came(told: str) -> str:
     return " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
 
 
-def plan_of(session: sessions.Session, value_of: Callable[..., Json]) -> Json:
+def plan_of(session: log_session.Session, value_of: Callable[..., Json]) -> Json:
     """The plan, as plain data; None where there is none."""
     found = session.latest("plan")
     return value_of(found) if found is not None else None

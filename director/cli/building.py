@@ -13,9 +13,12 @@ from typing_extensions import override
 from director import build_subject, kits, loop, person, shops, talking, tools
 from director.cli import beginning, build_ends, build_screen, conversation, ordering, typing_in
 from nodes.errors import RunOpsError, SetupError
-from runtime import host, journal, sessions, settings
-from runtime.cli import console, execution, foreground, signals
+from runtime.cli import console, foreground, foreground_run, signals
+from runtime.log import session as log_session
+from runtime.log import writer
 from runtime.report import endings
+from runtime.settings import settings
+from runtime.workspace import host
 
 
 class Building(conversation.Conversation):
@@ -23,7 +26,7 @@ class Building(conversation.Conversation):
 
     def __init__(
         self,
-        pen: journal.Journal[sessions.Session],
+        pen: writer.Journal[log_session.Session],
         here: host.Host,
         models: beginning.Models,
         screen: build_screen.BuildScreen,
@@ -66,7 +69,7 @@ class Came:
     """What a build came to in this process."""
 
     session: str
-    past: sessions.Session
+    past: log_session.Session
     code: int
     """The exit code."""
     ended: loop.Ended | None
@@ -90,7 +93,7 @@ class Came:
 def carry_out(order: ordering.Order, here: host.Host, *, as_json: bool, quiet: bool) -> None:
     """Begin a build or go on with one, to its end; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     order.check()
-    execution.hush()
+    foreground_run.hush()
     here = ordering.as_kept(order, here)
     models = beginning.Models.of(here)
     word = order.goal if order.resume is not None else None
@@ -106,7 +109,7 @@ def carry_out(order: ordering.Order, here: host.Host, *, as_json: bool, quiet: b
 
 
 def follow(
-    opening: Coroutine[Any, Any, journal.Journal[sessions.Session]],
+    opening: Coroutine[Any, Any, writer.Journal[log_session.Session]],
     here: host.Host,
     models: beginning.Models,
     *,
@@ -136,7 +139,7 @@ def _followed(
 ) -> tuple[int, loop.Ended | None, RunOpsError | None]:
     """The exit code, and how it ended; the error where it did not end by itself."""
     held.screen.say(f"build  {held.id}  {held.subject.title}")
-    execution.say_taken(held.pen.conversation.taken_from)
+    foreground_run.say_taken(held.pen.conversation.taken_from)
     one = loop.Build(held.shop, held.talk)
     try:
         ended = front.run(one.to_its_end(word))

@@ -189,7 +189,7 @@ def chat(
     }
     from director import session_settings  # a help needs none of it
     from director.cli import beginning, foreground
-    from runtime import host
+    from runtime.workspace import host
 
     its = {"model_director": model, "delegate_clean_context": delegate_clean, "chat_knowledge": knowledge}
     here = host.load(budget=budget, **its)
@@ -208,6 +208,6 @@ def _hard_limit(given: int | None, *, strict: bool) -> int | None:
         raise UsageError(
             "usage", "`--strict` is a limit of its own beside `--hard-limit`", mend="leave one of them out"
         )
-    from runtime import window
+    from runtime.context import window
 
     return window.STRICT

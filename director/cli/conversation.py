@@ -9,12 +9,19 @@ from decimal import Decimal
 from director import desk, subject, talking, tools
 from director.cli import beginning, slashes, terminal, words
 from nodes.errors import BudgetReached, ModelError, RunOpsError, SetupError, UsageError
-from runtime import events, host, journal, limits, log, secrets, sessions, waiting, window
+from runtime import events
 from runtime.cli import console, foreground, signals
+from runtime.context import limits, window
 from runtime.display import costs
-from runtime.models import ledger, prices, supply
-from runtime.models.exchange import Usage
+from runtime.log import entries, ledger, writer
+from runtime.log import session as log_session
+from runtime.messages.messages import Usage
+from runtime.models import run_models
 from runtime.report import endings
+from runtime.secrets import masking
+from runtime.settings import prices
+from runtime.system import tasks
+from runtime.workspace import host
 
 FINAL = frozenset({3, 5, 70, 75})
 """Exit codes of errors that a further word would only meet again."""
@@ -40,7 +47,7 @@ class Conversation:
 
     def __init__(
         self,
-        pen: journal.Journal[sessions.Session],
+        pen: writer.Journal[log_session.Session],
         here: host.Host,
         models: beginning.Models,
         screen: terminal.Screen,
@@ -49,7 +56,7 @@ class Conversation:
         self.here, self.screen = here, screen
         self._models = models
         self.pen = pen
-        self._supply: supply.Supply | None = None
+        self._supply: run_models.Supply | None = None
         self._talk: talking.Talk | None = None
         self._desk: desk.Desk | None = None
         self._subject: subject.Subject | None = None
@@ -62,7 +69,7 @@ class Conversation:
         return self.pen.conversation.id
 
     @property
-    def session(self) -> sessions.Session:
+    def session(self) -> log_session.Session:
         """Its fold."""
         return self.pen.history
 
@@ -122,16 +129,16 @@ class Conversation:
         """Dollars that a usage of a model costs; None where nobody knows."""
         return prices.dollars(usage, model, self.here.settings.prices, self._models.server.profile.name)
 
-    async def happened(self, text: str, run: str | None = None, spent: log.Ran | None = None) -> None:
+    async def happened(self, text: str, run: str | None = None, spent: entries.Ran | None = None) -> None:
         """Write down what a person did beside talking; with ``run`` the session is about that one from here on, and has paid what it ``spent``."""
-        self.pen.said(log.Event(thread=log.SESSION_THREAD, run=run, spent=spent), text, "")
+        self.pen.said(entries.Event(thread=entries.SESSION_THREAD, run=run, spent=spent), text, "")
         await self.pen.barrier()
         if run is not None:
             self._talk, self._subject = None, None
             known = beginning.secrets_of(self.session, self.here)
-            self.pen.masker = secrets.Masker({**known, **self._models.masked()})
+            self.pen.masker = masking.Masker({**known, **self._models.masked()})
 
-    async def move(self, pen: journal.Journal[sessions.Session]) -> None:
+    async def move(self, pen: writer.Journal[log_session.Session]) -> None:
         """Go on in another session."""
         await self.close()
         self.pen, self._talk, self._desk, self._subject = pen, None, None, None
@@ -141,7 +148,7 @@ class Conversation:
         if self._supply is not None:
             await self._supply.close()
             self._supply = None
-        await waiting.to_the_end(self.pen.conversation.aclose())
+        await tasks.to_the_end(self.pen.conversation.aclose())
 
 
 class Loop:
@@ -271,7 +278,7 @@ class Loop:
         if isinstance(error, BudgetReached):
             larger = costs.resume_command(name, error.as_json()).rpartition(" --budget ")[2]
             return f"runops chat --resume {name} --budget {larger}"
-        said = self.conversation.session.thread(log.SESSION_THREAD).said
-        if isinstance(error, ModelError) and said and isinstance(said[-1], log.ModelError):
+        said = self.conversation.session.thread(entries.SESSION_THREAD).said
+        if isinstance(error, ModelError) and said and isinstance(said[-1], entries.ModelError):
             return "continue" if self._person else f"runops chat --resume {name} -m continue"
         return None

@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING
 from nodes import budgets as node_budgets
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import briefs, events, history, host, log, running, runs, store
-from runtime.cli import execution, foreground
-from runtime.display import base, plain
+from runtime import events
+from runtime.cli import foreground, foreground_run
+from runtime.context import briefs
+from runtime.display import display, plain
+from runtime.log import entries, history
+from runtime.log.store import store
 from runtime.models import budgets
-from runtime.runtime import Run, Runtime
+from runtime.runs import start
+from runtime.runs.runtime import Run, Runtime
+from runtime.workspace import host, run_index
 
 if TYPE_CHECKING:
     from director.cli import conversation
 
-Begin = Callable[[Runtime, events.Listener, running.Options], Awaitable[Run]]
+Begin = Callable[[Runtime, events.Listener, start.Options], Awaitable[Run]]
 """Starts or resumes a run, told who listens and what the session wants of it."""
 
-NOTHING = log.Ran(calls=0, tokens=0, dollars="0", seconds=0)
+NOTHING = entries.Ran(calls=0, tokens=0, dollars="0", seconds=0)
 """What a run has spent that has not begun."""
 
 
@@ -31,11 +36,11 @@ class Following:
     reads it from the run's log.
     """
 
-    def __init__(self, held: conversation.Conversation, what: str, before: log.Ran = NOTHING) -> None:
+    def __init__(self, held: conversation.Conversation, what: str, before: entries.Ran = NOTHING) -> None:
         """``what`` is the word that began it; ``before`` is what the run had spent then."""
         self._held, self._what, self._before = held, what, before
         screen = held.screen
-        self._display: base.Display = base.Quiet() if screen.quiet else plain.Plain(screen.talk)
+        self._display: display.Display = display.Quiet() if screen.quiet else plain.Plain(screen.talk)
         self._id: str | None = None
         self._begun = False
         self._ended: events.RunEnded | None = None
@@ -56,7 +61,7 @@ class Following:
         return self._ended
 
     async def _run(self, begin: Begin, here: host.Host) -> None:
-        options = running.Options(parent=self._held.id, purse=self._purse(), begun=self._note)
+        options = start.Options(parent=self._held.id, purse=self._purse(), begun=self._note)
         async with Runtime.of(here) as carrier:
             with self._display:
                 self._ended = await (await begin(carrier, self._listen, options)).to_its_end()
@@ -88,19 +93,19 @@ class Following:
         spent = _spent(self._held, _past(self._held.here.kept, run), self._before) if self._begun else None
         await self._held.happened(text, run, spent)
         if ended is not None:
-            for line in execution.closing(ended).split("\n"):
+            for line in foreground_run.closing(ended).split("\n"):
                 self._held.screen.say(line)
 
 
-def spent_by(held: conversation.Conversation, run: str) -> log.Ran:
+def spent_by(held: conversation.Conversation, run: str) -> entries.Ran:
     """What a run has spent by now. Raises UsageError ``unknown-run``, LogError."""
-    return budgets.ran(runs.load_history(held.here.kept, run)[0].ledger, held.price)
+    return budgets.ran(run_index.load_history(held.here.kept, run)[0].ledger, held.price)
 
 
-async def follow(held: conversation.Conversation, what: str, run: str, before: log.Ran) -> None:
+async def follow(held: conversation.Conversation, what: str, run: str, before: entries.Ran) -> None:
     """Write that a run begins, or goes on."""
     data: dict[str, Json] = {"run": run, "what": what, "spent": before.model_dump(mode="json")}
-    held.pen.noted("following", data, log.SESSION_THREAD)
+    held.pen.noted("following", data, entries.SESSION_THREAD)
     await held.pen.barrier()
 
 
@@ -116,7 +121,7 @@ async def settle(held: conversation.Conversation) -> None:
     if note is None:
         return
     run, what = str(note.data["run"]), str(note.data["what"])
-    before = log.Ran.model_validate(note.data["spent"])
+    before = entries.Ran.model_validate(note.data["spent"])
     past = _past(held.here.kept, run)
     if past is None:
         # It was begun, and its log is gone or damaged: nobody knows what it spent.
@@ -124,7 +129,7 @@ async def settle(held: conversation.Conversation) -> None:
         await held.happened(text)
     else:
         ending = past.ending.data if past.ending is not None else {}
-        state = runs.state_of(past, held=held.here.kept.read(run).held)
+        state = run_index.state_of(past, held=held.here.kept.read(run).held)
         text = told(what, run, state, ending.get("path"), ending.get("error"))
         await held.happened(text, run, _spent(held, past, before))
     held.screen.say(f"--  {text}")
@@ -133,12 +138,12 @@ async def settle(held: conversation.Conversation) -> None:
 def _past(kept: store.Kept, run: str) -> history.History | None:
     """What a run has done; None where nobody can read it any more."""
     try:
-        return runs.load_history(kept, run)[0]
+        return run_index.load_history(kept, run)[0]
     except (UsageError, LogError):
         return None
 
 
-def _spent(held: conversation.Conversation, past: history.History | None, before: log.Ran) -> log.Ran | None:
+def _spent(held: conversation.Conversation, past: history.History | None, before: entries.Ran) -> entries.Ran | None:
     """What a run has spent since ``before``; None where it asked no model since, or nobody can read it."""
     if past is None:
         return None

@@ -8,12 +8,13 @@ import typer
 
 from director.cli import beginning, conversation, following, reading, terminal, words
 from nodes.errors import UsageError
-from runtime import host, log
-from runtime.cli import console, execution, signals
+from runtime.cli import console, foreground_run, signals
 from runtime.cli.foreground import Foreground
 from runtime.display.stream import Talk
+from runtime.log import entries
 from runtime.report import endings, of_session
 from runtime.report.parts import Costs
+from runtime.workspace import host
 
 STATES: dict[int, endings.ChatStatus] = {
     0: "ended",
@@ -33,7 +34,7 @@ def converse(wish: beginning.Wish, here: host.Host, message: str | None, *, as_j
     """Begin a session or go on with one, and take its words; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     if message is not None and not message.strip():
         raise UsageError("usage", "`--message` says nothing", mend="give it a text, or leave it out and type")
-    execution.hush()
+    foreground_run.hush()
     person = message is None and reading.interactive()
     here = beginning.as_kept(wish, here)
     models = beginning.Models.of(here)
@@ -67,7 +68,7 @@ def _talk(
     try:
         title = held.subject.title
         held.screen.say("  ".join(filter(None, ("chat", held.id, title))))
-        execution.say_taken(held.pen.conversation.taken_from)
+        foreground_run.say_taken(held.pen.conversation.taken_from)
         if there_before and wish.fork is None:
             front.complete(following.settle(held))
             loop.take_up()
@@ -75,8 +76,10 @@ def _talk(
             if not loop.over:
                 loop.take(message)
         else:
-            said = held.session.thread(log.SESSION_THREAD).said
-            earlier = [held.pen.text_of(each) for each in said if isinstance(each, log.User) and each.mode is not None]
+            said = held.session.thread(entries.SESSION_THREAD).said
+            earlier = [
+                held.pen.text_of(each) for each in said if isinstance(each, entries.User) and each.mode is not None
+            ]
             read = reading.terminal(earlier) if person else reading.standard_input()
             loop.follow(words.Lines(read).word)
     except signals.Interrupted as interrupted:

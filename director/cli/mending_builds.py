@@ -10,9 +10,13 @@ from director.cli import beginning, building, ordering
 from director.proving import mends
 from director.repairing import wishes
 from nodes.errors import SetupError, UsageError
-from runtime import history, holders, host, journal, log, secret_sources, secrets, sessions, store, version
+from runtime import version
 from runtime.language import workflow
-from runtime.models import choosing
+from runtime.log import entries, history, session, writer
+from runtime.log.store import owners, store
+from runtime.models import selection
+from runtime.secrets import masking, sources
+from runtime.workspace import host
 
 if TYPE_CHECKING:
     from director.repairing import mending
@@ -42,7 +46,7 @@ class Order:
         if not wishes.is_open(outcome) or self.none:
             return None
         try:
-            choosing.model_for("director", self.here.settings)
+            selection.model_for("director", self.here.settings)
         except SetupError:
             return HOW
         if self.here.settings.model_calls != "live":
@@ -67,8 +71,8 @@ class Order:
         # What a person has refused once they are not asked for again.
         policy = "hold" if outcome.refused else self.policy
         wish = wishes.of(outcome, past, loaded, kept, policy=policy, runs=self.runs)
-        known = secret_sources.read(here.secrets, wish.secrets, wish.place.parent)
-        masker = secrets.Masker({**known, **models.masked()})
+        known = sources.read(here.secrets, wish.secrets, wish.place.parent)
+        masker = masking.Masker({**known, **models.masked()})
         text = mends.text_of(wish.place)
         if masker.text(text) != text:
             raise UsageError(
@@ -76,16 +80,16 @@ class Order:
                 f"a secret stands in {loaded.path} itself: it is told to no model",
                 mend="write `{{ secrets.NAME }}` in its place, or repair with `--no-model`",
             )
-        header = log.SessionHeader(
+        header = entries.SessionHeader(
             purpose="build",
             versions=version.versions(),
             budget=str(chosen.budget) if chosen.budget is not None else None,
-            build=log.Build.model_validate(masker.json(wish.as_logged().model_dump(mode="json"))),
+            build=entries.Build.model_validate(masker.json(wish.as_logged().model_dump(mode="json"))),
         )
 
-        async def opened() -> journal.Journal[sessions.Session]:
+        async def opened() -> writer.Journal[session.Session]:
             pen = await opening.begin(here.store, header, masker)
-            async with holders.given_up_where_it_fails(pen.conversation):
+            async with owners.given_up_where_it_fails(pen.conversation):
                 given = session_settings.given(chosen, {"model_director": self.model})
                 session_settings.keep(desk.Desk(pen), given)
             return pen

@@ -16,10 +16,16 @@ from director.proving import leaving
 from director.workshop import Policy, Wish
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import holders, host, journal, log, secret_sources, secrets, sessions, settings, store, version
-from runtime.cli import given
-from runtime.language import filters
+from runtime import version
+from runtime.cli import values as given_values
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.language.expressions import filters
+from runtime.log import entries, writer
+from runtime.log import session as log_session
+from runtime.log.store import owners, store
+from runtime.secrets import masking, sources
+from runtime.settings import settings
+from runtime.workspace import host
 
 FOLDER = "workflows"
 """Where workflows are left, if there is such a folder."""
@@ -99,7 +105,7 @@ class Order:
         policy = self.effects or ("hold" if self.yes or os.environ.get("CI") else "ask")
         if policy == "allow":
             grants.refuse_allow([self.url] if self.url is not None else [])
-        values = given.inputs(self.inputs).values
+        values = given_values.inputs(self.inputs).values
         names = tuple(dict.fromkeys(self.secrets))
         wish = Wish(goal, _checked(self.url), save, self.runs or 2, policy, values, names, self.force)
         _refuse_head(wish)
@@ -180,14 +186,14 @@ def as_kept(order: Order, here: host.Host) -> host.Host:
     chosen = chosen_for(here.settings)
     if order.resume is not None:
         past = found(order.resume, here.kept)[1]
-        chosen = session_settings.of_session(past, journal.Texts(here.kept), chosen, _said(order, chosen))
+        chosen = session_settings.of_session(past, writer.Texts(here.kept), chosen, _said(order, chosen))
     return here.having(chosen)
 
 
-def found(name: str, kept: store.Kept) -> tuple[str, sessions.Session]:
+def found(name: str, kept: store.Kept) -> tuple[str, log_session.Session]:
     """The build that is meant: its id, and what it holds. Raises UsageError ``unknown-session``, ``not-a-session``, ``not-a-build``; LogError."""
     session = opening.find(kept, name, "build")
-    past = sessions.Session(kept.read(session).entries)
+    past = log_session.Session(kept.read(session).entries)
     if past.header is None or past.header.build is None:
         raise UsageError(
             "not-a-build", f"{session} is a chat, and no build", mend=f"go on with it: `runops chat --resume {session}`"
@@ -195,7 +201,7 @@ def found(name: str, kept: store.Kept) -> tuple[str, sessions.Session]:
     return session, past
 
 
-async def open_build(order: Order, here: host.Host, models: beginning.Models) -> journal.Journal[sessions.Session]:
+async def open_build(order: Order, here: host.Host, models: beginning.Models) -> writer.Journal[log_session.Session]:
     """The pen of a new build, or of one that goes on, with the answer that was given it."""
     chosen, kept = here.settings, here.kept
     budget = str(chosen.budget) if chosen.budget is not None else None
@@ -207,15 +213,17 @@ async def open_build(order: Order, here: host.Host, models: beginning.Models) ->
         build = past.header.build
         if order.effects == "allow":
             grants.refuse_allow([build.url] if build.url is not None else [])
-        masker = secrets.Masker({**_secrets(Wish.of(build), here), **models.masked()})
+        masker = masking.Masker({**_secrets(Wish.of(build), here), **models.masked()})
         pen = await opening.reopen(here.store, session, masker, take_over=order.take_over, budget=budget)
     else:
         wish = order.wish()
-        masker = secrets.Masker({**_secrets(wish, here), **models.masked()})
+        masker = masking.Masker({**_secrets(wish, here), **models.masked()})
         _refuse_secret(order, wish, masker)
-        header = log.SessionHeader(purpose="build", versions=version.versions(), budget=budget, build=wish.as_logged())
+        header = entries.SessionHeader(
+            purpose="build", versions=version.versions(), budget=budget, build=wish.as_logged()
+        )
         pen = await opening.begin(here.store, header, masker)
-    async with holders.given_up_where_it_fails(pen.conversation):
+    async with owners.given_up_where_it_fails(pen.conversation):
         own = desk.Desk(pen)
         session_settings.keep(own, _said(order, chosen))
         if order.resume is not None:
@@ -226,7 +234,7 @@ async def open_build(order: Order, here: host.Host, models: beginning.Models) ->
     return pen
 
 
-def _refuse_secret(order: Order, wish: Wish, masker: secrets.Masker) -> None:
+def _refuse_secret(order: Order, wish: Wish, masker: masking.Masker) -> None:
     """Raise UsageError ``secret-in-input`` where a secret stands in the wish: the log would keep a mask in its place, and a mask is no value."""
     said: dict[str, Json] = {"the goal": wish.goal, "`--url`": wish.url}
     said["`--save`"] = str(wish.save) if order.save is not None else None
@@ -246,4 +254,4 @@ def _said(order: Order, chosen: settings.Settings) -> dict[str, Json]:
 
 def _secrets(wish: Wish, here: host.Host) -> Mapping[str, str]:
     """The secrets of a wish. Raises SetupError ``secret-missing``, ``secret-too-short``."""
-    return secret_sources.read(here.secrets, wish.secrets, wish.place.parent)
+    return sources.read(here.secrets, wish.secrets, wish.place.parent)

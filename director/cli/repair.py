@@ -45,7 +45,7 @@ def repair(
     The patch goes to stdout, and is kept beside the run. Exit code 6: a mend is ready for review. 1: nothing in the file would mend it.
     """
     from director.cli import repairs  # a help needs none of it
-    from runtime import host
+    from runtime.workspace import host
 
     wish = repairs.Wish(file, run, effects, apply, yes, runs, model, no_model)
     here = host.load(headed=headed)

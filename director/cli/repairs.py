@@ -16,12 +16,17 @@ from director.cli import build_ends, building, mending_builds, typing_in
 from director.repairing import deeds, kept, mending
 from nodes.errors import SetupError, UsageError
 from nodes.values import Json
-from runtime import briefs, events, evidence, history, host, runs, store
-from runtime.cli import console, execution, foreground, signals
+from runtime import events
+from runtime.cli import console, foreground, foreground_run, signals
+from runtime.context import briefs
 from runtime.display import costs
 from runtime.display.text import harmless, one_line
+from runtime.engine import evidence
 from runtime.language import workflow
+from runtime.log import history
+from runtime.log.store import store
 from runtime.report import endings
+from runtime.workspace import host, run_index
 
 if TYPE_CHECKING:
     from director.workshop import Policy
@@ -62,15 +67,15 @@ class Wish:
 
 def carry_out(wish: Wish, here: host.Host, *, of_build: host.Host, as_json: bool, quiet: bool) -> None:
     """Repair a run, ``of_build`` having the settings of a build that mends it; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
-    execution.hush()
+    foreground_run.hush()
     home = here.kept
-    run = runs.find(home, wish.run)
-    past, reading = runs.load_history(home, run)
+    run = run_index.find(home, wish.run)
+    past, reading = run_index.load_history(home, run)
     if reading.held:
         raise UsageError("not-failed", f"run {run} is going on", mend="wait for its end, or stop it")
     if past.status == "passed":
         _passed(run, as_json=as_json, quiet=quiet)
-    loaded = workflow.load(wish.file or runs.workflow_file(past))
+    loaded = workflow.load(wish.file or run_index.workflow_file(past))
     _refuse_other_file(loaded, past, run)
     before = kept.known(home, run) if wish.apply else None
     if before is not None:

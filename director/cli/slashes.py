@@ -10,17 +10,21 @@ from director import opening, saving, variables
 from director.cli import beginning, following, words
 from nodes import registry
 from nodes.errors import UsageError
-from runtime import events, host, log, preparing, runs, settings
-from runtime.cli import foreground, given
-from runtime.display import costs, plans, windows
-from runtime.language import workflow
-from runtime.models import ledger
+from runtime import events
+from runtime.cli import foreground
+from runtime.cli import values as given_values
+from runtime.context import report_text
+from runtime.display import costs, plans
+from runtime.language import prepare, workflow
+from runtime.log import entries, ledger
 from runtime.report import markdown, of_session
+from runtime.settings import settings
+from runtime.workspace import host, run_index
 
 if TYPE_CHECKING:
     from director.cli import conversation
 
-MODES: tuple[log.Mode, ...] = get_args(log.Mode)
+MODES: tuple[entries.Mode, ...] = get_args(entries.Mode)
 
 
 class Slashes:
@@ -65,7 +69,7 @@ class Slashes:
         if not word.rest:
             self._held.screen.result([talk.mode])
             return
-        wanted: log.Mode | None = next((each for each in MODES if each == word.rest[0]), None)
+        wanted: entries.Mode | None = next((each for each in MODES if each == word.rest[0]), None)
         if wanted is None:
             near = registry.near(word.rest[0], MODES)
             raise UsageError(
@@ -78,7 +82,7 @@ class Slashes:
 
     def _window(self, word: words.Slash) -> None:
         if not word.rest:
-            self._show(word, windows.lines(self._held.talk.window()))
+            self._show(word, report_text.lines(self._held.talk.window()))
             return
         words.at_most(word, 2)
         if len(word.rest) == 1:
@@ -137,11 +141,11 @@ class Slashes:
         path = Path(named) if named is not None else held.about.workflow_file(held.here.kept)
         if path is None:
             raise UsageError("usage", "this session is about no workflow", mend=f"name one: {words.shape('run')}")
-        values = given.inputs(pairs)
+        values = given_values.inputs(pairs)
         loaded = workflow.load(path)
         values.refuse_unknown([loaded])
         own = held.here.having(settings.load())
-        prepared = preparing.prepare(loaded, values.of(loaded), own.secrets)
+        prepared = prepare.prepare(loaded, values.of(loaded), own.secrets)
         self._follow(
             following.Following(held, f"/run {path}"),
             own,
@@ -151,7 +155,7 @@ class Slashes:
     def _resume(self, word: words.Slash) -> None:
         words.at_most(word, 1)
         held = self._held
-        run = runs.find(held.here.kept, word.rest[0]) if word.rest else held.about.run
+        run = run_index.find(held.here.kept, word.rest[0]) if word.rest else held.about.run
         if run is None:
             raise UsageError("usage", "this session is about no run", mend=f"name one: {words.shape('resume')}")
         own = held.here.having(settings.load())

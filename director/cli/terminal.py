@@ -9,7 +9,7 @@ from typing_extensions import override
 from director.listening import Listener
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import window
+from runtime.context import window
 from runtime.display import costs, escapes
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import cut, harmless, one_line

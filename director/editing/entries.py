@@ -11,7 +11,7 @@ from director.editing import lines, patches
 from director.editing.patches import Cut, Splice
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime.language import writing
+from runtime.language import writer
 from runtime.language.workflow import Workflow
 from runtime.language.yaml_text import Document, Path
 
@@ -103,7 +103,7 @@ def written(document: Document, path: Path, column: int, end: str) -> list[Cut]:
 def laid_out(key: str, value: Json, document: Document, path: Path, column: int, end: str) -> Cut:
     """An entry written anew, in the place of what stands at ``path``."""
     mark = document.values[path]
-    text = writing.text({key: value}).rstrip("\n")
+    text = writer.text({key: value}).rstrip("\n")
     return Cut(end.join(" " * column + line for line in text.split("\n")), document.source, mark.start, mark.stop)
 
 

@@ -16,7 +16,7 @@ from nodes.errors import ModelError
 from nodes.template import OPENING
 from nodes.values import Json
 from runtime.browser.origins import origin
-from runtime.language import writing
+from runtime.language import writer
 from runtime.language.yaml_text import Document
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ def begun(wish: Wish) -> str:
     if wish.goal.strip():
         data["description"] = " ".join(wish.goal.split())
     # An input a line: these are what a person looks for in the head.
-    lines = ["inputs:", *(f"  {name}: {writing.inline(each)}" for name, each in inputs.items())] if inputs else []
+    lines = ["inputs:", *(f"  {name}: {writer.inline(each)}" for name, each in inputs.items())] if inputs else []
     behind: dict[str, Json] = {}
     if wish.secrets:
         behind["secrets"] = list[Json](wish.secrets)
     if addresses:
         behind["allowed_origins"] = [f"{{{{ inputs.{name} }}}}" for name in addresses]
-    return "".join([writing.text(data), *(f"{line}\n" for line in lines), writing.text(behind) if behind else ""])
+    return "".join([writer.text(data), *(f"{line}\n" for line in lines), writer.text(behind) if behind else ""])
 
 
 def given(wish: Wish) -> dict[str, Json]:
@@ -99,7 +99,7 @@ def beside_nodes(text: str) -> str:
     if not isinstance(data, dict) or not is_whole(data) or len(data) < 2:
         return ""
     if layout.opening(document, ()) == "{":
-        return writing.text({key: value for key, value in data.items() if key != "nodes"})
+        return writer.text({key: value for key, value in data.items() if key != "nodes"})
     return patches.spliced(document.source, Entries(document, ()).without("nodes")).text
 
 
@@ -147,7 +147,7 @@ def _inputs_edited(document: Document, new: Document, head: Entries, wanted: dic
         return head.without("inputs")
     if layout.opening(document, ("inputs",)) in ("{", "*"):
         # In braces: all of them are written anew, a line each.
-        lines = ["inputs:", *(f"  {name}: {writing.inline(each)}" for name, each in wanted.items())]
+        lines = ["inputs:", *(f"  {name}: {writer.inline(each)}" for name, each in wanted.items())]
         mark = new.keys["inputs",]
         text = end.join(" " * head.column + line for line in lines)
         return head.put("inputs", [Cut(text, new.source, mark.start, mark.stop)])

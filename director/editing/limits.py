@@ -9,11 +9,11 @@ from director.draft import Draft
 from director.workshop import Wish
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import pythons
 from runtime.browser.options import BrowserOptions
 from runtime.browser.origins import origin
 from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 from runtime.language.inputs import check
+from runtime.services import functions
 
 HARMLESS = frozenset(
     {
@@ -58,7 +58,7 @@ def refused(made: Draft, before: Draft | None, wish: Wish, allowed: Sequence[str
         *_names(made, before),
     ]
     try:
-        pythons.check(made.loaded, allowed)
+        functions.check(made.loaded, allowed)
     except WorkflowInvalid as error:
         found += error.diagnostics
     return found or _origins(made, before, wish)

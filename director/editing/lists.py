@@ -11,7 +11,7 @@ from director import layout
 from director.editing import lines, patches
 from director.editing.patches import Cut, Splice
 from nodes.values import Json
-from runtime.language import writing, yaml_text
+from runtime.language import writer, yaml_text
 from runtime.language.diagnostics import Source
 
 _DASH = re.compile(r"([ ]*)-[ \t]+")
@@ -61,7 +61,7 @@ class Item:
         """It as an item of a list in brackets, without its comments."""
         if self.flow:
             return patches.cut(self.source, self.start, self.stop)
-        return Cut(writing.inline(self.data), self.source, self.start, self.stop)
+        return Cut(writer.inline(self.data), self.source, self.start, self.stop)
 
 
 class Items:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from director.editing import examples
 from nodes import registry
 from nodes.errors import ModelError, UsageError
-from runtime.language import filters, manual, vocabulary
+from runtime.language import reference
+from runtime.language.expressions import builtins, filters
 
 LONGEST = 3_500
 """Characters of one answer."""
@@ -68,7 +69,7 @@ def told(name: str) -> str:
     if name in ("references", "reference", "filters"):
         return _bounded([REFERENCES, f"Filters: {_filters()}"])
     try:
-        entry = manual.entry(TOPICS.get(name, name))
+        entry = reference.entry(TOPICS.get(name, name))
     except UsageError as error:
         mend = (error.mend or "").replace("runops nodes show ", "")
         known = (
@@ -78,7 +79,7 @@ def told(name: str) -> str:
     return _bounded(_entry(entry))
 
 
-def _entry(entry: manual.Entry) -> list[str]:
+def _entry(entry: reference.Entry) -> list[str]:
     about = [entry.name if not entry.effect else f"{entry.name} ({entry.effect})", " ".join(entry.text.split())]
     if entry.value:
         about.append(f"Value: {entry.value}")
@@ -96,7 +97,7 @@ def _entry(entry: manual.Entry) -> list[str]:
         lines.append("Also: id, description, when, value, on_error, on_redo (`container`).")
     lines += {"target": [TARGETS], "confirm": [examples.CONFIRM], "browser_query": [QUERIES]}.get(entry.name, [])
     if entry.name == "file":
-        lines += ["an input:", *(_line(each, "  ") for each in _shown(manual.entry("input").fields)), INPUTS, HEAD]
+        lines += ["an input:", *(_line(each, "  ") for each in _shown(reference.entry("input").fields)), INPUTS, HEAD]
     if entry.name in examples.EXAMPLES:
         lines.append(examples.EXAMPLES[entry.name])
     elif "." in entry.name and entry.effect:
@@ -106,12 +107,12 @@ def _entry(entry: manual.Entry) -> list[str]:
 
 def _effect() -> str:
     """What the classes mean, as the documents say it."""
-    text = next(each.text for each in manual.entry("step").fields if each.name == "effect")
+    text = next(each.text for each in reference.entry("step").fields if each.name == "effect")
     text = re.sub("`(read|idempotent|effect)`", r"\1", text)
     return text[0].lower() + text[1:]
 
 
-def _sketch(entry: manual.Entry) -> str:
+def _sketch(entry: reference.Entry) -> str:
     """A kind of node with the fields that it must have."""
     kind, _, name = entry.name.rpartition(".")
     field = next((each.name for each in entry.fields if each.kind == f"`{name}`"), "kind")
@@ -124,12 +125,12 @@ _SKETCHED = {"target": "{role: …, name: …}", "list of rule": "[{visible: {�
 """What stands for a field."""
 
 
-def _shown(fields: Iterable[manual.Field]) -> list[manual.Field]:
+def _shown(fields: Iterable[reference.Field]) -> list[reference.Field]:
     # The type of a node is its name; that of an input is one to choose.
     return [each for each in fields if each.name != "type" or "," in each.kind]
 
 
-def _line(field: manual.Field, indent: str = "") -> str:
+def _line(field: reference.Field, indent: str = "") -> str:
     notes = [
         field.kind.replace("`", ""),
         *(each for each in field.notes[1:] if not each.startswith("takes references")),
@@ -142,15 +143,15 @@ def _line(field: manual.Field, indent: str = "") -> str:
     )
 
 
-def _kind(entry: manual.Entry) -> str:
+def _kind(entry: reference.Entry) -> str:
     own = [each for each in _shown(entry.fields) if each.name not in ("action", "query", "tab")]
     fields = ", ".join(each.name if each.required else f"{each.name}?" for each in own)
-    return f"{entry.name.rpartition('.')[2]}({fields}): {manual.sentence(entry.text).rstrip('.')}"
+    return f"{entry.name.rpartition('.')[2]}({fields}): {reference.sentence(entry.text).rstrip('.')}"
 
 
 def _filters() -> str:
-    own = [vocabulary.usage(name) for name in sorted(filters.OWN) if name != "e"]
-    return ", ".join([*own, *sorted(vocabulary.KEPT)])
+    own = [builtins.usage(name) for name in sorted(filters.OWN) if name != "e"]
+    return ", ".join([*own, *sorted(builtins.KEPT)])
 
 
 def _bounded(lines: Sequence[str]) -> str:

@@ -15,9 +15,9 @@ from director.tools import CHANGED, READ, Kit, Simple
 from director.workshop import Wish, Workshop
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
-from runtime import secrets
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.secrets import masking
 
 MOST_PROBLEMS = 10
 """Mistakes that are told of one edit."""
@@ -161,7 +161,7 @@ def _texts(value: Json) -> list[str]:
     return [str(each) for each in given]
 
 
-def refused(error: WorkflowInvalid, masker: secrets.Masker, *, first: bool = False) -> ModelError:
+def refused(error: WorkflowInvalid, masker: masking.Masker, *, first: bool = False) -> ModelError:
     """Every mistake of an edit as a model is told it; of the ``first`` one there is no draft yet."""
     every = error.diagnostics
     shown = [each.render() for each in every[:MOST_PROBLEMS]]

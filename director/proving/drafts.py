@@ -17,8 +17,11 @@ from director.tools import FINISH
 from nodes.browser_action import files
 from nodes.errors import ModelError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
-from runtime import artifacts, engine, history, journal, log, preparing, pythons, secrets
-from runtime.language import callees, workflow
+from runtime.engine import engine
+from runtime.language import callees, prepare, workflow
+from runtime.log import entries, history, writer
+from runtime.secrets import masking
+from runtime.services import artifacts, functions
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -53,12 +56,12 @@ def as_saved(shop: Workshop) -> workflow.Loaded:
     return workflow.parse(draft.text, str(place), callees.Project(artifacts.workspace(place.parent)))
 
 
-def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> preparing.Prepared:
+def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> prepare.Prepared:
     """What a run of the draft is given.
 
     Raises UsageError for inputs that do not fit or hold a secret, ModelError ``origin-not-named``, SetupError ``secret-missing``.
     """
-    pythons.check(loaded, shop.here.settings.python_modules)
+    functions.check(loaded, shop.here.settings.python_modules)
     typed = loaded.check_inputs(inputs)
     _refuse_origins(shop, loaded, typed)
     known = shop.known()
@@ -69,13 +72,13 @@ def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]
             f"not set: {', '.join(lacking)}",
             mend="only the person can set it in the environment of the build: `ask_user`, or do without",
         )
-    if secrets.Masker(known).json(typed) != typed:
+    if masking.Masker(known).json(typed) != typed:
         raise UsageError(
             "secret-in-input",
             "an input holds a secret, and inputs are kept in the log",
             mend="read it as `{{ secrets.NAME }}` where it is typed",
         )
-    return preparing.Prepared(loaded, typed, dict(known))
+    return prepare.Prepared(loaded, typed, dict(known))
 
 
 def _refuse_origins(shop: Workshop, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
@@ -101,7 +104,7 @@ def _theirs(shop: Workshop, loaded: workflow.Loaded) -> dict[str, Json]:
 
 
 async def run(
-    shop: Workshop, call: log.Call, loaded: workflow.Loaded, fit: preparing.Prepared, holds: engine.Holds
+    shop: Workshop, call: entries.Call, loaded: workflow.Loaded, fit: prepare.Prepared, holds: engine.Holds
 ) -> Done:
     """Run the draft once, from nothing, to its end. Raises RunOpsError only where it could not begin.
 
@@ -145,7 +148,7 @@ def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> pro
     )
 
 
-def passed_before(shop: Workshop, fit: preparing.Prepared) -> list[proofs.Ran]:
+def passed_before(shop: Workshop, fit: prepare.Prepared) -> list[proofs.Ran]:
     """The whole runs of just this draft, with just these inputs and files, that passed in this session, oldest first: what they did need not be done again to be proved."""
     calls = [call for call in shop.pen.history.runs_of if shop.pen.history.deeds[call].call.action in WHOLE]
     found: list[proofs.Ran] = []
@@ -153,12 +156,12 @@ def passed_before(shop: Workshop, fit: preparing.Prepared) -> list[proofs.Ran]:
         past = shop.runs.past(run_id)
         if past is not None and past.status == "passed" and counts(shop, fit, past):
             root = past.scopes[""].committed
-            output = journal.value_of(root, shop.here.kept) if root is not None else None
+            output = writer.value_of(root, shop.here.kept) if root is not None else None
             found.append(_ran(proofs.Ran(run_id, "passed", {}, output=output), fit.loaded, past))
     return found
 
 
-def counts(shop: Workshop, fit: preparing.Prepared, past: history.History) -> bool:
+def counts(shop: Workshop, fit: prepare.Prepared, past: history.History) -> bool:
     """Whether a run was one of just this: of the draft as it stands, but for names, descriptions and layout, of the files that it uses and those that it gave to the site as they are, with these inputs."""
     header, masker = past.header, shop.pen.masker
     if header is None or header.trial is not None or header.inputs != masker.json(dict(fit.inputs)):
@@ -174,10 +177,10 @@ def counts(shop: Workshop, fit: preparing.Prepared, past: history.History) -> bo
 
 
 def _hash(text: str) -> str:
-    return log.blob_of(text.encode(), "").sha256
+    return entries.blob_of(text.encode(), "").sha256
 
 
-def _given_otherwise(shop: Workshop, fit: preparing.Prepared, past: history.History) -> bool:
+def _given_otherwise(shop: Workshop, fit: prepare.Prepared, past: history.History) -> bool:
     """Whether any file that the run gave to the site, and had not kept itself, is gone, or was written since it began."""
     began = dt.datetime.fromisoformat(past.started).timestamp()
     own = {
@@ -186,7 +189,7 @@ def _given_otherwise(shop: Workshop, fit: preparing.Prepared, past: history.Hist
     for attempt in past.all_attempts():
         if attempt.call.action != "upload":
             continue
-        given: Json = journal.value_of(attempt.call, shop.here.kept)["files"]
+        given: Json = writer.value_of(attempt.call, shop.here.kept)["files"]
         for path in map(files.to_path, given if isinstance(given, list) else [given]):
             if path not in own and _changed(fit.loaded.path.parent / path, began):
                 return True

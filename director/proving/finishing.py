@@ -14,8 +14,11 @@ from director.editing import lint
 from director.proving import drafts, leaving, mends, notes, proofs, readings, telling
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
-from runtime import briefs, engine, log, preparing, secrets
-from runtime.language import diagnostics, workflow
+from runtime.context import briefs
+from runtime.engine import engine
+from runtime.language import diagnostics, prepare, workflow
+from runtime.log import entries
+from runtime.secrets import masking
 
 if TYPE_CHECKING:
     from director.workshop import Wish, Workshop
@@ -111,7 +114,7 @@ def _lacks(shop: Workshop, said: Said) -> Iterator[Lack]:
     if draft is None:
         yield Lack("there is no draft", "begin it with `create_nodes`")
         return
-    wish, known = shop.wish, secrets.Masker(shop.known())
+    wish, known = shop.wish, masking.Masker(shop.known())
     if not wish.force and not leaving.may_write(wish.save, shop.pen.conversation.id):
         yield Lack(
             f"{wish.save} is there already, and this build has not left it so",
@@ -181,7 +184,7 @@ def expected(shop: Workshop, loaded: workflow.Loaded, said: Said) -> list[str]:
     return unsaid(Proof(text_of(shop), loaded, (), before), said) if before else []
 
 
-def ahead(shop: Workshop, fit: preparing.Prepared, ran: proofs.Ran, more: str) -> str:
+def ahead(shop: Workshop, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
     """What ``finish`` wants, in a line behind a run that went well; ``more`` is what was said already of deeds."""
     times = "once" if shop.wish.runs == 1 else f"{shop.wish.runs} times"
     told = [f"`finish` runs this draft {times} anew with the wish's inputs."]
@@ -218,7 +221,7 @@ def hints(shop: Workshop) -> str:
     return "".join(["\nit could say better:", *(f"\n- {each}" for each in found[:MOST_HINTS]), more]) if found else ""
 
 
-async def prove(shop: Workshop, call: log.Call, loaded: workflow.Loaded, holds: engine.Holds) -> Proof:
+async def prove(shop: Workshop, call: entries.Call, loaded: workflow.Loaded, holds: engine.Holds) -> Proof:
     """Run the draft as often as the wish says, each time in a fresh browser with the inputs of the person; the first run that does not go well is the last."""
     fit = drafts.prepared(shop, loaded, shop.wish.inputs)
     before = drafts.passed_before(shop, fit)

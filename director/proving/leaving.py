@@ -12,8 +12,8 @@ import re
 from pathlib import Path
 
 from nodes.errors import UsageError
-from runtime import durable, regular
 from runtime.display.text import one_line
+from runtime.system import files, regular_files
 
 NOTES = ".build.md"
 """How the page of notes ends that stands beside a workflow ``x.yaml``: ``x.build.md``."""
@@ -54,7 +54,7 @@ def may_write(file: Path, session: str) -> bool:
     """Whether nothing stands there, or just what this session has left there."""
     try:
         # Ends of lines count: so nothing is made of them here.
-        text = regular.read(file).decode()
+        text = regular_files.read(file).decode()
     except FileNotFoundError:
         return not file.is_symlink()
     except (OSError, UnicodeError):
@@ -65,7 +65,7 @@ def may_write(file: Path, session: str) -> bool:
 def changed(file: Path, session: str) -> str | None:
     """What has become of the workflow that a session has left there; None where it is just as it was."""
     try:
-        text = regular.read(file).decode()
+        text = regular_files.read(file).decode()
     except FileNotFoundError:
         return "it is not there any more"
     except (OSError, UnicodeError):
@@ -87,7 +87,7 @@ def free_name(file: Path, session: str) -> Path:
 
 def partial_name(file: Path, session: str) -> Path:
     """Where a draft is left that is not done: in its place, or, where something else or a proved one stands there, as ``x.partial.yaml``."""
-    own = may_write(file, session) and not (file.exists() and _PROVED.match(regular.read(file).decode()))
+    own = may_write(file, session) and not (file.exists() and _PROVED.match(regular_files.read(file).decode()))
     return file if own else free_name(file.with_name(f"{file.stem}.partial{file.suffix}"), session)
 
 
@@ -112,7 +112,7 @@ def write(file: Path, text: str) -> None:
     """Put the text there, whole or not at all, for everybody to read who may read files here. Raises UsageError ``file-not-written``."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        durable.write(file, text.encode())
+        files.write(file, text.encode())
         file.chmod(0o666 & ~_umask())
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"

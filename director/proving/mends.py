@@ -12,8 +12,9 @@ from director.proving import leaving, proofs
 from director.repairing import kept, patches
 from nodes.errors import ModelError, UsageError
 from nodes.values import Json
-from runtime import briefs, regular
+from runtime.context import briefs
 from runtime.language import workflow
+from runtime.system import regular_files
 
 if TYPE_CHECKING:
     from director.workshop import Wish, Workshop
@@ -35,7 +36,7 @@ def equip(shop: Workshop) -> None:
 def text_of(file: Path) -> str:
     """A workflow's file as it is, ends of lines and a byte order mark included. Raises UsageError ``file-not-found``."""
     try:
-        return regular.read(file).decode()
+        return regular_files.read(file).decode()
     except (OSError, UnicodeError) as error:
         raise UsageError("file-not-found", f"{file} cannot be read: {error}", mend="name the file") from None
 

@@ -16,11 +16,11 @@ from director import effects, grants
 from director.proving import proofs
 from nodes.base import Leaf
 from nodes.values import Json
-from runtime import briefs, log, sessions
+from runtime.context import briefs
 from runtime.display import costs
 from runtime.display.text import one_line
 from runtime.language import inputs
-from runtime.models import ledger
+from runtime.log import entries, ledger, session
 from runtime.report import markdown
 
 if TYPE_CHECKING:
@@ -217,11 +217,11 @@ def _cost(shop: Workshop) -> Iterator[str]:
         yield f"- the runs that it started: {costs.told(ledger.together(runs))}"
 
 
-def _calls(shop: Workshop, name: str) -> Iterator[sessions.Deed]:
+def _calls(shop: Workshop, name: str) -> Iterator[session.Deed]:
     return (each for each in shop.pen.history.deeds.values() if each.call.action == name and _went_well(each.result))
 
 
-def _went_well(result: log.Result | None) -> bool:
+def _went_well(result: entries.Result | None) -> bool:
     return result is not None and result.error is None
 
 

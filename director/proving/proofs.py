@@ -9,8 +9,11 @@ from typing import Literal
 from director import effects
 from nodes.base import Leaf
 from nodes.values import Json
-from runtime import attempt, briefs, history, records
+from runtime.context import briefs
+from runtime.engine import attempt
 from runtime.language import workflow
+from runtime.log import attempts as log_attempts
+from runtime.log import history
 
 Outcome = Literal["done", "idle", "held", "failed", "passed by", "not reached"]
 """What became of a deed in one run. ``idle``: an agent was at work and changed nothing. ``passed by``: it failed or was left out, and the run went on."""
@@ -174,11 +177,11 @@ def better(one: Outcome, other: Outcome) -> Outcome:
     return one if _RANKS.index(one) > _RANKS.index(other) else other
 
 
-def _of(attempts: Sequence[records.Attempt]) -> Outcome:
+def _of(attempts: Sequence[log_attempts.Attempt]) -> Outcome:
     last = attempts[-1]
     result = last.result
     if result is not None and result.status in ("ok", "recovered") and last.verdict != "skipped":
-        return "idle" if last.call.node == records.AGENT and not last.acted else "done"
+        return "idle" if last.call.node == log_attempts.AGENT and not last.acted else "done"
     if last.verdict == "done":
         return "done"
     return "passed by" if result is not None and (result.tolerated or result.status == "skipped") else "failed"

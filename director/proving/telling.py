@@ -11,9 +11,12 @@ from pathlib import Path
 from director import effects, run_pieces
 from director.proving import drafts
 from nodes.values import Json
-from runtime import attempt, briefs, evidence, history, regular
-from runtime.agents import telling
+from runtime.context import briefs
+from runtime.engine import attempt, evidence
 from runtime.language import workflow
+from runtime.log import history
+from runtime.observation import page_text
+from runtime.system import regular_files
 
 OUTPUT, EVIDENCE, STEPS, PAGE = 1_500, 1_200, 800, 2_000
 """Characters of an output, of what was seen of an error, of the steps of one fate, and of the page where it failed."""
@@ -48,7 +51,7 @@ def _lines(done: drafts.Done, loaded: workflow.Loaded) -> Iterator[str]:
         yield from _page_then(done)
     if ran.status == "passed":
         yield "output:"
-        yield telling.fenced(output(ran.output))
+        yield page_text.fenced(output(ran.output))
 
 
 def output(value: Json) -> str:
@@ -121,7 +124,7 @@ def failure(error: dict[str, Json]) -> str:
     code = error.get("code") or error.get("reason")
     lines = [
         f"why: {code} ({error.get('phase', 'before')} the deed)",
-        telling.fenced(_cut("\n".join(filter(None, seen)), EVIDENCE)),
+        page_text.fenced(_cut("\n".join(filter(None, seen)), EVIDENCE)),
     ]
     if error.get("reason") == "question":
         mend = "a run of a build has nobody to ask: take an input in its place"
@@ -154,10 +157,10 @@ def _page_then(done: drafts.Done) -> Iterator[str]:
     seen = [f"{name}: {kept[name]}" for name in names if kept.get(name)]
     named: dict[str, Json] = kept.get("observation") or {}
     with contextlib.suppress(OSError, UnicodeError, KeyError):
-        seen.append(_cut(regular.read_text(Path(named["path"])), A_GLANCE if address else PAGE))
+        seen.append(_cut(regular_files.read_text(Path(named["path"])), A_GLANCE if address else PAGE))
     if seen:
         yield "the page, as it was then:"
-        yield telling.fenced("\n".join(seen))
+        yield page_text.fenced("\n".join(seen))
 
 
 def _plain(value: Json) -> str:

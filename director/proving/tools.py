@@ -14,8 +14,10 @@ from director.proving.drafts import RUN_DRAFT
 from director.tools import FINISH, Kit, OfBuild
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import briefs, log, turn
-from runtime.models.exchange import Tool
+from runtime.context import briefs
+from runtime.log import entries
+from runtime.messages.messages import Tool
+from runtime.models.turns import turn
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -53,7 +55,7 @@ class RunDraft(OfBuild):
         fit = drafts.prepared(shop, loaded, inputs)
         holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, inputs=fit.inputs, pins={})
 
-        async def work(call: log.Call) -> turn.Outcome:
+        async def work(call: entries.Call) -> turn.Outcome:
             done = await drafts.run(shop, call, loaded, fit, holds)
             ran = done.ran
             every = proofs.of_runs(loaded, [ran], drafts.done_alone(shop, loaded))
@@ -74,7 +76,7 @@ class RunDraft(OfBuild):
         return await deeds.done(shop.pen, RUN_DRAFT, arguments, place, work)
 
     @override
-    def broken_off(self, call: log.Call) -> turn.Outcome | None:
+    def broken_off(self, call: entries.Call) -> turn.Outcome | None:
         return found_out(self._shop, call)
 
 
@@ -99,7 +101,7 @@ class Finish(OfBuild):
         loaded = drafts.as_saved(shop)
         holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, pins={})
 
-        async def work(call: log.Call) -> turn.Outcome:
+        async def work(call: entries.Call) -> turn.Outcome:
             proof, self._counts = self._counts, None
             if proof is None or not finishing.stands(shop, proof):
                 proof = await finishing.prove(shop, call, loaded, holds)
@@ -137,11 +139,11 @@ class Finish(OfBuild):
         return turn.Outcome(f"given up; {where}{stays}", value)
 
     @override
-    def broken_off(self, call: log.Call) -> turn.Outcome | None:
+    def broken_off(self, call: entries.Call) -> turn.Outcome | None:
         return found_out(self._shop, call)
 
 
-def found_out(shop: Workshop, call: log.Call) -> turn.Outcome:
+def found_out(shop: Workshop, call: entries.Call) -> turn.Outcome:
     """What is told of a call that a crash broke off: which of its runs were over, and at what the last one was."""
     told: list[str] = []
     for number, run in enumerate(shop.runs.of(call), 1):

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from nodes.targets import Target
-from runtime.agents.targets import FIELDS
+from runtime.browser.elements.targets import FIELDS
 
 LEAST = 0.2
 """The score below which an element is no candidate."""

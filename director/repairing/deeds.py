@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from director import demands, effects, grants, person, wordings
 from nodes.base import Leaf, Node
 from nodes.values import Json
-from runtime import engine, trial
+from runtime.engine import engine
 from runtime.language import workflow
+from runtime.runs import single_node
 
 if TYPE_CHECKING:
     from director.workshop import Policy
@@ -90,7 +91,7 @@ def after(loaded: workflow.Loaded, path: str) -> list[tuple[Leaf, str]]:
         (
             number
             for number, each in enumerate(order)
-            if each is first or any(each is leaf for leaf in trial.leaves(first))
+            if each is first or any(each is leaf for leaf in single_node.leaves(first))
         ),
         0,
     )

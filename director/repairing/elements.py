@@ -10,15 +10,15 @@ from nodes.base import Leaf
 from nodes.errors import RunOpsError
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.agents import targets
-from runtime.browser import isolated, locators
-from runtime.browser.page import Tab
-from runtime.observation import Observation
+from runtime.browser import isolated_world
+from runtime.browser.elements import locators, targets
+from runtime.browser.page.tab import Tab
+from runtime.observation.observation import Observation
 
 MOST, MOST_CANDIDATES = 12, 6
 """Elements of which the document is asked, and as many of them that may be candidates."""
 
-_KNOWN = isolated.Script[list[str]](
+_KNOWN = isolated_world.Script[list[str]](
     r"""() => {
   const found = new Set();
   for (const element of document.querySelectorAll('[id], [class], [data-testid]')) {

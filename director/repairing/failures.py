@@ -18,8 +18,11 @@ from nodes.errors import UsageError
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import evidence, history, journal, regular, store
+from runtime.engine import evidence
 from runtime.language import workflow
+from runtime.log import history, writer
+from runtime.log.store import store
+from runtime.system import regular_files
 
 Field = tuple[str | int, ...]
 """Where in a node a target stands: ``("target",)``, ``("verify", 0, "target")``."""
@@ -137,7 +140,7 @@ def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loa
     found = loaded.find(path) if path else None
     leaf = found.node if found is not None and isinstance(found.node, Leaf) else None
     last = past.last(path)
-    args: dict[str, Json] = (journal.value_of(last.call, kept) or {}) if last is not None else {}
+    args: dict[str, Json] = (writer.value_of(last.call, kept) or {}) if last is not None else {}
     field, target = _target(args, error)
     failure = kinds.Failure(
         path=path,
@@ -184,7 +187,7 @@ def _asked_for(past: history.History, kept: store.Kept, path: str) -> str | None
     for attempt in reversed(past.all_attempts()):
         if attempt.call.action not in ("goto", "open_tab") or (attempt.call.path != path and not attempt.settled):
             continue
-        args: dict[str, Json] = journal.value_of(attempt.call, kept) or {}
+        args: dict[str, Json] = writer.value_of(attempt.call, kept) or {}
         if isinstance(url := args.get("url"), str):
             return url
     return None
@@ -197,7 +200,7 @@ def _signed_in(past: history.History, kept: store.Kept, path: str) -> bool:
             continue
         if attempt.call.action == "load_session":
             return True
-        if attempt.call.action in ("fill", "type") and "{{ secrets." in str(journal.value_of(attempt.call, kept)):
+        if attempt.call.action in ("fill", "type") and "{{ secrets." in str(writer.value_of(attempt.call, kept)):
             return True
     return False
 
@@ -206,6 +209,6 @@ def _words(seen: Mapping[str, Json] | None) -> str:
     """What was kept of what the page said; empty where that is gone."""
     kept: Mapping[str, Json] = (seen or {}).get("observation") or {}
     try:
-        return regular.read_text(Path(str(kept["path"])))
+        return regular_files.read_text(Path(str(kept["path"])))
     except (KeyError, OSError, UnicodeDecodeError):
         return ""

@@ -13,7 +13,9 @@ from director.proving import leaving
 from director.repairing import patches
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import durable, mends, store
+from runtime.log.store import store
+from runtime.runs import patches as runs_patches
+from runtime.system import files as system_files
 
 if TYPE_CHECKING:
     from director.repairing import mending
@@ -41,19 +43,19 @@ def keep(kept: store.Kept, run: str, known: Known, patch: str) -> Path:
     file = folder / f"{run}.patch"
     files = [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in known.changes]
     told: dict[str, Json] = {
-        "version": mends.VERSION,
+        "version": runs_patches.VERSION,
         "verdict": known.verdict,
         "proof": known.proof,
         "done": list[Json](known.done),
         "files": list[Json](files),
     }
     try:
-        durable.folder(folder.parent)
-        durable.folder(folder)
-        durable.write(file, patch.encode())
-        durable.write(mends.file_of(kept, run), json.dumps(told).encode())
+        system_files.folder(folder.parent)
+        system_files.folder(folder)
+        system_files.write(file, patch.encode())
+        system_files.write(runs_patches.file_of(kept, run), json.dumps(told).encode())
     except OSError as error:
-        raise durable.not_kept("the patch", file, error) from None
+        raise system_files.not_kept("the patch", file, error) from None
     return file
 
 
@@ -71,7 +73,7 @@ class Known:
 
 def known(kept: store.Kept, run: str) -> Known | None:
     """The mend of a run that was made last; None where there is none."""
-    told = mends.read(kept, run)
+    told = runs_patches.read(kept, run)
     if told is None:
         return None
     changes = [patches.Patch(Path(each["file"]), each["before"], each["after"]) for each in told["files"]]

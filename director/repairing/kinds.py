@@ -84,13 +84,13 @@ class Glance:
     password: bool = False
     """Whether a field for a password is shown."""
     front: Mapping[str, Json] | None = None
-    """What lies over the page (``runtime.browser.signs``)."""
+    """What lies over the page (``runtime.browser.diagnosis.page_signals``)."""
     busy: bool = False
     dialog: str | None = None
 
     @classmethod
     def of(cls, kept: Mapping[str, Json] | None, words: str = "") -> Glance | None:
-        """What ``runtime.evidence`` kept; None where it kept nothing."""
+        """What ``runtime.engine.evidence`` kept; None where it kept nothing."""
         if kept is None:
             return None
         signs: Mapping[str, Json] = kept.get("signs") or {}

@@ -18,11 +18,11 @@ from nodes.errors import RunOpsError
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import attempt, briefs, engine, evidence
-from runtime.agents import targets
-from runtime.browser import locators
-from runtime.browser.page import Tab
-from runtime.observation import Observation
+from runtime.browser.elements import locators, targets
+from runtime.browser.page.tab import Tab
+from runtime.context import briefs
+from runtime.engine import attempt, engine, evidence
+from runtime.observation.observation import Observation
 
 LOOK_SECONDS = 10.0
 """How long what is read of the page may take."""

@@ -19,9 +19,14 @@ from nodes.base import Leaf
 from nodes.errors import RunOpsError, UsageError
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import briefs, engine, events, history, host, running, runs
+from runtime import events
+from runtime.context import briefs
+from runtime.engine import engine
 from runtime.language import callees, workflow
-from runtime.runtime import Runtime
+from runtime.log import history
+from runtime.runs import start
+from runtime.runs.runtime import Runtime
+from runtime.workspace import host, run_index
 
 MOST_TRIES = 4
 """Mends of one step that are tried."""
@@ -125,8 +130,8 @@ class Mending:
 
     async def repair(self, run: str, loaded: workflow.Loaded) -> Outcome:
         """Find out of what the run failed, and what mends it. Raises UsageError ``not-failed``, and what keeps the file from being run."""
-        past, reading = runs.load_history(self._kept, run)
-        runs.refuse_trial(past, run)
+        past, reading = run_index.load_history(self._kept, run)
+        run_index.refuse_trial(past, run)
         self._lines = len(reading.entries)
         self._inputs = past.header.inputs if past.header is not None else {}
         case = failures.read(run, past, self._kept, loaded)
@@ -158,7 +163,7 @@ class Mending:
         )
         about: dict[str, Json] = {"node": case.failure.path, "copy": case.run, "for": "look"}
         try:
-            options = running.Options(holds=looker.holds, parent=case.run)
+            options = start.Options(holds=looker.holds, parent=case.run)
             ended = await self._copied(case.run, loaded, about, options, looker.ended)
         except UsageError as error:
             self._tried.append(f"no fresh look: {error.message}")
@@ -299,8 +304,8 @@ class Mending:
         run: str,
         loaded: workflow.Loaded,
         about: dict[str, Json],
-        options: running.Options,
-        ended: running.Ended | None = None,
+        options: start.Options,
+        ended: start.Ended | None = None,
     ) -> events.RunEnded:
         """Continue a copy of the run by another file, to its end."""
         carried = await self._carrier.copy(
@@ -321,13 +326,13 @@ class Mending:
             if not mend.told:
                 holds = _but(holds, mend.path)
             about: dict[str, Json] = {"node": mend.path, "copy": case.run, "for": "proof"}
-            options = running.Options(holds=holds, parent=case.run)
+            options = start.Options(holds=holds, parent=case.run)
             ended = await self._copied(case.run, patched, about, options)
         except UsageError as error:
             self._tried.append(f"{mend.what}: {error.message}")
             return None
         mends = (*before, mend)
-        past = runs.load_history(self._kept, ended.run)[0]
+        past = run_index.load_history(self._kept, ended.run)[0]
         if ended.status == "passed":
             verdict: Verdict = "proved" if _counts(mends) else "guess"
             return Proof(verdict, mends, patched, ended.run, None, _done(past, self._lines))
@@ -348,7 +353,7 @@ class Mending:
             code = (ended.error or ended.question or {}).get("code") or (ended.question or {}).get("reason")
             self._tried.append(f"{mend.what}: then {briefs.ours(ended.path or '')} failed ({code})")
             return None
-        past = runs.load_history(self._kept, ended.run)[0]
+        past = run_index.load_history(self._kept, ended.run)[0]
         case = failures.read(ended.run, past, self._kept, patched)
         seen, _copy = await self._look(case, patched)
         found = kinds.classify(case.failure, case.then, seen.look if seen is not None else None)

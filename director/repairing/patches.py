@@ -15,8 +15,8 @@ from director import layout
 from nodes.errors import UsageError
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import durable, regular
 from runtime.language import workflow, yaml_text
+from runtime.system import files, regular_files
 
 MARK = "\ufeff"
 """A byte order mark."""
@@ -36,7 +36,7 @@ class Patch:
     @classmethod
     def of(cls, file: Path, text: str) -> Patch:
         """The file is to have another text; the mark at its beginning stays. Raises OSError."""
-        before = regular.read(file).decode()
+        before = regular_files.read(file).decode()
         return cls(file, before, f"{MARK if before.startswith(MARK) else ''}{text}")
 
     def unified(self, name: str | None = None) -> str:
@@ -48,14 +48,14 @@ class Patch:
     @property
     def stands(self) -> bool:
         """Whether the file says it already. Raises OSError."""
-        return regular.read(self.file) == self.after.encode()
+        return regular_files.read(self.file) == self.after.encode()
 
     def check(self) -> None:
         """Raise UsageError ``file-changed`` where the file says something else by now. Raises OSError, also where nobody may write it."""
         if not self.file.stat().st_mode & 0o222:
             # Whoever may write anything, or may write into the folder, could all the same: it is there to be minded.
             raise PermissionError(errno.EACCES, "nobody may write it", str(self.file))
-        if regular.read(self.file).decode() != self.before:
+        if regular_files.read(self.file).decode() != self.before:
             raise UsageError(
                 "file-changed",
                 f"{self.file} has changed since the mend was made",
@@ -66,7 +66,7 @@ class Patch:
         """Write it into its file, whose mode and owner stay; where it is a link, into that which it leads to. Raises OSError."""
         file = self.file.resolve()
         known = file.stat()
-        durable.write(file, self.after.encode())
+        files.write(file, self.after.encode())
         file.chmod(known.st_mode & 0o777)
         with contextlib.suppress(PermissionError):
             os.chown(file, known.st_uid, known.st_gid)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from director import workshop
 from director.repairing import kinds
 from nodes.values import Json
-from runtime import briefs, history, log, store
-from runtime.agents import telling
+from runtime.context import briefs
 from runtime.display.text import cut, one_line
 from runtime.language import workflow
+from runtime.log import entries, history
+from runtime.log.store import store
+from runtime.observation import page_text
 
 if TYPE_CHECKING:
     from director.repairing import mending
@@ -57,7 +59,7 @@ def of(
         inputs=inputs,
         secrets=tuple(loaded.workflow.secrets),
         force=True,
-        mends=log.Mends(run=outcome.run, path=path, file=str(file), evidence=evidence(outcome)),
+        mends=entries.Mends(run=outcome.run, path=path, file=str(file), evidence=evidence(outcome)),
     )
 
 
@@ -87,7 +89,7 @@ def evidence(outcome: mending.Outcome) -> str:
     step = (
         f"A run failed at the step `{briefs.ours(failure.path)}` with {failure.code}; it was taken for: {found.kind}."
     )
-    return f"{step} What is known of it:\n{telling.fenced(chr(10).join(lines))}"
+    return f"{step} What is known of it:\n{page_text.fenced(chr(10).join(lines))}"
 
 
 def _fact(text: str) -> str:

@@ -12,10 +12,11 @@ from playwright.async_api import Error
 from director.editing import limits
 from nodes.errors import ModelError, RunOpsError
 from nodes.tabs import MAIN
-from runtime import clock, resolve
-from runtime.browser import complaints, launching
+from runtime.browser import open as open_browser
+from runtime.browser import page_errors
 from runtime.browser.options import BrowserOptions
 from runtime.browser.session import Session
+from runtime.engine import clock, rendering
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
@@ -31,7 +32,7 @@ class Browser:
         """Nothing is opened yet."""
         self._shop = shop
         self._session: Session | None = None
-        self._complaints: complaints.Complaints | None = None
+        self._complaints: page_errors.Complaints | None = None
         self._busy = asyncio.Lock()
         self.latest = MAIN
         """The tab that was last worked in: the one that is meant where none is named."""
@@ -92,10 +93,10 @@ class Browser:
         shop = self._shop
         private = shop.here.kept.private(shop.pen.conversation.id)
         chosen = shop.here.settings.model_copy(update={"browser_mode": "shared"})
-        self._session = await launching.open_browser(
+        self._session = await open_browser.open_browser(
             self._options(), origins=self.origins(), private=private, chosen=chosen
         )
-        self._complaints = complaints.Complaints(self._session.page.page.context)
+        self._complaints = page_errors.Complaints(self._session.page.page.context)
         self.latest = MAIN
         return self._session
 
@@ -108,7 +109,7 @@ class Browser:
         # What lacks a value is told by the run that needs it.
         with contextlib.suppress(RunOpsError):
             values = {"inputs": limits.given(made, self._shop.wish), "secrets": dict(self._shop.known())}
-            filled = resolve.filled(wanted, made.loaded.templates, values, clock.RecordedClock([]))
+            filled = rendering.filled(wanted, made.loaded.templates, values, clock.RecordedClock([]))
             return filled.model_copy(update={"mode": "shared", "switches": []})
         return None
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from runtime.observation import Observation
+from runtime.observation.observation import Observation
 
 MOST = 1_500
 """Characters of what is chosen."""

@@ -16,18 +16,24 @@ from director.scouting import looking, single
 from nodes.base import Leaf
 from nodes.errors import ModelError, OriginRefused, SiteError
 from nodes.values import Json
-from runtime import engine as engine_module
-from runtime import log, preparing, running, secrets, turn
-from runtime.agents import refusals as texts
-from runtime.agents import targets, telling
-from runtime.browser import lent, markup, origins
-from runtime.browser.page import Tab
+from runtime.agents import secret_checks
+from runtime.browser import borrowed, origins
+from runtime.browser.elements import facts as element_facts
+from runtime.browser.elements import targets
+from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
+from runtime.engine import engine as engines
+from runtime.language import prepare
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.log import entries
+from runtime.models.turns import turn
+from runtime.observation import page_text
+from runtime.runs import start
+from runtime.secrets import masking
 
 if TYPE_CHECKING:
     from director.workshop import Workshop
-    from runtime.observation import Observation
+    from runtime.observation.observation import Observation
 
 SETTLE_SECONDS = 3.0
 """How long what a deed set off is waited for."""
@@ -51,7 +57,7 @@ _SECRET = re.compile(r"\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Deed(running.Part):
+class Deed(start.Part):
     """One node, done in the tab that it names."""
 
     node: Leaf
@@ -63,9 +69,9 @@ class Deed(running.Part):
         return {"node": self.node.id, "nodes": [self.node.id], "scouting": True}
 
     @override
-    async def run(self, engine: engine_module.ExecutionEngine) -> Json:
+    async def run(self, engine: engines.ExecutionEngine) -> Json:
         """Do it, and wait for what it sets off; its value."""
-        browser = cast("lent.Lent", await engine.need_browser(self.node.id))
+        browser = cast("borrowed.Lent", await engine.need_browser(self.node.id))
         row: Any = browser.tabs
         page: Tab = row.get(self.tab) if self.tab in row.named else row.current
         async with page.settling(SETTLE_SECONDS):
@@ -85,7 +91,7 @@ class Deeds:
         self._leads = ""
         """Where the link leads that is about to be clicked."""
 
-    async def navigate(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
+    async def navigate(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Load an address in a tab; the first opens the browser."""
         async with self._eyes.scout.used() as session:
             if self._mine is not None and self._mine[0] not in session.tabs.named:
@@ -94,7 +100,7 @@ class Deeds:
             url = self._address(str(arguments["url"]), page.url)
             return await self._do(call, session, page, {"action": "goto", "url": url})
 
-    async def open_tab(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
+    async def open_tab(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Open a tab of that name at an address."""
         name = str(arguments["name"])
         if name == eyes_module.BENCH or name.startswith(eyes_module.SCOUT):
@@ -108,12 +114,12 @@ class Deeds:
             url = self._address(str(arguments["url"]), page.url)
             return await self._do(call, session, page, {"action": "open_tab", "url": url}, name)
 
-    async def close_tab(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
+    async def close_tab(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Close a tab."""
         async with self._eyes.scout.there() as session:
             return await self._do(call, session, self._page(arguments["name"]), {"action": "close_tab"})
 
-    async def act(self, call: log.Call, arguments: dict[str, Json]) -> turn.Outcome:
+    async def act(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Do one action in a tab."""
         async with self._eyes.scout.there() as session:
             page = self._page(arguments["tab"])
@@ -202,22 +208,22 @@ class Deeds:
         typed = {} if value == "accept" else {"value": value}
         return {"action": "dialog", "answer": "accept", **typed}
 
-    async def _target(self, page: Tab, ref: str) -> tuple[Json, markup.Facts]:
+    async def _target(self, page: Tab, ref: str) -> tuple[Json, element_facts.Facts]:
         masker = self._masker
         async with self._eyes.pointed_at(page, ref) as (pointed, element):
             target = await targets.target_of(
-                pointed, element.role, element.name, lambda text: texts.refusal(text, masker) is None
+                pointed, element.role, element.name, lambda text: secret_checks.refusal(text, masker) is None
             )
             return target.model_dump(mode="json", exclude_unset=True, by_alias=True), pointed.facts
 
     @property
-    def _masker(self) -> secrets.Masker:
-        return secrets.Masker(self._shop.known())
+    def _masker(self) -> masking.Masker:
+        return masking.Masker(self._shop.known())
 
     # Doing it.
 
     async def _do(
-        self, call: log.Call, session: Session, page: Tab, fields: dict[str, Json], tab: str | None = None
+        self, call: entries.Call, session: Session, page: Tab, fields: dict[str, Json], tab: str | None = None
     ) -> turn.Outcome:
         """Do it as a run, and tell what became of it. ``tab`` is the one that it is about, where that is not ``page``."""
         session.tabs.name_new()
@@ -225,7 +231,7 @@ class Deeds:
         if name is None:
             raise ModelError("page-unknown", "the tab is closed", mend="`debug_open_tab` opens one")
         written = self._written({**fields, **({"tab": name} if fields["action"] == "open_tab" else {})})
-        prepared = preparing.Prepared(written.loaded, written.inputs, dict(self._shop.known()))
+        prepared = prepare.Prepared(written.loaded, written.inputs, dict(self._shop.known()))
         # No file could name a tab that no node of it opens.
         node = written.node.model_copy(update={"tab": name})
         earlier, before = self._eyes.last_of(page), set(session.tabs.named)
@@ -239,7 +245,9 @@ class Deeds:
             lambda listener, options: self._shop.carrier.begin(
                 prepared,
                 listener=listener,
-                options=dataclasses.replace(options, part=Deed(node, name), browsers=lent.Lender(session), holds=holds),
+                options=dataclasses.replace(
+                    options, part=Deed(node, name), browsers=borrowed.Lender(session), holds=holds
+                ),
             ),
         )
         ours: list[str] = []
@@ -269,14 +277,14 @@ class Deeds:
         what = "\n".join([what, *complained[:MOST_COMPLAINTS]])
         left = self._left_on(session, page, name, ours, before)
         if left is None:
-            text = "\n".join([*ours, telling.fenced(what)])
+            text = "\n".join([*ours, page_text.fenced(what)])
             return turn.Outcome(text, text, error)
         ours = [*(await self._bad_tabs(session, left, before)), *ours]
         more, theirs, whole = await self._looks.after(left, earlier if left is page else None)
         told = await self._looks.told(left, "\n".join(filter(None, [*ours, more])), f"{what}\n{theirs}", whole=whole)
         return dataclasses.replace(told, error=error)
 
-    async def _holds(self, literal: Leaf, call: log.Call, page: Tab) -> engine_module.Holds:
+    async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> engines.Holds:
         """Whether the one deed of the run is held. A person is asked for it as the page calls it."""
         where = self._eyes.mask(page.url)
         if page.dialog is not None:
@@ -303,7 +311,7 @@ class Deeds:
                 mend=f"there are: {', '.join(known) or 'none'}",
             )
         rest = {**fields, "value": _SECRET.sub("", value)} if names and isinstance(value, str) else fields
-        if (why := texts.refusal(dict(rest), self._masker)) is not None:
+        if (why := secret_checks.refusal(dict(rest), self._masker)) is not None:
             mend = "type one as `{{ secrets.NAME }}` in `value` of fill, and nowhere else"
             raise ModelError("secret-refused", why, mend=mend)
         return list(dict.fromkeys(names))
@@ -325,7 +333,7 @@ class Deeds:
         opened = session.tabs.name_new()
         new = [each for each in session.tabs.named if each not in before and each not in opened]
         if opened:
-            ours.append(f"{telling.OPENED}{', '.join(opened)}")
+            ours.append(f"{page_text.OPENED}{', '.join(opened)}")
         if self._mine is not None:
             self._mine += opened
         if page.closed:

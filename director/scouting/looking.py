@@ -12,13 +12,15 @@ from director import eyes as eyes_module
 from director.scouting import choosing
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
-from runtime import durable, turn
-from runtime.agents import targets, telling
-from runtime.browser.page import Tab
+from runtime.browser.elements import targets
+from runtime.browser.page.tab import Tab
+from runtime.models.turns import turn
+from runtime.observation import page_text
+from runtime.system import files
 
 if TYPE_CHECKING:
     from director.workshop import Where, Workshop
-    from runtime.observation import Observation
+    from runtime.observation.observation import Observation
 
 WHOLE = eyes_module.WHOLE
 
@@ -84,7 +86,7 @@ class Looking:
                 theirs = view.subtree(str(ref), WHOLE)
             elif earlier is not None and self._eyes.knows(page, self._thread):
                 ours = "what changed since you saw it last; ask once more for all of it"
-                theirs = view.since(earlier, telling.CHANGED)
+                theirs = view.since(earlier, page_text.CHANGED)
                 self._eyes.forget(page, self._thread)
             else:
                 theirs, whole = view.render(WHOLE, known=self._eyes.around(page, self._thread)), True
@@ -119,10 +121,10 @@ class Looking:
         try:
             kept = await self._shop.pen.put_file(name, data)
         except OSError as error:
-            raise durable.not_kept("a picture", Path(name), error) from None
+            raise files.not_kept("a picture", Path(name), error) from None
         ours = f"kept: {kept['path']} ({kept['size']:,} bytes)"
         value: Json = {"path": kept["path"], "size": kept["size"]}
-        return turn.Outcome(f"{ours}\n{telling.fenced(_head(view))}", value)
+        return turn.Outcome(f"{ours}\n{page_text.fenced(_head(view))}", value)
 
     async def told(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
         """What is told of the last look at a page: in our words, and in its own."""
@@ -130,7 +132,7 @@ class Looking:
         self._eyes.learned(page, theirs, self._thread)
         status = await self._eyes.status(page)
         bad = f"the document was answered with HTTP status {status}" if status is not None and status >= BAD else ""
-        text = "\n".join(filter(None, [bad, ours, telling.fenced(_FOLD.sub(r"\1: inspect_tab ref=\2", theirs))]))
+        text = "\n".join(filter(None, [bad, ours, page_text.fenced(_FOLD.sub(r"\1: inspect_tab ref=\2", theirs))]))
         return turn.Outcome(text, text)
 
     async def after(self, page: Tab, earlier: Observation | None) -> tuple[str, str, bool]:
@@ -150,7 +152,7 @@ class Looking:
         if earlier is None:
             return "", view.render(WHOLE, known=known), True
         # In another document every ref is another one, also where it looks the same; the frame of the site is found by its own.
-        theirs = telling.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), known=known)
+        theirs = page_text.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), known=known)
         return "", theirs, theirs == view.render(WHOLE, known=known)
 
 

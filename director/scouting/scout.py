@@ -19,10 +19,12 @@ from director.workshop import Workshop
 from nodes.budgets import Budget
 from nodes.errors import ModelError, Paused
 from nodes.values import Json
-from runtime import log, turn, window
+from runtime.context import window
 from runtime.display.text import count
+from runtime.log import entries
+from runtime.messages.messages import Tool
 from runtime.models import budgets
-from runtime.models.exchange import Tool
+from runtime.models.turns import turn
 
 NAME = "send_scout"
 
@@ -68,7 +70,7 @@ class Scouting(children.Sending):
 
     @property
     @override
-    def modes(self) -> frozenset[log.Mode]:
+    def modes(self) -> frozenset[entries.Mode]:
         return CHANGED
 
     @override
@@ -81,27 +83,27 @@ class Scouting(children.Sending):
         return "\n\n".join(filter(None, (task, begins, secrets))) if task else ""
 
     @override
-    def left(self, call: log.Call) -> str:
+    def left(self, call: entries.Call) -> str:
         """That it changed something on the site, or may have."""
-        past, thread = self._shop.pen.history, log.delegate_thread(call.call)
+        past, thread = self._shop.pen.history, entries.delegate_thread(call.call)
         runs = [run for each, of in past.runs_of.items() if past.deeds[each].call.thread == thread for run in of]
         logs = filter(None, map(self._shop.runs.past, runs))
         number = sum(each.may_have_happened for log_ in logs for each in log_.all_attempts())
         return f"it did {count(number, 'deed')} on the site, or may have: look there first; " if number else ""
 
     @override
-    def outfit(self, call: log.Call, child: children.Child) -> children.Outfit:
+    def outfit(self, call: entries.Call, child: children.Child) -> children.Outfit:
         return _Tools(self._shop, call)
 
 
 class _Tools(Box, children.Outfit):
     """What a scout may do: look at its own tabs, and act in them."""
 
-    def __init__(self, shop: Workshop, call: log.Call) -> None:
+    def __init__(self, shop: Workshop, call: entries.Call) -> None:
         # In the order in which they are sent they are called scout1, scout2.
         sent = [each for each, deed in shop.pen.history.deeds.items() if deed.call.action == NAME]
         self._mine = [f"scout{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
-        kits = tools.of_thread(shop, log.delegate_thread(call.call), self._mine)
+        kits = tools.of_thread(shop, entries.delegate_thread(call.call), self._mine)
         super().__init__(shop.desk, shop.listener, [_Unasked(each) for each in kits])
         self._shop = shop
         self._every: Sequence[Kit] = kits
@@ -117,7 +119,7 @@ class _Tools(Box, children.Outfit):
         return window.Around(parts, tuple(self.offered))
 
     @override
-    def find_out(self, call: log.Call) -> turn.Outcome | None:
+    def find_out(self, call: entries.Call) -> turn.Outcome | None:
         return next(filter(None, (each.find_out(call) for each in self._every)), None)
 
     @override
@@ -140,7 +142,7 @@ class _Unasked(Kit):
 
     @property
     @override
-    def modes(self) -> frozenset[log.Mode]:
+    def modes(self) -> frozenset[entries.Mode]:
         return self._kit.modes
 
     @property

@@ -15,8 +15,10 @@ from director.tools import READ, Kit, OfBuild
 from director.workshop import Workshop
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import log, records, turn
-from runtime.models.exchange import Tool
+from runtime.log import attempts as log_attempts
+from runtime.log import entries
+from runtime.messages.messages import Tool
+from runtime.models.turns import turn
 
 _PAGE = of(PERHAPS, "`bench`, or a scout tab; null: the bench's page if it has one, else the scout's.")
 _TAB = of(PERHAPS, "Scout tab; null: the one used last.")
@@ -90,7 +92,7 @@ class Deed(OfBuild):
     """A tool that does something on a page of the scout."""
 
     def __init__(
-        self, shop: Workshop, offered: Tool, do: Callable[[log.Call, dict[str, Json]], Awaitable[turn.Outcome]]
+        self, shop: Workshop, offered: Tool, do: Callable[[entries.Call, dict[str, Json]], Awaitable[turn.Outcome]]
     ) -> None:
         super().__init__(shop, offered)
         self._do = do
@@ -101,18 +103,18 @@ class Deed(OfBuild):
         return await behind.done(self._shop.pen, name, arguments, place, lambda call: self._do(call, arguments))
 
     @override
-    def broken_off(self, call: log.Call) -> turn.Outcome | None:
+    def broken_off(self, call: entries.Call) -> turn.Outcome | None:
         """What its run says of it. After a crash its browser is gone with the process that had it."""
         return found_out(self._shop, call)
 
 
-def found_out(shop: Workshop, call: log.Call) -> turn.Outcome:
+def found_out(shop: Workshop, call: entries.Call) -> turn.Outcome:
     """What became of a deed that was interrupted, as the log of its run tells it: done, perhaps done, not begun."""
     eyes = cast("eyes_module.Eyes", shop.eyes)
     gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it anew"
     if eyes.scout.session is not None:
         gone = "`inspect_tab` shows the page as it is now"
-    attempts: list[records.Attempt] = []
+    attempts: list[log_attempts.Attempt] = []
     for run in shop.pen.history.runs_of.get(call.call, ()):
         past = shop.runs.past(run)
         attempts += past.all_attempts() if past is not None else ()
@@ -128,7 +130,7 @@ def found_out(shop: Workshop, call: log.Call) -> turn.Outcome:
 
 def kits(shop: Workshop) -> Sequence[Kit]:
     """The tools, in order of weight."""
-    return of_thread(shop, log.SESSION_THREAD)
+    return of_thread(shop, entries.SESSION_THREAD)
 
 
 def of_thread(shop: Workshop, thread: str, mine: list[str] | None = None) -> Sequence[Kit]:

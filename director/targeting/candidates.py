@@ -9,10 +9,10 @@ from typing import Literal
 
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.agents.targets import Way
-from runtime.browser.markup import Facts
-from runtime.language import writing
-from runtime.observing.lines import quoted
+from runtime.browser.elements.facts import Facts
+from runtime.browser.elements.targets import Way
+from runtime.language import writer
+from runtime.observation.lines import quoted
 
 Mark = Literal["one", "none", "several", "another", "untried"]
 """What a way finds: the one element that is meant; nothing; several; another one. Or it was not tried."""
@@ -65,7 +65,7 @@ class Candidate:
     def fields(self) -> dict[str, Json]:
         """The target as a node has it."""
         data = self.target.model_dump(mode="json", exclude_unset=True, by_alias=True)
-        return {key: writing.literal(value) for key, value in data.items()}
+        return {key: writer.literal(value) for key, value in data.items()}
 
 
 def _counts(target: Target) -> bool:
@@ -171,7 +171,7 @@ def told(proof: Proof, fields: Sequence[str] = (), most: int = MOST) -> tuple[li
         ours.append(
             "found by what it says now: good for a check, not for reading what may change; a cell is read with its `query: table`"
         )
-    theirs = [writing.text({"target": best.fields}).rstrip(), *fields]
+    theirs = [writer.text({"target": best.fields}).rstrip(), *fields]
     theirs += _while_room(_rest(proof, others), most - sum(len(each) + 1 for each in [*ours, *theirs]))
     return ours, theirs
 
@@ -180,7 +180,7 @@ def _rest(proof: Proof, others: Sequence[Candidate]) -> Iterator[str]:
     if proof.around is not None:
         yield f"# around it stands: {', '.join(quoted(each, 60) for each in proof.around) or 'nothing'}"
     for each in [one for one in others if one.score >= WORTH_TELLING][:OTHERS]:
-        line = writing.text({"target": each.fields}).strip().removeprefix("target: ")
+        line = writer.text({"target": each.fields}).strip().removeprefix("target: ")
         if "\n" not in line:
             yield f"# {each.score}: {line} ({proof.marks(each)})"
     for target, count in proof.refused[:2]:

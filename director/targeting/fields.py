@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from typing_extensions import TypedDict
 
 from nodes.values import Json
-from runtime.browser import isolated, markup, matching
-from runtime.language import writing
-from runtime.observing.lines import quoted
+from runtime.browser import isolated_world
+from runtime.browser.elements import facts, text_match
+from runtime.language import writer
+from runtime.observation.lines import quoted
 
 MOST = 900
 """Characters of what is told of fields."""
@@ -54,10 +55,10 @@ class Told(TypedDict):
     fields: list[Field]
 
 
-FIELDS = isolated.Script[Told | None](
+FIELDS = isolated_world.Script[Told | None](
     "(element) => {"
-    + matching.SEEN
-    + markup.NAMING
+    + text_match.SEEN
+    + facts.NAMING
     + r"""
   const short = (text) => folded(text || '').slice(0, 60);
   const role = (node) => node.getAttribute('role') || '';
@@ -184,7 +185,7 @@ def told(found: Fields, most: int = MOST) -> list[str]:
 
 
 def _flow(value: Json) -> str:
-    return writing.inline(writing.literal(value))
+    return writer.inline(writer.literal(value))
 
 
 def _named(said: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from runtime.browser import isolated, markup
+from runtime.browser import isolated_world
+from runtime.browser.elements import facts
 
-FOUND = isolated.Script[tuple[int, str, bool | None, bool]](
+FOUND = isolated_world.Script[tuple[int, str, bool | None, bool]](
     "(all, meant) => {"
-    + markup.IDENTITY
+    + facts.IDENTITY
     + """
   return [all.length, all.length === 1 ? identity(all[0]) : '', meant === null ? null : all[0] === meant, all.some((each) => each.checkVisibility({visibilityProperty: true}))];
 }""",
@@ -14,7 +15,7 @@ FOUND = isolated.Script[tuple[int, str, bool | None, bool]](
 )
 """How many match, who the only one is, whether it is the one that is meant, and whether any is to be seen."""
 
-GROW = isolated.Script[int](
+GROW = isolated_world.Script[int](
     r"""(element) => {
   const up = (node) => node.parentElement || (node.getRootNode() instanceof ShadowRoot ? node.getRootNode().host : null);
   const shape = (node) => Array.from(node.children, (child) => child.localName).join(' ');
@@ -82,10 +83,10 @@ GROW = isolated.Script[int](
 What its like say too is left as it is, and so is what a button is called: in the next row it is called the same.
 """
 
-STANDS = isolated.Script[bool]("(element) => element.isConnected", bool)
+STANDS = isolated_world.Script[bool]("(element) => element.isConnected", bool)
 """Whether the element stands in a document still."""
 
-COPY = isolated.Script[str](
+COPY = isolated_world.Script[str](
     r"""() => {
   const root = document.documentElement.cloneNode(true);
   for (const each of root.querySelectorAll('script, noscript, link, base, meta, iframe, frame, object, embed')) each.remove();
@@ -105,5 +106,5 @@ COPY = isolated.Script[str](
 )
 """The page as it is now, as HTML that runs nothing and loads nothing."""
 
-PASTE = isolated.Script[None]("(html) => { document.documentElement.innerHTML = html; }", None)
+PASTE = isolated_world.Script[None]("(html) => { document.documentElement.innerHTML = html; }", None)
 """Puts such a page into a blank one."""

@@ -18,10 +18,10 @@ from director.targeting import growth
 from director.targeting.candidates import Candidate, Mark, Proof, ranked
 from nodes.errors import SiteError
 from nodes.targets import Target
-from runtime.agents import targets
-from runtime.browser import isolated, locators, origins
-from runtime.browser.page import Tab
-from runtime.browser.refs import Pointed
+from runtime.browser import isolated_world, origins
+from runtime.browser.elements import locators, targets
+from runtime.browser.page.refs import Pointed
+from runtime.browser.page.tab import Tab
 
 PROVED = 8
 """Ways that find the element now of which more is found out."""
@@ -209,7 +209,7 @@ async def _grown(fresh: Tab, proof: Proof, who: str, before: Sequence[Mark]) -> 
             return dataclasses.replace(proof, ungrown="it stands in no row, item or card")
         if not await growth.STANDS.at(meant):
             return dataclasses.replace(proof, ungrown="the page draws itself anew")
-        held = await isolated.hold(meant)
+        held = await isolated_world.hold(meant)
         marks: list[Mark] = [
             await _mark(fresh, each.target, who, held) if mark == "one" else "untried"
             for each, mark in zip(proof.found, before, strict=True)

@@ -12,9 +12,10 @@ from director.targeting import candidates, fields, proof
 from director.tools import Kit, OfBuild
 from director.workshop import Workshop
 from nodes.values import Json
-from runtime import turn
-from runtime.agents import refusals, telling
-from runtime.observing.tree import ACTING
+from runtime.agents import secret_checks
+from runtime.models.turns import turn
+from runtime.observation import page_text
+from runtime.observation.tree import ACTING
 
 NAME = "propose_target"
 
@@ -47,7 +48,7 @@ class Propose(OfBuild):
         anchor = cast("str | None", arguments["anchor"]) or None
 
         def usable(text: str) -> bool:
-            return refusals.refusal(text, masker) is None
+            return secret_checks.refusal(text, masker) is None
 
         async with sight.pointed(where, name, str(arguments["ref"])) as (pointed, element):
             page = sight.page(where, name)
@@ -57,6 +58,6 @@ class Propose(OfBuild):
             proved = await proof.of(page, pointed, element.role, element.name, usable, anchor)
         what, fits = candidates.kind(element.role, pointed.facts)
         ours, theirs = candidates.told(proved, fields.told(holds) if holds is not None else ())
-        told = "\n".join([f"{what}; fits: {fits}", *ours, telling.fenced("\n".join(theirs))])
+        told = "\n".join([f"{what}; fits: {fits}", *ours, page_text.fenced("\n".join(theirs))])
         told = masker.text(told)
         return turn.Outcome(told, told)

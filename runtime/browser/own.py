@@ -14,13 +14,18 @@ from typing import Any, cast
 from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright
 
 from nodes.errors import SetupError
-from runtime import durable, regular
-from runtime.browser import cdp, downloads, driver, failures, find, guard, launch, locators
-from runtime.browser.emulation import CurrentTabLost, Emulation
+from runtime.browser import playwright_errors
+from runtime.browser.chromium import driver, find, launch
+from runtime.browser.devtools import connection as devtools_connection
+from runtime.browser.devtools import origin_guard
+from runtime.browser.devtools.emulation import CurrentTabLost, Emulation
+from runtime.browser.elements import locators
 from runtime.browser.options import BrowserOptions, Permission
+from runtime.browser.page import downloads
 from runtime.browser.port import GivenUp, LostTab
 from runtime.browser.session import Session
-from runtime.crashes import CrashPoint, crash_point
+from runtime.system import files, regular_files
+from runtime.system.crash_points import CrashPoint, crash_point
 
 STATE = launch.STATE
 
@@ -59,8 +64,8 @@ class Own:
         self._chromium = chromium
         self._driving = asyncio.ensure_future(driving)
         self._state = private / STATE
-        self._guard: guard.Guard | None = None
-        self._ward: guard.Ward | None = None
+        self._guard: origin_guard.Guard | None = None
+        self._ward: origin_guard.Ward | None = None
         self._emulation: Emulation | None = None
         self._browser: Browser | None = None
         self._targets: weakref.WeakKeyDictionary[Page, str] = weakref.WeakKeyDictionary()
@@ -75,15 +80,15 @@ class Own:
         Raises cdp.Gone.
         """
         try:
-            connection = await cdp.Connection.open(self._chromium.alive.address, REATTACH_SECONDS)
-            self._guard = guard.Guard(connection, on_lost=self._chromium.end_soon)
+            connection = await devtools_connection.Connection.open(self._chromium.alive.address, REATTACH_SECONDS)
+            self._guard = origin_guard.Guard(connection, on_lost=self._chromium.end_soon)
             emulation = self._emulation = Emulation(connection, options)
             await self._guard.start(options.headers)
             self._ward = await self._guard.ward(origins, credentials(options))
             await emulation.start(REATTACH_SECONDS / 2, current)
             await _set_up(connection, options)
-        except cdp.Refused as error:
-            raise cdp.Gone(str(error)) from None
+        except devtools_connection.Refused as error:
+            raise devtools_connection.Gone(str(error)) from None
         return emulation
 
     async def playwright_context(self) -> BrowserContext:
@@ -171,9 +176,9 @@ class Own:
             state = {**dataclasses.asdict(self._chromium.alive), "tabs": dataclasses.asdict(tabs)}
             crash_point(CrashPoint.BROWSER_STARTED)
             try:
-                await asyncio.to_thread(durable.write, self._state, json.dumps(state).encode())
+                await asyncio.to_thread(files.write, self._state, json.dumps(state).encode())
             except OSError as error:
-                raise durable.not_written("where the browser is", self._state, error) from None
+                raise files.not_written("where the browser is", self._state, error) from None
             self._written = tabs
             crash_point(CrashPoint.BROWSER_KNOWN)
             return known
@@ -228,7 +233,7 @@ async def open_own(
         context = await own.playwright_context()
         session = await own.session(context, None)
         await own.linger(linger)
-    except (cdp.Gone, Error, ConnectionError, TimeoutError) as error:
+    except (devtools_connection.Gone, Error, ConnectionError, TimeoutError) as error:
         await own.end(keep=False)
         raise SetupError(
             "browser-not-started", f"{executable} ended while it was being connected to: {error}"
@@ -243,7 +248,7 @@ def lost_while_connecting(executable: Path, error: Exception) -> SetupError:
     """The browser came up, and then went away."""
     return SetupError(
         "browser-not-started",
-        f"{executable} ended while it was being connected to: {failures.short(str(error), 200)}",
+        f"{executable} ended while it was being connected to: {playwright_errors.short(str(error), 200)}",
         mend=f"type it again; if it stays so, set {find.VARIABLE} to another browser",
     )
 
@@ -275,7 +280,7 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
     except CurrentTabLost as error:
         await own.end(keep=False)
         raise GivenUp(str(error)) from None
-    except (cdp.Gone, cdp.Refused, Error, TimeoutError):
+    except (devtools_connection.Gone, devtools_connection.Refused, Error, TimeoutError):
         await own.end(keep=False)
         return None
     except BaseException:
@@ -294,7 +299,7 @@ async def target_id(context: BrowserContext, page: Page) -> str:
 def _remembered(private: Path) -> tuple[launch.Alive, Known] | None:
     file = private / STATE
     try:
-        state = json.loads(regular.read_text(file))
+        state = json.loads(regular_files.read_text(file))
         known = Known(**state.pop("tabs"))
         alive = launch.Alive(**state)
     except FileNotFoundError:
@@ -332,17 +337,17 @@ def _switches(options: BrowserOptions) -> list[str]:
     return [*switches, *options.switches]
 
 
-def credentials(options: BrowserOptions) -> list[guard.Credentials]:
+def credentials(options: BrowserOptions) -> list[origin_guard.Credentials]:
     """The names and passwords that the guard answers with."""
-    known: list[guard.Credentials] = []
+    known: list[origin_guard.Credentials] = []
     if options.http_credentials is not None:
-        known.append(guard.Credentials(options.http_credentials.username, options.http_credentials.password))
+        known.append(origin_guard.Credentials(options.http_credentials.username, options.http_credentials.password))
     if options.proxy is not None and options.proxy.username is not None:
-        known.append(guard.Credentials(options.proxy.username, options.proxy.password or "", of_proxy=True))
+        known.append(origin_guard.Credentials(options.proxy.username, options.proxy.password or "", of_proxy=True))
     return known
 
 
-async def _set_up(connection: cdp.Connection, options: BrowserOptions) -> None:
+async def _set_up(connection: devtools_connection.Connection, options: BrowserOptions) -> None:
     # Nobody has asked for a file yet.
     connection.post("Browser.setDownloadBehavior", {"behavior": "deny"})
     if options.permissions:

@@ -11,20 +11,11 @@ from playwright.async_api import BrowserContext, Dialog, Error, Page, Response
 
 from nodes.errors import OriginRefused
 from nodes.tabs import MAIN
-from runtime.browser import (
-    answers,
-    checkpoint,
-    complaints,
-    dialogs,
-    downloads,
-    failures,
-    guard,
-    internals,
-    origins,
-    tabs,
-)
-from runtime.browser.page import Tab
-from runtime.browser.patience import Patience
+from runtime.browser import origins, page_errors, playwright_errors, playwright_internals, state
+from runtime.browser.deadline import Patience
+from runtime.browser.devtools import origin_guard
+from runtime.browser.page import dialogs, downloads, site_answers, tabs
+from runtime.browser.page.tab import Tab
 from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
 
 SILENT_SECONDS, MOMENT = 2.0, 0.1
@@ -37,10 +28,10 @@ class Session:
     def __init__(
         self,
         context: BrowserContext,
-        ward: guard.Ward,
+        ward: origin_guard.Ward,
         end: Callable[[bool], Awaitable[None]],
         *,
-        watch: guard.Guard,
+        watch: origin_guard.Guard,
         desk: downloads.Desk,
         name: str | None = None,
         reattached: bool = False,
@@ -66,7 +57,7 @@ class Session:
         self._fresh: dict[Page, Tab] = {}
         """Tabs that are none of the run's own: ``confirm`` looks in them."""
         self._unseen = list(unseen)
-        self._answers = answers.Answers(context, self.patience, watch.network_process)
+        self._answers = site_answers.Answers(context, self.patience, watch.network_process)
         self._errors: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
         """With what the site answered for documents, where that was an error, by the request as Playwright has it within."""
         self._reading: asyncio.Task[Captured] | None = None
@@ -97,8 +88,8 @@ class Session:
             (self._fresh.get(dialog.page) or self.tabs.add(dialog.page)).dialogs.appeared(dialog)
 
     def _answered(self, response: Response) -> None:
-        if response.status >= complaints.CLIENT_ERROR and response.request.is_navigation_request():
-            self._errors[internals.key_of(response.request)] = response.status
+        if response.status >= page_errors.CLIENT_ERROR and response.request.is_navigation_request():
+            self._errors[playwright_internals.key_of(response.request)] = response.status
 
     def error_for(self, request: object) -> int | None:
         """The error with which the site answered this request for a document; None where there was none."""
@@ -153,7 +144,7 @@ class Session:
     def begin(self, page: Page, *, driver_waits: bool = False) -> None:
         """A deed begins in ``page``: what was asked for before it is forgotten. Raises where documents are no longer guarded."""
         if self._watch.lost:
-            raise guard.lost()
+            raise origin_guard.lost()
         self._answers.begin(page, driver_waits=driver_waits)
 
     def answered(self) -> bool:
@@ -176,7 +167,7 @@ class Session:
     def admit(self, url: str) -> None:
         """Raises OriginRefused where a document from ``url`` may not load; nothing was sent then."""
         if not self._ward.allowed.document(url):
-            raise guard.refused(url, self._ward.allowed, "main frame", "before")
+            raise origin_guard.refused(url, self._ward.allowed, "main frame", "before")
 
     def committed(self, url: str) -> None:
         """A second look, should a document ever come to stand in a tab without having been asked for."""
@@ -204,7 +195,7 @@ class Session:
         try:
             page = await self._context.new_page()
         except Error as error:
-            raise failures.gone(error, "about:blank", "before") from None
+            raise playwright_errors.gone(error, "about:blank", "before") from None
         self.tabs.forget(page)
         tab = self._fresh[page] = Tab(page, self)
         try:
@@ -217,7 +208,7 @@ class Session:
         """The browser's state, to rebuild from. Raises SiteError ``checkpoint-failed``."""
         for tab in self.tabs.all():
             if tab.dialog is not None:
-                raise checkpoint.failed("a dialog is open")
+                raise state.failed("a dialog is open")
         reading = asyncio.ensure_future(self._read(self._reading))
         self._reading = reading
         # Where nobody waits for it any more, nobody else takes note of how it ended.
@@ -230,7 +221,7 @@ class Session:
                     return await asyncio.shield(reading)
         except TimeoutError:
             # Playwright's driver goes on with it all the same, in blank tabs that it opens and closes.
-            raise checkpoint.failed("a dialog opened") from None
+            raise state.failed("a dialog opened") from None
 
     async def settled(self) -> None:
         """Wait for the end of a reading of the state that was let go of: until then a tab may be there that is none of the site's."""
@@ -246,7 +237,7 @@ class Session:
             known = tab.silent == tab.documents
             if await tab.is_busy(MOMENT if known else SILENT_SECONDS):
                 tab.silent = tab.documents
-                raise checkpoint.failed("a tab does not answer")
+                raise state.failed("a tab does not answer")
             tab.silent = -1
 
     async def _read(self, earlier: asyncio.Task[Captured] | None) -> Captured:
@@ -257,7 +248,7 @@ class Session:
         shown = {tab.page: names.get(tab.page) for tab in self.tabs.all()}
         if self._unseen:
             await self._see()
-        return await checkpoint.capture(self._context, shown, self.page.page)
+        return await state.capture(self._context, shown, self.page.page)
 
     async def _see(self) -> None:
         """Have Playwright know of all origins in which something may be stored; only a checkpoint needs that, so the first one pays for it."""
@@ -267,7 +258,7 @@ class Session:
         # What loads here was sent by nobody, so it is nothing for the guard, whatever the step in hand allows.
         tab.overlook()
         try:
-            await checkpoint.visit(page, self._unseen)
+            await state.visit(page, self._unseen)
         finally:
             await tabs.shut(page)
         self._unseen.clear()
@@ -292,7 +283,7 @@ class Session:
 
     async def restore(self, data: bytes) -> Differs | None:
         """Bring this fresh browser to a state that was captured; the first tab that shows another page than it did."""
-        restored = await checkpoint.restore(self._context, self.page.page, data)
+        restored = await state.restore(self._context, self.page.page, data)
         for page in self._context.pages:
             self.tabs.add(page)
         await self.tabs.resume(restored.names, restored.current)

@@ -17,8 +17,13 @@ from typing import Any
 
 from playwright.async_api import Browser, Error, Playwright
 
-from runtime.browser import cdp, downloads, driver, guard, launch, locators, own
+from runtime.browser import own
+from runtime.browser.chromium import driver, launch
+from runtime.browser.devtools import connection as devtools_connection
+from runtime.browser.devtools import origin_guard
+from runtime.browser.elements import locators
 from runtime.browser.options import BrowserOptions
+from runtime.browser.page import downloads
 from runtime.browser.session import Session
 
 CONNECT_SECONDS = 10.0
@@ -30,7 +35,7 @@ class Worker:
     def __init__(self, chromium: launch.Chromium, playwright: Playwright) -> None:
         self._chromium = chromium
         self._playwright = playwright
-        self._guard: guard.Guard | None = None
+        self._guard: origin_guard.Guard | None = None
         self._browser: Browser | None = None
 
     @classmethod
@@ -45,7 +50,7 @@ class Worker:
             raise
         try:
             await worker._connect()
-        except (cdp.Gone, cdp.Refused, Error) as error:
+        except (devtools_connection.Gone, devtools_connection.Refused, Error) as error:
             await worker.end()
             raise own.lost_while_connecting(executable, error) from None
         except BaseException:
@@ -55,8 +60,8 @@ class Worker:
 
     async def _connect(self) -> None:
         alive = self._chromium.alive
-        connection = await cdp.Connection.open(alive.address, CONNECT_SECONDS)
-        self._guard = guard.Guard(connection, on_lost=self._chromium.end_soon)
+        connection = await devtools_connection.Connection.open(alive.address, CONNECT_SECONDS)
+        self._guard = origin_guard.Guard(connection, on_lost=self._chromium.end_soon)
         await self._guard.start()
         self._browser = await self._playwright.chromium.connect_over_cdp(
             alive.address, is_local=True, artifacts_dir=f"{alive.folders[0]}/artifacts"
@@ -177,7 +182,7 @@ async def open_shared(executable: Path, options: BrowserOptions, *, origins: Seq
         # One run that is interrupted must not interrupt the start for the others.
         worker = await asyncio.shield(place.starting)
         return await worker.session(options, origins, leave)
-    except (cdp.Gone, cdp.Refused, Error) as error:
+    except (devtools_connection.Gone, devtools_connection.Refused, Error) as error:
         await leave()
         raise own.lost_while_connecting(executable, error) from None
     except BaseException:

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nodes.errors import InternalError, RunOpsError, SetupError, UsageError
-from runtime.cli import console, prints, signals, table
+from runtime.cli import command_table, console, function_output, signals
 from runtime.display import facts
 from runtime.display.stream import drain
 from runtime.display.text import one_line
@@ -40,11 +40,11 @@ class Lazy(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
-        return [command.name for command in table.every()]
+        return [command.name for command in command_table.every()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand:
         """Import the command. Raises UsageError ``unknown-command`` with the nearest name."""
-        command = table.find(cmd_name)
+        command = command_table.find(cmd_name)
         if command is None:
             names = self.list_commands(ctx)
             near = difflib.get_close_matches(cmd_name, names, 1)
@@ -58,16 +58,16 @@ class Lazy(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List them from the table."""
         with formatter.section("Commands"):
-            formatter.write_dl([(command.name, command.help) for command in table.every()])
+            formatter.write_dl([(command.name, command.help) for command in command_table.every()])
 
 
-def built(command: table.Command) -> TyperCommand:
+def built(command: command_table.Command) -> TyperCommand:
     """The command as typer runs it."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     try:
         function = command.load()
     except (ImportError, AttributeError) as error:
-        if command in table.OWN:
+        if command in command_table.OWN:
             raise
         raise SetupError(
             "command-broken",
@@ -111,7 +111,7 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="backslashreplace")  # a terminal that lacks a letter still gets the line
-    with prints.on_stderr():
+    with function_output.on_stderr():
         try:
             code = _invoke(arguments or ["--help"])
             with console.writing():
@@ -192,10 +192,10 @@ def _bug(error: BaseException, arguments: list[str]) -> int:
 
 def _masked(text: str) -> str:
     """``text`` without the secrets that this process has read."""
-    host = sys.modules.get("runtime.host")
+    host = sys.modules.get("runtime.workspace.host")
     if host is None:
         return text
-    from runtime.secrets import Masker
+    from runtime.secrets.masking import Masker
 
     return Masker(host.ENVIRONMENT.seen).text(text)
 
@@ -217,7 +217,7 @@ def _kept(text: str) -> Path | None:
 def _folders() -> list[Path]:
     folders = [Path(tempfile.gettempdir())]
     with contextlib.suppress(Exception):
-        from runtime import settings
+        from runtime.settings import settings
 
         folders.insert(0, settings.load().home)
     return folders

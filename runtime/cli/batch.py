@@ -9,15 +9,20 @@ from pathlib import Path
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import answers, collecting, events, host, junit, outcomes, preparing, pythons, secrets
-from runtime.cli import console, execution, foreground, given, signals
+from runtime import events
+from runtime.cli import console, foreground, foreground_run, signals, values
 from runtime.display import costs, escapes, facts
-from runtime.display.base import choose
+from runtime.display.display import choose
 from runtime.display.text import count, duration, one_line
 from runtime.language import diagnostics
-from runtime.models import ledger, supplies
+from runtime.language import prepare as language_prepare
+from runtime.log import ledger
 from runtime.report import endings
-from runtime.runtime import Runtime
+from runtime.runs import answers, collect, junit, model_plan, results
+from runtime.runs.runtime import Runtime
+from runtime.secrets import masking
+from runtime.services import functions
+from runtime.workspace import host
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,21 +48,21 @@ class Manner:
 class Batch:
     """The runs of one command."""
 
-    def __init__(self, found: Sequence[collecting.Found], manner: Manner) -> None:
+    def __init__(self, found: Sequence[collect.Found], manner: Manner) -> None:
         """One run for each file that was found."""
-        self.outcomes = [outcomes.Outcome(each.file, each.loaded) for each in found]
+        self.outcomes = [results.Outcome(each.file, each.loaded) for each in found]
         here = manner.here if len(found) == 1 else dataclasses.replace(manner.here, usual_mode="shared")
         self._manner = dataclasses.replace(manner, here=here)
-        self._prepared: dict[Path, preparing.Prepared] = {}
+        self._prepared: dict[Path, language_prepare.Prepared] = {}
         self._signal: int | None = None
         self._unwritten: UsageError | None = None
-        self._present: execution.Run | None = None
+        self._present: foreground_run.Run | None = None
         """The last run that was begun."""
         for outcome, each in zip(self.outcomes, found, strict=True):
             if each.error is not None:
                 outcome.refuse(each.error)
 
-    def prepare(self, inputs: given.Given) -> bool:
+    def prepare(self, inputs: values.Given) -> bool:
         """Find out for every file what would keep it from starting; whether all may start."""
         fit = [each for each in self.outcomes if each.loaded is not None]
         if len(fit) == len(self.outcomes):  # the input may be meant for a file that cannot be read
@@ -65,9 +70,11 @@ class Batch:
         for outcome in fit:
             assert outcome.loaded is not None
             try:
-                pythons.check(outcome.loaded, self._manner.here.settings.python_modules)
-                prepared = preparing.prepare(outcome.loaded, inputs.of(outcome.loaded), self._manner.here.secrets)
-                supplies.plan(outcome.loaded, self._manner.here)
+                functions.check(outcome.loaded, self._manner.here.settings.python_modules)
+                prepared = language_prepare.prepare(
+                    outcome.loaded, inputs.of(outcome.loaded), self._manner.here.secrets
+                )
+                model_plan.plan(outcome.loaded, self._manner.here)
                 self._prepared[outcome.file] = prepared
             except RunOpsError as error:
                 outcome.refuse(error)
@@ -112,9 +119,9 @@ class Batch:
                 if self._signal is not None or (self._manner.fail_fast and outcome.state != "passed"):
                     break
 
-    def _run(self, outcome: outcomes.Outcome, front: foreground.Foreground, carrier: Runtime) -> None:
+    def _run(self, outcome: results.Outcome, front: foreground.Foreground, carrier: Runtime) -> None:
         prepared, manner = self._prepared[outcome.file], self._manner
-        run = self._present = execution.Run(choose(quiet=manner.quiet), manner.here.kept)
+        run = self._present = foreground_run.Run(choose(quiet=manner.quiet), manner.here.kept)
         outcome.begin()
         self._note_report()
         try:
@@ -136,7 +143,7 @@ class Batch:
         else:
             self._tell(outcome, run, ended)
 
-    def _tell(self, outcome: outcomes.Outcome, run: execution.Run, ended: events.RunEnded | None) -> None:
+    def _tell(self, outcome: results.Outcome, run: foreground_run.Run, ended: events.RunEnded | None) -> None:
         """Say how a run of the batch ended, and note it."""
         manner = self._manner
         outcome.run = run.id
@@ -173,7 +180,7 @@ class Batch:
             console.say(console.failure(error, following, place=None if alone else str(outcome.file)))
         if not alone:
             console.say(f"{len(refused)} of {count(len(self.outcomes), 'file')} cannot be run, so none was begun")
-        return self._result(outcomes.worst(each.error.exit for each in refused if each.error is not None))
+        return self._result(results.worst(each.error.exit for each in refused if each.error is not None))
 
     def _sum_up(self) -> int:
         codes = [each.exit for each in self.outcomes if each.exit is not None]
@@ -185,7 +192,7 @@ class Batch:
             codes.append(self._unwritten.exit)
         if len(self.outcomes) > 1 and not (self._manner.quiet and not any(codes)):
             console.say("\n".join(summary(self.outcomes)))
-        return self._result(outcomes.worst(codes))
+        return self._result(results.worst(codes))
 
     def _result(self, code: int) -> int:
         if self._manner.as_json:
@@ -194,7 +201,7 @@ class Batch:
 
     def _write_report(self) -> None:
         if self._manner.report is not None:
-            self._manner.report.write(self.outcomes, secrets.Masker(host.ENVIRONMENT.seen))
+            self._manner.report.write(self.outcomes, masking.Masker(host.ENVIRONMENT.seen))
 
     def _note_report(self) -> None:
         """Write the report anew; that this failed is told at the end, and stops no run."""
@@ -207,7 +214,7 @@ class Batch:
 WORDS = {"error": "NOT RUN", "not-begun": "not begun", "passed": "passed"}
 
 
-def summary(ended: Sequence[outcomes.Outcome]) -> list[str]:
+def summary(ended: Sequence[results.Outcome]) -> list[str]:
     """A line that counts, one for each run, and the next command to type."""
     tally = Counter(each.state for each in ended)
     words = [f"{tally[state]} {WORDS.get(state, state).lower().replace('-', ' ')}" for state in STATES if tally[state]]
@@ -235,7 +242,7 @@ def summary(ended: Sequence[outcomes.Outcome]) -> list[str]:
     return lines
 
 
-STATES: tuple[outcomes.State, ...] = (
+STATES: tuple[results.State, ...] = (
     "passed",
     "failed",
     "paused",

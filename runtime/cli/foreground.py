@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 import psutil
 
-from runtime.browser import surviving
+from runtime.browser.chromium import survivors
 from runtime.cli import signals
 from runtime.display.stream import put_at_once
 
@@ -137,7 +137,7 @@ class Foreground:
 
 def end_browser(private: Path) -> None:
     """Ask the watcher of a run's browser to end it now; nothing happens where there is none."""
-    if (alive := surviving.find(private)) is not None:
+    if (alive := survivors.find(private)) is not None:
         with contextlib.suppress(OSError):
             os.kill(alive.watcher, signal.SIGTERM)
 

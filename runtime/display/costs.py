@@ -10,7 +10,7 @@ from nodes.values import Json
 from runtime.display.text import count
 
 Totals = Mapping[str, Json]
-"""What was spent, as ``runtime.models.ledger.totals`` rolls it up."""
+"""What was spent, as ``runtime.log.ledger.totals`` rolls it up."""
 
 _LARGER = re.compile(r"--budget ([^\s`]+)")
 

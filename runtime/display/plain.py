@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from nodes.values import Json
 from runtime import events
-from runtime.display.base import Display
+from runtime.display.display import Display
 from runtime.display.progress import Progress, Step
 from runtime.display.stream import Talk
 from runtime.display.text import duration, one_line

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from runtime import events
 from runtime.display import escapes, picture
-from runtime.display.base import Display
+from runtime.display.display import Display
 from runtime.display.progress import Progress
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import one_line

@@ -15,12 +15,12 @@ from nodes import registry
 from nodes.group import Group
 from nodes.template import OPENING, kind_of
 from nodes.values import Json
-from runtime import regular
 from runtime.language import inputs, yaml_text
-from runtime.language.anatomy import Anatomy, Unit
-from runtime.language.declarations import names_in
+from runtime.language.checks.declarations import names_in
 from runtime.language.diagnostics import Diagnostic
+from runtime.language.node_tree import Anatomy, Unit
 from runtime.language.yaml_text import Document
+from runtime.system import regular_files
 
 if TYPE_CHECKING:
     from runtime.language.workflow import Loaded, Workflow
@@ -84,7 +84,7 @@ class Project:
                 "a workflow uses files of its own project: copy it there",
             )
         try:
-            with regular.opened(real) as opened:
+            with regular_files.opened(real) as opened:
                 if real.suffix not in SUFFIXES:
                     # What is wrong in a file is shown with its lines, and those of `.env` are nobody's business.
                     endings = " or ".join(SUFFIXES)
@@ -98,7 +98,7 @@ class Project:
             raise Unusable("use-not-found", f"{name} is a folder", "name the workflow file in it") from None
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "its name is none"
-            raise Unusable("use-not-read", f"{name} cannot be read: {reason}", regular.fix(error)) from None
+            raise Unusable("use-not-read", f"{name} cannot be read: {reason}", regular_files.fix(error)) from None
 
 
 def _not_found(name: str, known: Iterable[str]) -> Unusable:

@@ -16,9 +16,9 @@ from nodes.iterate import Iterate
 from nodes.route import Route
 from nodes.targets import Target
 from nodes.template import OPENING
-from runtime import states
 from runtime.language.diagnostics import Diagnostic
 from runtime.language.workflow import Loaded
+from runtime.log import step_states
 
 _WHICH = frozenset({"has_text", "nth", "exact"})
 """Fields of a target that choose among elements of one kind."""
@@ -166,7 +166,7 @@ def _kind(target: Target) -> str:
 
 def _of_retries(file: Loaded) -> Iterator[Hint]:
     for node, _around in _effects(file):
-        on = [code for code in (node.retry.on or () if node.retry else ()) if code in states.LOST]
+        on = [code for code in (node.retry.on or () if node.retry else ()) if code in step_states.LOST]
         if on:
             yield Hint(
                 file,

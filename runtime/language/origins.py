@@ -13,9 +13,9 @@ from nodes.errors import UsageError
 from nodes.group import Group
 from nodes.values import Json
 from runtime.browser.origins import origin
-from runtime.language.anatomy import Anatomy
 from runtime.language.diagnostics import Diagnostic
-from runtime.language.references import OPENING, Clock, Compiled
+from runtime.language.expressions.references import OPENING, Clock, Compiled
+from runtime.language.node_tree import Anatomy
 from runtime.language.yaml_text import Document
 
 LITERAL = re.compile(r"(https?://[^/?#{}\s]+)(?:[/?#]|$)", re.IGNORECASE)

@@ -14,7 +14,7 @@ from nodes.part import Part
 from nodes.registry import NodeType
 from nodes.targets import ROLES, Target
 from nodes.values import Json
-from runtime.language.anatomy import shape_of
+from runtime.language.node_tree import shape_of
 from runtime.language.workflow import Workflow
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

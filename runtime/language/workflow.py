@@ -20,14 +20,17 @@ from nodes.errors import UsageError
 from nodes.part import Part
 from nodes.template import JsonValue, Text
 from nodes.values import Json
-from runtime import artifacts, regular
 from runtime.browser.options import BrowserOptions, Mode
-from runtime.language import callees, inputs, misfits, names, origins, references, tabs, yaml_text
-from runtime.language.anatomy import Anatomy
+from runtime.language import callees, inputs, origins, yaml_text
+from runtime.language.checks import model_errors, names, tabs
 from runtime.language.diagnostics import Diagnostic, Mark, WorkflowInvalid
+from runtime.language.expressions import references
+from runtime.language.expressions.references import Compiled, ReferenceInvalid
 from runtime.language.inputs import Input
-from runtime.language.references import Compiled, ReferenceInvalid
+from runtime.language.node_tree import Anatomy
 from runtime.language.yaml_text import Document, Path
+from runtime.services import artifacts
+from runtime.system import regular_files
 
 INSTEAD = {"sql": "write `$name` and give the value as one of `params`; a list of maps is a table by its name"}
 """What to do where a field takes no references, and yet wants values."""
@@ -196,14 +199,16 @@ def load(path: pathlib.Path | str) -> Loaded:
             "file-not-read", f"the path {str(path)!r} is not in UTF-8", mend="rename the file, or its folder"
         ) from None
     try:
-        with regular.opened(path) as file:
+        with regular_files.opened(path) as file:
             content = file.read(yaml_text.LARGEST_FILE + 1)
     except FileNotFoundError:
         raise UsageError("file-not-found", f"there is no file {path}", mend=_similar(path)) from None
     except IsADirectoryError:
         raise UsageError("not-a-file", f"{path} is a folder", mend="name the workflow file in it") from None
     except OSError as error:
-        raise UsageError("file-not-read", f"{path} cannot be read: {error.strerror}", mend=regular.fix(error)) from None
+        raise UsageError(
+            "file-not-read", f"{path} cannot be read: {error.strerror}", mend=regular_files.fix(error)
+        ) from None
     return parse(content, str(path), callees.Project(artifacts.workspace(path.absolute().parent)))
 
 
@@ -250,7 +255,7 @@ class _Reading:
             problems.append(document.source.diagnostic("not-a-workflow", message, document.mark(())))
             return None
         anatomy = Anatomy(cast("dict[str, Json]", data), Workflow)
-        problems += misfits.misspelt(anatomy, document)
+        problems += model_errors.misspelt(anatomy, document)
         workflow = _fitted(anatomy, document, problems)
         templates = _compiled(anatomy, document, problems)
         problems += names.check(anatomy, templates, document)
@@ -325,7 +330,7 @@ def _fitted(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) ->
     try:
         return Workflow.model_validate(anatomy.clean)
     except ValidationError as error:
-        problems += misfits.explain(error, anatomy, document)
+        problems += model_errors.explain(error, anatomy, document)
         return None
 
 

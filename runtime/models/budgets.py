@@ -20,10 +20,10 @@ from nodes import budgets
 from nodes.budgets import Budget, BudgetPart
 from nodes.errors import BudgetReached
 from nodes.values import Json
-from runtime import log
-from runtime.models import prices
-from runtime.models.exchange import Request, Usage
-from runtime.models.ledger import Ledger, Spent, less, plain
+from runtime.log import entries
+from runtime.log.ledger import Ledger, Spent, less, plain
+from runtime.messages.messages import Request, Usage
+from runtime.settings import prices
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -249,18 +249,18 @@ def spent_in_all(ledger: Ledger, price: Price) -> Amount:
     return sum((amount(each) for _run, each in ledger.runs), spent_within(ledger, price))
 
 
-def amount(ran: log.Ran) -> Amount:
+def amount(ran: entries.Ran) -> Amount:
     """What a run spent while a session followed it."""
     return Amount(ran.calls, ran.tokens, Decimal(ran.dollars) if ran.dollars is not None else None, ran.seconds)
 
 
-def ran(ledger: Ledger, price: Price, before: log.Ran | None = None) -> log.Ran:
+def ran(ledger: Ledger, price: Price, before: entries.Ran | None = None) -> entries.Ran:
     """What a run has spent by now, beyond what it had ``before``."""
     now, totals = spent_within(ledger, price), ledger.totals()
     if before is not None:
         now -= amount(before)
         totals = less(totals, before.totals) if totals is not None and before.totals is not None else totals
-    return log.Ran(
+    return entries.Ran(
         calls=now.calls,
         tokens=now.tokens,
         dollars=plain(now.dollars) if now.dollars is not None else None,

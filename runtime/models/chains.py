@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from runtime import journal
-from runtime.models import threads
-from runtime.models.exchange import Request
+from runtime.log import threads, writer
+from runtime.messages.messages import Request
 
 
 def goes_on(
-    said: Sequence[threads.Saying], request: Request, texts: journal.Texts, lost: str | None
+    said: Sequence[threads.Saying], request: Request, texts: writer.Texts, lost: str | None
 ) -> tuple[str | None, int]:
     """The id of the response, and how many items of the request it stands for; None and 0 where the whole request is sent.
 
@@ -22,7 +21,7 @@ def goes_on(
     last = next((each.answer for each in reversed(said) if isinstance(each, threads.Exchange)), None)
     if last is None or last.response in (None, lost) or request.state:
         return None, 0
-    its = journal.items_of(last, texts.text_of(last), texts.calls_of(last))
+    its = writer.items_of(last, texts.text_of(last), texts.calls_of(last))
     for begins in range(len(request.items) - len(its), 0, -1):
         if request.items[begins : begins + len(its)] == its:
             before = dataclasses.replace(request, items=request.items[:begins])

@@ -8,10 +8,11 @@ from pydantic import SkipValidation
 
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import log, outcomes
 from runtime.events import RunEnded
+from runtime.log import entries
 from runtime.report.models import AskedReport
 from runtime.report.parts import Costs, ErrorReport, FileReport, FlagReport, Model, Printed, absent
+from runtime.runs import results
 
 FileName = Annotated[str, SkipValidation]
 """The name of a file as it was typed: it may hold bytes that are no text."""
@@ -38,7 +39,7 @@ class RunRecord(Model):
 
     run: str | None
     """Null where it did not start."""
-    status: outcomes.State
+    status: results.State
     """``error``: it could not start."""
     exit: int | None
     """The exit code; null where it was not begun."""
@@ -113,7 +114,7 @@ class ChatEnding(Printed):
     session: str
     status: ChatStatus
     exit: int
-    mode: log.Mode
+    mode: entries.Mode
     about: AboutReport
     words: list[WordReport]
     costs: Costs | None
@@ -223,7 +224,7 @@ class RepairApplied(Printed):
     """Side effects that the proof performed: resuming the run would repeat them."""
 
 
-def of_run(ended: RunEnded | None, run: str | None, state: outcomes.State, code: int | None) -> RunEnding:
+def of_run(ended: RunEnded | None, run: str | None, state: results.State, code: int | None) -> RunEnding:
     """How a run ended; ``ended`` is None where it could not say so."""
     return RunEnding.model_validate({"version": 1, **_facts(ended, run, state, code)})
 
@@ -239,19 +240,19 @@ def of_build(record: BuildRecord) -> BuildEnding:
     return BuildEnding(**dict(record))
 
 
-def of_batch(ended: list[outcomes.Outcome], code: int) -> BatchEnding:
+def of_batch(ended: list[results.Outcome], code: int) -> BatchEnding:
     """How the runs of a command ended."""
     return BatchEnding(exit=code, runs=[_of_file(each) for each in ended])
 
 
-def _of_file(outcome: outcomes.Outcome) -> FileRecord:
+def _of_file(outcome: results.Outcome) -> FileRecord:
     facts = _facts(outcome.ended, outcome.run, outcome.state, outcome.exit)
     if outcome.error is not None:
         facts["error"] = outcome.error.as_json()
     return FileRecord.model_validate({"file": str(outcome.file), **facts})
 
 
-def _facts(ended: RunEnded | None, run: str | None, state: outcomes.State, code: int | None) -> dict[str, Json]:
+def _facts(ended: RunEnded | None, run: str | None, state: results.State, code: int | None) -> dict[str, Json]:
     """The fields of a record."""
     return {
         "run": run,

@@ -6,10 +6,10 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from runtime import log
-from runtime.agents import telling
 from runtime.display.facts import facts
 from runtime.display.text import count, cut, duration, harmless, one_line, size
+from runtime.log import entries
+from runtime.observation import page_text
 from runtime.report import said, session_text, text
 from runtime.report.models import RunReport, SessionReport, StepReport
 from runtime.report.parts import ErrorReport
@@ -34,7 +34,7 @@ _OURS = re.compile(
 )
 """A heading like one of a session, in either way in which Markdown has headings."""
 
-_PAGE = re.compile(rf"{re.escape(telling.BEGIN)}\n(.*?)(?:\n{re.escape(telling.END)}|\Z)", re.DOTALL)
+_PAGE = re.compile(rf"{re.escape(page_text.BEGIN)}\n(.*?)(?:\n{re.escape(page_text.END)}|\Z)", re.DOTALL)
 """What a page says, in a message of ours."""
 
 _LIVE = re.compile(r"[\\`*\[\]<>&~|]|(?<!\w)_|_(?!\w)|(?<=@)(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE)
@@ -182,7 +182,7 @@ def _session(report: SessionReport) -> Iterator[str]:
     about += [f"about {report.file}"] if report.file else []
     about += [f"forked from {report.forked.conversation}"] if report.forked is not None else []
     yield "\n".join(f"- {plain(one_line(each))}" for each in about)
-    lines = [each for each in report.said if each.thread == log.SESSION_THREAD]
+    lines = [each for each in report.said if each.thread == entries.SESSION_THREAD]
     told = {each.asked: each.text for each in lines if isinstance(each, said.ToldLine)}
     for line in lines:
         yield from _line(line, told)

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from nodes.values import Json
-from runtime import log
+from runtime.log import entries
+from runtime.log.store.store import State
 from runtime.report import said
 from runtime.report.parts import (
     Costs,
@@ -19,7 +20,6 @@ from runtime.report.parts import (
     Printed,
     QuestionReport,
 )
-from runtime.store import State
 
 
 class AttemptReport(Model):
@@ -139,7 +139,7 @@ class AskedReport(Model):
 class BuildReport(Model):
     """What a build is to reach, what it asks, and how it ended."""
 
-    wish: log.Build | None
+    wish: entries.Build | None
     questions: list[AskedReport]
     waits: str | None
     """The question that waits for an answer."""
@@ -159,9 +159,9 @@ class SessionReport(Printed):
     """The workflow file that it is about."""
     parent: str | None
     """The conversation that began it."""
-    forked: log.Forked | None
+    forked: entries.Forked | None
     state: Literal["running", "idle", "damaged"]
-    mode: log.Mode
+    mode: entries.Mode
     budget: str | None
     started: str
     last: str

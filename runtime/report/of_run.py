@@ -9,12 +9,17 @@ from typing import Literal
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import answers, damage, history, journal, log, records, runs, store
 from runtime.display import costs
 from runtime.display.text import cut, one_line, value_text
+from runtime.log import attempts as log_attempts
+from runtime.log import entries as log_entries
+from runtime.log import history, writer
+from runtime.log.store import integrity, store
 from runtime.report import said
 from runtime.report.models import AttemptReport, RunReport, Status, StepReport
 from runtime.report.parts import Costs, ErrorReport, EvidenceReport, FileReport, FlagReport, QuestionReport
+from runtime.runs import answers
+from runtime.workspace import run_index
 
 FOLDED = 5
 """Finished turns of a loop that a brief report has one by one; more of them are counted."""
@@ -28,7 +33,7 @@ PREVIEW = 60
 LATER = "open here: a later attempt of the step waited for the answer"
 
 
-@damage.uncollected()
+@integrity.uncollected()
 def run_report(
     past: history.History,
     reading: store.Reading,
@@ -45,12 +50,12 @@ def run_report(
     """
     assert past.header is not None
     run, header = reading.id, past.header
-    state = runs.state_of(past, held=reading.held)
+    state = run_index.state_of(past, held=reading.held)
     steps = _Steps(past, state, run)
     chosen = steps.top if at is None else [steps.at(at)]
     texts = None if brief and at is None else _Texts(reading.entries, past, kept)
     ending = past.ending.data if past.ending is not None else {}
-    question = runs.question_of(past, run)
+    question = run_index.question_of(past, run)
     spent = past.ledger.totals_by_step()
     return RunReport(
         run=run,
@@ -83,29 +88,29 @@ def run_report(
     )
 
 
-def _place(header: log.RunHeader, path: str | None, kept: store.Kept) -> str | None:
+def _place(header: log_entries.RunHeader, path: str | None, kept: store.Kept) -> str | None:
     """Where a step is in its file."""
     if path is None:
         return None
-    from runtime import taking  # it loads all node types
+    from runtime.recovery import workflow_source  # it loads all node types
 
     try:
-        return taking.stored(header, kept).place(path)
+        return workflow_source.stored(header, kept).place(path)
     except RunOpsError:
         return None
 
 
-def _next(past: history.History, run: str, state: runs.RunState) -> str | None:
+def _next(past: history.History, run: str, state: run_index.RunState) -> str | None:
     """The command to type next."""
     assert past.header is not None
-    question = runs.question_of(past, run)
+    question = run_index.question_of(past, run)
     if question is not None and past.header.trial is None:
-        return None if question.code == runs.HELD else answers.how(run, question.code, question.evidence)
+        return None if question.code == run_index.HELD else answers.how(run, question.code, question.evidence)
     if state in ("running", "passed", "damaged"):
         return None
     if state == "out-of-budget" and past.header.trial is None:
         return costs.resume_command(run, (past.ending.data if past.ending is not None else {}).get("error"))
-    return runs.again(past, run)
+    return run_index.again(past, run)
 
 
 @dataclasses.dataclass(slots=True)
@@ -115,8 +120,8 @@ class _Step:
     path: str
     parent: str | None
     status: Status
-    attempts: list[records.Attempt]
-    scope: records.ScopeState | None
+    attempts: list[log_attempts.Attempt]
+    scope: log_attempts.ScopeState | None
     folded: int = 0
     below: list[_Step] = dataclasses.field(default_factory=list["_Step"])
 
@@ -140,7 +145,7 @@ def _walk(steps: list[_Step], *, brief: bool) -> Iterator[_Step]:
 class _Steps:
     """The steps of a run as a tree."""
 
-    def __init__(self, past: history.History, state: runs.RunState, run: str) -> None:
+    def __init__(self, past: history.History, state: run_index.RunState, run: str) -> None:
         self._past, self._state, self._run = past, state, run
         self._known: dict[str, _Step] = {}
         self.top: list[_Step] = []
@@ -173,7 +178,7 @@ class _Steps:
     def _parent(self, path: str) -> _Step | None:
         return next((self._known[above] for above in _above(path) if above in self._known), None)
 
-    def _status(self, path: str, attempts: list[records.Attempt], scope: records.ScopeState | None) -> Status:
+    def _status(self, path: str, attempts: list[log_attempts.Attempt], scope: log_attempts.ScopeState | None) -> Status:
         if attempts:
             return self._leaf_status(attempts[-1])
         assert scope is not None
@@ -193,7 +198,7 @@ class _Steps:
     def _unfinished(self) -> Literal["running", "open"]:
         return "running" if self._state == "running" else "open"
 
-    def _leaf_status(self, last: records.Attempt) -> Status:
+    def _leaf_status(self, last: log_attempts.Attempt) -> Status:
         if last.behind:
             return "redo"
         if last.result is None:
@@ -213,7 +218,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _step(step: _Step, texts: _Texts | None, spent: dict[str, dict[str, Json]]) -> StepReport:
-    entry: log.Result | log.Scope | None = step.scope.committed if step.scope is not None else None
+    entry: log_entries.Result | log_entries.Scope | None = step.scope.committed if step.scope is not None else None
     last = step.attempts[-1] if step.attempts else None
     preview = ""
     if last is not None and last.settled:
@@ -235,14 +240,14 @@ def _step(step: _Step, texts: _Texts | None, spent: dict[str, dict[str, Json]]) 
     )
 
 
-def _preview(entry: log.Result) -> str:
+def _preview(entry: log_entries.Result) -> str:
     """The beginning of a value, on one line."""
     if entry.blob is None and entry.value is None:
         return ""
     return cut(one_line(entry.blob.preview if entry.blob is not None else value_text(entry.value)), PREVIEW)
 
 
-def _attempt(attempt: records.Attempt, texts: _Texts | None) -> AttemptReport:
+def _attempt(attempt: log_attempts.Attempt, texts: _Texts | None) -> AttemptReport:
     call, outcome = attempt.call, attempt.result
     return AttemptReport(
         attempt=call.attempt,
@@ -259,50 +264,64 @@ def _attempt(attempt: records.Attempt, texts: _Texts | None) -> AttemptReport:
     )
 
 
-_Spoken = log.User | log.Reasoning | log.Assistant | log.ModelError | log.Note | log.Call | log.Told
+_Spoken = (
+    log_entries.User
+    | log_entries.Reasoning
+    | log_entries.Assistant
+    | log_entries.ModelError
+    | log_entries.Note
+    | log_entries.Call
+    | log_entries.Told
+)
 
 
-class _Texts(journal.Texts):
+class _Texts(writer.Texts):
     """Reads values from their blobs, and the threads with models by the call that opened each."""
 
-    def __init__(self, entries: Iterable[log.AnyEntry], past: history.History, kept: store.Kept) -> None:
+    def __init__(self, entries: Iterable[log_entries.AnyEntry], past: history.History, kept: store.Kept) -> None:
         super().__init__(kept)
         self._said: dict[str, list[_Spoken]] = {}
         self._closed_later = {row.line for row in past.ledger.rows if row.status != "open"}
-        self._results: dict[str, log.Result] = {}
+        self._results: dict[str, log_entries.Result] = {}
         """The outcomes of the calls that models asked for."""
         self._continued: dict[str, list[int]] = {}
         """The lines at which a later attempt continued a thread."""
         for entry in entries:
             match entry:
-                case log.Call(asked=None, again=None) | log.Scope():
+                case log_entries.Call(asked=None, again=None) | log_entries.Scope():
                     pass
-                case log.User() | log.Reasoning() | log.Assistant() | log.ModelError() | log.Told():
+                case (
+                    log_entries.User()
+                    | log_entries.Reasoning()
+                    | log_entries.Assistant()
+                    | log_entries.ModelError()
+                    | log_entries.Told()
+                ):
                     self._said.setdefault(entry.thread, []).append(entry)
-                case log.Call(asked=str()):
+                case log_entries.Call(asked=str()):
                     self._said.setdefault(entry.thread, []).append(entry)
-                case log.Call(again=str(first)):
-                    self._continued.setdefault(log.model_thread(first), []).append(entry.seq)
-                case log.Result():
+                case log_entries.Call(again=str(first)):
+                    self._continued.setdefault(log_entries.model_thread(first), []).append(entry.seq)
+                case log_entries.Result():
                     self._results[entry.call] = entry
-                case log.Note(name="requested" | "submitted"):
+                case log_entries.Note(name="requested" | "submitted"):
                     self._said.setdefault(entry.thread, []).append(entry)
                 case _:
                     pass
 
-    def thread(self, call: log.Call) -> list[said.OfRun]:
+    def thread(self, call: log_entries.Call) -> list[said.OfRun]:
         """What was said in the attempt that the call began, and last that the request is open where it has no outcome."""
-        thread = log.model_thread(call.again or call.call)
+        thread = log_entries.model_thread(call.again or call.call)
         if thread not in self._said:
             return []
         end = next((line for line in self._continued.get(thread, ()) if line > call.seq), None)
         spoken = [each for each in self._said[thread] if each.seq > call.seq and (end is None or each.seq < end)]
         lines = [self._line(each) for each in spoken]
-        asked: log.Note | None = None
+        asked: log_entries.Note | None = None
         for entry in spoken:
-            if isinstance(entry, log.Assistant | log.ModelError):
+            if isinstance(entry, log_entries.Assistant | log_entries.ModelError):
                 asked = None
-            elif isinstance(entry, log.Note) and entry.name == "requested":
+            elif isinstance(entry, log_entries.Note) and entry.name == "requested":
                 asked = entry
         if asked is not None:
             lines.append(said.OpenLine(kind="open", text=LATER if asked.seq in self._closed_later else said.OPEN))
@@ -310,18 +329,18 @@ class _Texts(journal.Texts):
 
     def _line(self, entry: _Spoken) -> said.OfRun:
         match entry:
-            case log.Note():
+            case log_entries.Note():
                 kind = said.RequestedLine if entry.name == "requested" else said.SubmittedLine
                 return kind.model_validate({"kind": entry.name, "at": entry.at, **entry.data})
-            case log.Call():
+            case log_entries.Call():
                 return self._done(entry)
-            case log.Reasoning():
+            case log_entries.Reasoning():
                 text = entry.text
             case _:
                 text = self.text_of(entry)
         return said.IN_BOTH[entry.kind].model_validate({**said.fields_of(entry, "thread"), "text": text})
 
-    def _done(self, call: log.Call) -> said.DoneLine:
+    def _done(self, call: log_entries.Call) -> said.DoneLine:
         result = self._results.get(call.call)
         return said.DoneLine(
             kind="call",

@@ -7,19 +7,22 @@ from collections.abc import Sequence
 
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime import conversations, journal, log, sessions, store
+from runtime.log import entries, writer
+from runtime.log import session as log_session
+from runtime.log.store import store
 from runtime.report import said
 from runtime.report.models import AskedReport, BuildReport, SessionReport, VersionReport
 from runtime.report.parts import Costs
+from runtime.workspace import session_index
 
 FINISH = "finish"
 """The tool with which a build ends."""
 
 
 def session_report(
-    past: sessions.Session,
+    past: log_session.Session,
     reading: store.Reading,
-    texts: journal.Texts,
+    texts: writer.Texts,
     *,
     at: str | None = None,
     brief: bool = False,
@@ -33,7 +36,7 @@ def session_report(
 
 
 class _Maker:
-    def __init__(self, past: sessions.Session, reading: store.Reading, texts: journal.Texts, *, brief: bool) -> None:
+    def __init__(self, past: log_session.Session, reading: store.Reading, texts: writer.Texts, *, brief: bool) -> None:
         self._past, self._reading, self._texts, self._brief = past, reading, texts, brief
 
     def report(self, at: str | None) -> SessionReport:
@@ -43,7 +46,7 @@ class _Maker:
         return SessionReport(
             session=self._reading.id,
             purpose=header.purpose,
-            title=conversations.titled(past),
+            title=session_index.titled(past),
             about=past.about,
             file=header.file,
             parent=header.parent,
@@ -73,7 +76,7 @@ class _Maker:
         found = self._past.latest(of)
         return self._version(found) if found is not None else None
 
-    def _version(self, version: log.Version) -> VersionReport:
+    def _version(self, version: entries.Version) -> VersionReport:
         return VersionReport(
             number=version.number, at=version.at, reason=version.reason, by=version.by, value=self._value(version)
         )
@@ -93,7 +96,12 @@ class _Maker:
         found: dict[str, Json] | None = None
         for deed in self._past.deeds.values():
             call, result = deed.call, deed.result
-            if call.thread != log.SESSION_THREAD or call.action != FINISH or result is None or result.status != "ok":
+            if (
+                call.thread != entries.SESSION_THREAD
+                or call.action != FINISH
+                or result is None
+                or result.status != "ok"
+            ):
                 continue
             value = self._value(result)
             if isinstance(value, dict) and "done" in value and not self._said_since(result.seq):
@@ -101,12 +109,12 @@ class _Maker:
         return found
 
     def _said_since(self, line: int) -> bool:
-        spoken = self._past.thread(log.SESSION_THREAD).said
-        return any(isinstance(each, log.User) and each.mode is not None and each.seq > line for each in spoken)
+        spoken = self._past.thread(entries.SESSION_THREAD).said
+        return any(isinstance(each, entries.User) and each.mode is not None and each.seq > line for each in spoken)
 
-    def _chosen(self, at: str | None) -> Sequence[log.AnyEntry]:
+    def _chosen(self, at: str | None) -> Sequence[entries.AnyEntry]:
         """What was said and done, in order: all of it, or the call at a path with what is in its thread, or one line."""
-        every = [each for each in self._reading.entries if not isinstance(each, log.Scope | log.Checkpoint)]
+        every = [each for each in self._reading.entries if not isinstance(each, entries.Scope | entries.Checkpoint)]
         if at is None:
             return every
         if at.isdecimal() and len(at) < 12 and (found := [each for each in every if each.seq == int(at)]):
@@ -121,36 +129,36 @@ class _Maker:
                 f"session {session} has no call `{at}`, and no such line",
                 mend=f"did you mean `{near[0]}`?" if near else f"`runops show {session} --json` lists both",
             )
-        calls = [each for each in every if isinstance(each, log.Call) and each.call in ids]
+        calls = [each for each in every if isinstance(each, entries.Call) and each.call in ids]
         asked = {(each.thread, each.asked) for each in calls}
-        within = {log.delegate_thread(each) for each in ids}
+        within = {entries.delegate_thread(each) for each in ids}
         return [
             each
             for each in every
             if each.thread in within
-            or (isinstance(each, log.Call | log.Result) and each.call in ids)
-            or (isinstance(each, log.Told) and (each.thread, each.asked) in asked)
+            or (isinstance(each, entries.Call | entries.Result) and each.call in ids)
+            or (isinstance(each, entries.Told) and (each.thread, each.asked) in asked)
         ]
 
-    def _line(self, entry: log.AnyEntry) -> said.OfSession:
+    def _line(self, entry: entries.AnyEntry) -> said.OfSession:
         fields = {"line": entry.seq, **said.fields_of(entry, "tokens", "chars")}
         match entry:
-            case log.Assistant():
+            case entries.Assistant():
                 fields |= {"text": self._text(entry), "calls": [self._asked(entry, each) for each in entry.calls or ()]}
-            case log.Said():
+            case entries.Said():
                 fields["text"] = self._text(entry)
-            case log.Reasoning():
+            case entries.Reasoning():
                 fields["text"] = entry.text
-            case log.Call():
+            case entries.Call():
                 fields["args"] = self._value(entry)
-            case log.Result() | log.Version():
+            case entries.Result() | entries.Version():
                 left_out = self._brief and entry.blob is not None
                 fields["value"] = None if left_out else self._value(entry)
             case _:
                 pass
         return said.IN_SESSIONS[entry.kind].model_validate(fields)
 
-    def _asked(self, entry: log.Assistant, asked: log.Asked) -> dict[str, Json]:
+    def _asked(self, entry: entries.Assistant, asked: entries.Asked) -> dict[str, Json]:
         try:
             (call,) = self._texts.calls_of(entry.model_copy(update={"calls": [asked]}))
             arguments = call.arguments
@@ -160,26 +168,26 @@ class _Maker:
 
     # A blob that is missing is reported in its place, and hides nothing else.
 
-    def _text(self, entry: log.Said) -> str:
+    def _text(self, entry: entries.Said) -> str:
         try:
             return self._texts.text_of(entry)
         except LogError as error:
             return f"({error.message})"
 
-    def _value(self, entry: log.Call | log.Result | log.Version) -> Json:
+    def _value(self, entry: entries.Call | entries.Result | entries.Version) -> Json:
         try:
             return self._texts.value_of(entry)
         except LogError as error:
             return f"({error.message})"
 
 
-def questions_of(past: sessions.Session) -> list[AskedReport]:
+def questions_of(past: log_session.Session) -> list[AskedReport]:
     """The questions that a session asked."""
     return [
         AskedReport(question=each.question, choices=list(each.choices), answer=each.answer) for each in past.questions
     ]
 
 
-def costs_of_runs(past: sessions.Session) -> dict[str, Costs]:
+def costs_of_runs(past: log_session.Session) -> dict[str, Costs]:
     """What the runs cost that a session started, by run."""
     return {run: Costs.model_validate(each) for run, each in past.ledger.totals_by_run().items()}

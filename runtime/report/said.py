@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from nodes.values import Json
-from runtime import log
+from runtime.log import entries
 from runtime.report.parts import ErrorReport, FileReport, FlagReport, Model, absent
 
 Effect = Literal["read", "idempotent", "effect"]
@@ -42,7 +42,7 @@ class UserLine(TextLine):
     """What the model is told; in a session, what the person says."""
 
     kind: Literal["user"]
-    mode: log.Mode | None = absent()
+    mode: entries.Mode | None = absent()
     """The mode of the session; absent where no person said it."""
     upto: int | None = absent()
     """The last line that is to be summarized."""
@@ -60,7 +60,7 @@ class AskedCall(Model):
     id: str
     name: str
     arguments: str | None = absent()
-    blob: log.Blob | None = absent()
+    blob: entries.Blob | None = absent()
     """Where large arguments of a run are kept."""
     masked: Literal[True] | None = absent()
 
@@ -71,12 +71,12 @@ class AssistantLine(TextLine):
     kind: Literal["assistant"]
     key: str
     """Identifies the request."""
-    source: log.Source
+    source: entries.Source
     masked: Literal[True] | None = absent()
     """A secret was in it: the text is not what the model said."""
     model: str
     response: str | None = absent()
-    usage: log.Usage | None = absent()
+    usage: entries.Usage | None = absent()
     dollars: str | None = absent()
     seconds: float | None = absent()
     calls: list[AskedCall] | None = absent()
@@ -94,7 +94,7 @@ class ModelErrorLine(TextLine):
 
     kind: Literal["model_error"]
     error: ErrorReport
-    usage: log.Usage | None = absent()
+    usage: entries.Usage | None = absent()
     dollars: str | None = absent()
     seconds: float | None = absent()
     again: float | None = absent()
@@ -282,7 +282,7 @@ IN_SESSIONS: Mapping[str, type[OfSession]] = {
 }
 
 
-def fields_of(entry: log.AnyEntry, *without: str) -> dict[str, Json]:
+def fields_of(entry: entries.AnyEntry, *without: str) -> dict[str, Json]:
     """The fields of an entry as its line has them, but for what may be in blobs, and for those named ``without``."""
     left_out = {"v", "seq", "blob", "text", "value", "args", *without}
     return entry.model_dump(mode="json", exclude=left_out, exclude_none=True)

@@ -6,13 +6,12 @@ import shlex
 from collections.abc import Iterator
 
 from nodes.values import Json
-from runtime import log
-from runtime.briefs import shown
+from runtime.context.briefs import shown
 from runtime.display import costs, plans
 from runtime.display.facts import facts
 from runtime.display.text import count, cut, duration, harmless, one_line, value_text
 from runtime.language import inputs
-from runtime.models import ledger
+from runtime.log import entries, ledger
 from runtime.report import said
 from runtime.report.models import BuildReport, SessionReport, VersionReport
 from runtime.report.text import Style, brief, fully, spent, when
@@ -36,7 +35,7 @@ WHO = 7
 def whole(report: SessionReport, style: Style) -> list[str]:
     """The whole session; the lines of tools are cut to the width."""
     lines = _Lines(report, style)
-    return [*lines.head(), *lines.keeps(), *lines.talk(log.SESSION_THREAD, ""), *lines.tail()]
+    return [*lines.head(), *lines.keeps(), *lines.talk(entries.SESSION_THREAD, ""), *lines.tail()]
 
 
 def lines(report: SessionReport, style: Style) -> list[str]:
@@ -104,7 +103,7 @@ class _Lines:
             if isinstance(each, said.VersionLine) and each.of == BENCH:
                 continue
             yield from (f"{indent}{line}" for line in self._line(each))
-            if isinstance(each, said.CallLine) and (name := log.delegate_thread(each.call)) in self._threads:
+            if isinstance(each, said.CallLine) and (name := entries.delegate_thread(each.call)) in self._threads:
                 yield from self.talk(name, f"{indent}  ")
         begun = {each.asked for each in lines if isinstance(each, said.CallLine)}
         for answer in lines:
@@ -161,7 +160,7 @@ class _Lines:
 
     def _spent_by(self, call: said.CallLine) -> str:
         """What the subagent cost that the call has started, with those that it started itself, and its summaries."""
-        if log.delegate_thread(call.call) not in self._threads:
+        if entries.delegate_thread(call.call) not in self._threads:
             return ""
         every = self._report.spent.items()
         rows = [each.model_dump() for path, each in every if path == call.path or path.startswith(f"{call.path}/")]

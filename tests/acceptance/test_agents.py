@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests import hasty
 from tests.agents import LOOK, Obedient, Ref, ask_at, click, fill
 from tests.command import Project
@@ -250,7 +250,7 @@ class End:
     requests: int
 
 
-SAYS = scripted.text("I would rather talk.")
+SAYS = scripted_model.text("I would rather talk.")
 ENDS = [
     End("gives up", Obedient(LOOK, done=False), "agent-gave-up", 2),
     End("only talks", [SAYS, SAYS], "agent-silent", 2),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests.agents import LOOK, Obedient, ask_at, click, fill
 from tests.command import Project
 from tests.site import Answer, Request, serve
@@ -67,9 +67,9 @@ def thanks(_request: Request) -> Answer:
     return Answer("<!doctype html><title>Done</title><h1>Thanks</h1>")
 
 
-def filling(asked: scripted.Asked) -> scripted.Scripted:
+def filling(asked: scripted_model.Asked) -> scripted_model.Scripted:
     """A model that sends the form for whom its goal names."""
-    name = "Grace" if "Grace" in scripted.text_of(asked.items[0]) else "Ada"
+    name = "Grace" if "Grace" in scripted_model.text_of(asked.items[0]) else "Ada"
     return Obedient(LOOK, fill("Name", name), click("Send"))(asked)
 
 

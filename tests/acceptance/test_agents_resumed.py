@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests.agents import ask_at
 from tests.command import Project
 from tests.site import Answer, Request, serve
@@ -37,21 +37,21 @@ class Stubborn:
         self.thinks = threading.Event()
         self.told: list[str] = []
 
-    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
         """What it says to a request."""
         self.told = [*asked.outputs.values()]
         match len(self.told):
             case 0:
-                return scripted.call("find", FIND)
+                return scripted_model.call("find", FIND)
             case 1:
                 self.thinks.set()
-                return scripted.call("click", {"ref": self._ref(0)}).held(self.gate)
+                return scripted_model.call("click", {"ref": self._ref(0)}).held(self.gate)
             case 2:
-                return scripted.call("find", FIND)
+                return scripted_model.call("find", FIND)
             case 3:
-                return scripted.call("click", {"ref": self._ref(2)})
+                return scripted_model.call("click", {"ref": self._ref(2)})
             case _:
-                return scripted.call("finish", {"done": True, "note": "", "output": {"pressed": "second"}})
+                return scripted_model.call("finish", {"done": True, "note": "", "output": {"pressed": "second"}})
 
     def _ref(self, number: int) -> str:
         return self.told[number].partition("[ref=")[2].partition("]")[0]

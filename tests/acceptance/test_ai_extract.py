@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests.command import Project
 from tests.shop_process import Shop
 
@@ -44,7 +44,7 @@ class Reading:
 
     def run(self, url: str, answer: object, output: str = PRICES, more: str = "") -> tuple[int, Any, str]:
         """The exit code, what `--json` says, and the talk."""
-        with responses.serve([scripted.text(answer)], strict=True) as server:
+        with responses.serve([scripted_model.text(answer)], strict=True) as server:
             self.project = Project(
                 self.folder,
                 RUNOPS_MODEL="test-model",

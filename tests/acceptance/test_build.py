@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.testing.scripted import text
+from runtime.testing.scripted_model import text
 from tests import builds_rig
 from tests.builds_rig import Builds, plan, use
 from tests.chats import session_of

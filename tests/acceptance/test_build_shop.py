@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from tests import builds_rig, paying
 from tests.builds_rig import Builds, use
 from tests.paying import execute, finish
@@ -89,7 +89,7 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
 def test_done_too_early_is_refused_with_all_that_is_missing(builds: Builds, shop: Shop) -> None:
     """The model is told, and goes on; what is held is no failure, and the file says so."""
 
-    def said(asked: scripted.Asked) -> scripted.Answer:
+    def said(asked: scripted_model.Asked) -> scripted_model.Answer:
         return said_in_turn[asked.number - 1]
 
     *begin, middle, _end = paying.script(shop.url)
@@ -118,7 +118,7 @@ def test_a_site_that_changes_in_the_middle_is_told_and_gone_on_from(builds: Buil
     """Signed out behind its back, a node fails with what the page shows then; from a fresh browser the same passes, and the build ends well."""
     go = '- {id: again, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders", verify: [{url: "**/orders"}], timeout: 3}'
 
-    def said(asked: scripted.Asked) -> scripted.Answer:
+    def said(asked: scripted_model.Asked) -> scripted_model.Answer:
         match asked.number:
             case 1:
                 return list(paying.script(shop.url))[1]
@@ -155,7 +155,7 @@ def test_a_deed_that_ctrl_c_broke_off_is_told_and_not_done_again(builds: Builds,
     with Shop.start(tmp_path, orders=1, paid=0) as shop:
         shop.switch("hold", path="/orders/.*/pay", method="POST", moment="after")
         _look, sign_in, orders, paying_it, _end = paying.script(shop.url)
-        first = scripted.Answer((*paying_it.parts[:2],)) + execute("paying")
+        first = scripted_model.Answer((*paying_it.parts[:2],)) + execute("paying")
         project = builds.answers(sign_in, orders, first, SHOP_PASSWORD=shop.password)
         with project.start("build", paying.GOAL, *flags(shop), "--json") as process:
             assert shop.wait("held")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from nodes.values import Json
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from tests import builds_rig, command
 from tests.builds import judges, recording, sites
 from tests.builds.goals import GOALS, MOST_FAILED, MOST_REQUESTS, MOST_TOKENS
@@ -31,12 +31,12 @@ def given(inputs: Mapping[str, Json]) -> list[str]:
     return [part for name, value in inputs.items() for part in ("-i", f"{name}={value}")]
 
 
-def answers(name: str, url: str) -> Iterator[scripted.Answer]:
+def answers(name: str, url: str) -> Iterator[scripted_model.Answer]:
     """What was answered, in order, as it is at this address."""
     text = (RECORDS / name / "answers.json").read_text()
     for answer in json.loads(text.replace(recording.HERE, url)):
-        calls = [scripted.call(each["name"], each["arguments"]) for each in answer.get("calls") or ()]
-        yield sum(calls[1:], calls[0]) if calls else scripted.text(answer["text"])
+        calls = [scripted_model.call(each["name"], each["arguments"]) for each in answer.get("calls") or ()]
+        yield sum(calls[1:], calls[0]) if calls else scripted_model.text(answer["text"])
 
 
 @pytest.mark.parametrize("name", REPLAYED)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests.command import Project
 from tests.shop_process import Shop
 
@@ -46,10 +46,10 @@ output: "{{ each }}"
 """
 
 
-def model(asked: scripted.Asked) -> scripted.Scripted:
+def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
     """Says why in words of the row, and names the ticket."""
     question = json.loads(asked.newest)
-    return scripted.text({"kind": "drink", "why": f"{question['row']['note']}, ticket {question['ticket']}"})
+    return scripted_model.text({"kind": "drink", "why": f"{question['row']['note']}, ticket {question['ticket']}"})
 
 
 def project_in(folder: Path, **settings: str) -> Project:
@@ -298,7 +298,7 @@ def test_what_means_nothing_does_not_miss(project: Project) -> None:
 
 def test_a_cassette_with_a_secret_in_it_is_not_written(project: Project, recorded: bytes) -> None:
     """A model that says a secret: exit 2 names step and secret and not its value, and the cassette that was there has its bytes."""
-    with responses.serve([scripted.text({"kind": "food", "why": f"it says {TOKEN}"})] * 2, strict=True) as server:
+    with responses.serve([scripted_model.text({"kind": "food", "why": f"it says {TOKEN}"})] * 2, strict=True) as server:
         done = asking(project, server).runops("run", "sort.yaml", "--model-calls", "record")
     assert done.returncode == 2
     assert "cassette-secret" in done.stderr
@@ -323,9 +323,9 @@ def test_a_recording_that_was_killed_goes_on(tmp_path: Path, recorded: bytes) ->
     """
     came, gate = threading.Event(), threading.Event()
 
-    def says(asked: scripted.Asked) -> scripted.Scripted:
+    def says(asked: scripted_model.Asked) -> scripted_model.Scripted:
         said = model(asked)
-        assert isinstance(said, scripted.Answer)
+        assert isinstance(said, scripted_model.Answer)
         if asked.number != 2:
             return said
         came.set()

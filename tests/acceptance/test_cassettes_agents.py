@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests.agents import LOOK, Obedient, Ref, ask_at, click
 from tests.command import Project
 from tests.shop_flows import sign_in
@@ -45,13 +45,13 @@ class Naming:
         )
         self.names: list[str] = []
 
-    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
         """The next answer, its calls named."""
         answer = self._model(asked)
-        assert isinstance(answer, scripted.Answer)
+        assert isinstance(answer, scripted_model.Answer)
         self.names.append(f"call_{uuid.uuid4().hex}")
         parts = [
-            dataclasses.replace(each, call_id=self.names[-1]) if isinstance(each, scripted.Call) else each
+            dataclasses.replace(each, call_id=self.names[-1]) if isinstance(each, scripted_model.Call) else each
             for each in answer.parts
         ]
         return dataclasses.replace(answer, parts=tuple(parts))

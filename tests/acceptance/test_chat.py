@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.testing import scripted
-from runtime.testing.scripted import call, cut, text
+from runtime.testing import scripted_model
+from runtime.testing.scripted_model import call, cut, text
 from tests import hasty
 from tests.chats import Chats, session_of, text_of, typed, words_of
 from tests.command import Project
@@ -290,7 +290,7 @@ def test_continue_goes_on_from_the_partial_text(chats: Chats) -> None:
 
 def test_a_word_without_an_answer_ends_with_1(chats: Chats) -> None:
     """And says what to type to go on from there."""
-    done = chats.answers(scripted.refusal()).runops("chat", "-m", "Why?")
+    done = chats.answers(scripted_model.refusal()).runops("chat", "-m", "Why?")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"runops chat --resume {session_of(done)} -m continue" in done.stderr
 
@@ -410,7 +410,8 @@ def test_at_the_prompt_a_second_ctrl_c_ends_the_session(chats: Chats) -> None:
 def test_on_a_terminal_an_answer_is_shown_as_it_comes(chats: Chats) -> None:
     """What had come of an answer that stalls is on the screen while it does, but for as much of its end as a secret may begin in."""
     project = chats.answers(
-        scripted.stall(f"The run failed at `total`: {'a number was wanted there, ' * 4}"), RUNOPS_MODEL_TIMEOUT="60"
+        scripted_model.stall(f"The run failed at `total`: {'a number was wanted there, ' * 4}"),
+        RUNOPS_MODEL_TIMEOUT="60",
     )
     with project.terminal("chat") as terminal:
         terminal.wait_for(lambda: terminal.text.endswith(">"))

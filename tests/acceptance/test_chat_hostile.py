@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.testing.scripted import text
+from runtime.testing.scripted_model import text
 from tests.chats import PRICES, Chats, session_of, text_of, typed
 from tests.command import Project
 

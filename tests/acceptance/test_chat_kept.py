@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runtime.testing.scripted import text
+from runtime.testing.scripted_model import text
 from tests.chats import Chats, session_of, text_of, typed
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from runtime.testing import scripted
-from runtime.testing.scripted import text
+from runtime.testing import scripted_model
+from runtime.testing.scripted_model import text
 from tests.chats import Chats, session_of, typed, words_of
 from tests.command import Project
 
@@ -46,7 +46,7 @@ def chats(tmp_path: Path) -> Iterator[Chats]:
     made.close()
 
 
-def sorting(chats: Chats, *said: scripted.Scripted, **settings: str) -> Project:
+def sorting(chats: Chats, *said: scripted_model.Scripted, **settings: str) -> Project:
     """A project with a workflow that asks a model twice."""
     project = chats.answers(*said, **settings)
     project.write("sort.yaml", SORT)

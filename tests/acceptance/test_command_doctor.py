@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests.command import Project
 
 pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
@@ -25,20 +25,20 @@ LOOSE_SCHEMAS = dataclasses.replace(responses.OPENAI, schemas="any")
 CAN = {"streaming": "yes", "schemas": "strict", "chaining": "yes", "background": "yes"}
 
 
-def obliging(asked: scripted.Asked) -> scripted.Scripted:
+def obliging(asked: scripted_model.Asked) -> scripted_model.Scripted:
     """A model that remembers what it is sent, and keeps to a schema."""
-    told = "\n".join(scripted.text_of(item) for item in asked.items)
+    told = "\n".join(scripted_model.text_of(item) for item in asked.items)
     word = re.search(r"Remember this word: (\w+)", told)
     if "Which word" in asked.newest:
-        return scripted.text(word[1] if word else "none")
+        return scripted_model.text(word[1] if word else "none")
     if asked.body.get("text"):
-        return scripted.text({"colour": "green"})
-    return scripted.text("one two three four five six seven eight nine ten")
+        return scripted_model.text({"colour": "green"})
+    return scripted_model.text("one two three four five six seven eight nine ten")
 
 
-def stubborn(asked: scripted.Asked) -> scripted.Scripted:
+def stubborn(asked: scripted_model.Asked) -> scripted_model.Scripted:
     """The same, but it does what the user says, whatever schema it is given."""
-    return scripted.text("BLUE") if asked.body.get("text") else obliging(asked)
+    return scripted_model.text("BLUE") if asked.body.get("text") else obliging(asked)
 
 
 def project_of(folder: Path, server: responses.Server, profile: str = "openai", **more: str) -> Project:
@@ -132,7 +132,7 @@ def test_a_server_that_can_do_all_fits_its_profile(tmp_path: Path) -> None:
     ids=["ignores-chains", "keeps-nothing", "no-background", "no-stream", "no-schemas", "loose-schemas", "ignores-all"],
 )
 def test_what_a_server_lacks_is_found_by_what_it_does(
-    profile: responses.Profile, script: scripted.Script, lacks: dict[str, str], fits: str, tmp_path: Path
+    profile: responses.Profile, script: scripted_model.Script, lacks: dict[str, str], fits: str, tmp_path: Path
 ) -> None:
     """Exit 3 under a profile that says it could, with the one that fits; what the server does well is not called in doubt."""
     with responses.serve(script, profile=profile) as server:
@@ -174,11 +174,11 @@ def test_a_failure_that_passes_is_no_finding(tmp_path: Path) -> None:
     """A request that may go right another time is sent again; what stays unknown is said to be unknown, and not to be missing."""
     count = 0
 
-    def shaky(asked: scripted.Asked) -> scripted.Scripted:
+    def shaky(asked: scripted_model.Asked) -> scripted_model.Scripted:
         nonlocal count
         count += 1
         if count == 2 or asked.body.get("text"):
-            return scripted.rate_limited(retry_after=0)
+            return scripted_model.rate_limited(retry_after=0)
         return obliging(asked)
 
     with responses.serve(shaky) as server:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests.command import Project
 
 TWO = """
@@ -20,7 +20,7 @@ nodes:
 output: "{{ second }}"
 """
 ONE = "".join(line for line in TWO.splitlines(keepends=True) if "second" not in line)
-SAID = scripted.text({"value": "drink"}).using(input=1234, output=210)
+SAID = scripted_model.text({"value": "drink"}).using(input=1234, output=210)
 PRICES = json.dumps({"test-model": {"input": 0.5, "output": 2.0}})
 
 
@@ -31,9 +31,9 @@ class Models:
         self.folder = folder
         self.servers: list[responses.Server] = []
 
-    def ask(self, *said: scripted.Scripted, **settings: str) -> Project:
+    def ask(self, *said: scripted_model.Scripted, **settings: str) -> Project:
         """The project, where the model says this."""
-        server = responses.Server(scripted.Model(said))
+        server = responses.Server(scripted_model.Model(said))
         self.servers.append(server)
         project = Project(
             self.folder,
@@ -74,7 +74,7 @@ def test_the_end_of_a_run_says_what_models_cost(models: Models) -> None:
 
 def test_a_run_that_fails_says_what_it_cost_all_the_same(models: Models) -> None:
     """What was paid before the failure is told with it."""
-    done = models.ask(SAID, scripted.refusal().using(input=1000, output=0)).runops("run", "two.yaml")
+    done = models.ask(SAID, scripted_model.refusal().using(input=1000, output=0)).runops("run", "two.yaml")
     assert done.returncode == 1
     assert "FAILED second" in done.stderr
     assert re.search(r"^  cost +2 requests  2,234 tokens in  210 out  \$0\.0015$", done.stderr, re.MULTILINE)
@@ -125,8 +125,8 @@ def test_the_summary_of_several_runs_says_which_is_out_of_budget(models: Models)
 def test_while_a_model_is_asked_a_terminal_says_so(models: Models) -> None:
     """Below the step and its clock: that it waits for the model, then how many characters have come; an interruption says what was spent."""
     gate = threading.Event()
-    misfit = scripted.text("no JSON").using(input=1234, output=210)
-    project = models.ask(misfit.held(gate), scripted.stall("x" * 900))
+    misfit = scripted_model.text("no JSON").using(input=1234, output=210)
+    project = models.ask(misfit.held(gate), scripted_model.stall("x" * 900))
     with project.terminal("run", "one.yaml", columns=100) as terminal:
         terminal.wait_for(lambda: "waiting: the model to answer" in terminal.text)
         gate.set()

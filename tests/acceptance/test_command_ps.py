@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from runtime.blobs import SLACK
+from runtime.workspace.unused_blobs import SLACK
 from tests import site
 from tests.command import Project
 from tests.terminal import still_running

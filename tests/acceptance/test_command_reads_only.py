@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.cli import table
+from runtime.cli import command_table
 from tests.command import Project
 
 FLOW = "version: 1\nname: One\nnodes:\n  - {id: one, type: transform, expr: '{{ 1 }}'}\n"
@@ -46,7 +46,7 @@ def tree(folder: Path) -> list[str]:
 
 def test_every_command_is_known_here() -> None:
     """A new command says here how it is asked without making anything."""
-    assert {each.name for each in table.every()} - LOOKS.keys() <= WRITES
+    assert {each.name for each in command_table.every()} - LOOKS.keys() <= WRITES
 
 
 @pytest.mark.parametrize("home", ["beside the project", "elsewhere"])

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from runtime import files
+from runtime.log.store import file_store
 from tests.site import Answer, Request, serve
 
 PAGE = Path("docs/embedding.md")
@@ -149,7 +149,7 @@ def test_the_service_of_the_page_carries_runs(tmp_path: Path) -> None:
         still = service.ask("/flows/waits", {"site": site.origin})["run"]
         assert arrived.wait(60)
     over.set()
-    kept = files.Files(tmp_path / "runs")
+    kept = file_store.Files(tmp_path / "runs")
     assert [kept.held(run) for run in kept.ids()] == [False] * 4
     last = kept.read(still).entries[-1]
     assert last.model_dump()["data"]["status"] == "interrupted"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime import Runtime, Settings, log
+from runtime import Runtime, Settings
+from runtime.log import entries
 from tests import shop_flows
 from tests.acceptance.test_two_at_once import wait_until
 from tests.command import TIMEOUT, Project, Started
@@ -41,11 +42,11 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-async def seen_from(runs: Runtime, run: str, after: int, seen: list[log.AnyEntry], waits: asyncio.Event) -> None:
+async def seen_from(runs: Runtime, run: str, after: int, seen: list[entries.AnyEntry], waits: asyncio.Event) -> None:
     """Follow to the end; ``waits``: the run's second step is begun."""
     async for entry in runs.follow(run, after):
         seen.append(entry)
-        if isinstance(entry, log.Call) and entry.path == "wait":
+        if isinstance(entry, entries.Call) and entry.path == "wait":
             waits.set()
 
 
@@ -64,19 +65,19 @@ async def test_a_run_that_is_killed_and_gone_on_with_is_followed_from_any_cursor
             await asyncio.to_thread(until_it_waits, project)
             (file,) = home.glob("conversations/*.jsonl")
             run = file.stem
-            living, waits = list[log.AnyEntry](), asyncio.Event()
+            living, waits = list[entries.AnyEntry](), asyncio.Event()
             following = asyncio.create_task(seen_from(runs, run, 0, living, waits))
             await asyncio.wait_for(waits.wait(), TIMEOUT)
             assert not following.done()
             first.kill()
             await asyncio.wait_for(following, TIMEOUT)
-        dead: list[log.AnyEntry] = []
+        dead: list[entries.AnyEntry] = []
         await seen_from(runs, run, 0, dead, waits)
         assert dead == living
         with _started(project, "resume", run) as second:
             await asyncio.to_thread(until_it_waits, project)
             cursors = (0, 1, len(dead) // 2, len(dead))
-            found = [list[log.AnyEntry]() for _each in cursors]
+            found = [list[entries.AnyEntry]() for _each in cursors]
             tasks = [
                 asyncio.create_task(seen_from(runs, run, after, seen, waits))
                 for after, seen in zip(cursors, found, strict=True)
@@ -89,7 +90,7 @@ async def test_a_run_that_is_killed_and_gone_on_with_is_followed_from_any_cursor
         assert seen == found[0][after:]
     assert found[0][: len(dead)] == dead
     last = found[0][-1]
-    assert isinstance(last, log.Note)
+    assert isinstance(last, entries.Note)
     assert (last.name, last.data["status"]) == ("ended", "passed")
     assert SECRET not in repr(found)
     assert "[hidden]" in repr(found)

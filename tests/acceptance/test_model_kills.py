@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from tests import breadth, shop_flows
 from tests.command import warm_server
 from tests.kills import modelled
@@ -71,17 +71,17 @@ class Voice:
     def __init__(self) -> None:
         self.refused = False
 
-    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
         """What it says to a request."""
         if not self.refused:
             self.refused = True
-            return scripted.rate_limited(milliseconds=1)
-        question = scripted.text_of(asked.items[0])
+            return scripted_model.rate_limited(milliseconds=1)
+        question = scripted_model.text_of(asked.items[0])
         if '"pieces"' in question:
-            return scripted.text({"value": ORDERS}).in_background(polls=0)
+            return scripted_model.text({"value": ORDERS}).in_background(polls=0)
         if "-2" in question and len(asked.items) == 1:
-            return scripted.text("Hm.").in_background(polls=0)
-        answer = scripted.thought("Let me see.") + scripted.text({"article": "first"})
+            return scripted_model.text("Hm.").in_background(polls=0)
+        answer = scripted_model.thought("Let me see.") + scripted_model.text({"article": "first"})
         return answer.in_background(polls=int(len(asked.items) == 1))
 
 

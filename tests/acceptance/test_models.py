@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests import hasty
 from tests.command import TIMEOUT, Project
 from tests.site import Site, serve
@@ -37,7 +37,7 @@ version: 1
 nodes:
   - {id: who, type: context, ask: {name: {question: "Who?"}}}
 """
-SAID = scripted.text({"value": "drink"}).using(input=1000, output=200)
+SAID = scripted_model.text({"value": "drink"}).using(input=1000, output=200)
 PRICES = json.dumps({"test-model": {"input": 1, "output": 1}})
 KEY = "sk-a-key-that-nobody-may-ever-see-0123456789"
 
@@ -141,7 +141,7 @@ def test_ctrl_c_cancels_what_is_worked_on_in_the_background(project: Project) ->
 
 def test_ctrl_c_while_a_model_answers(project: Project) -> None:
     """The run ends in good order; the ledger has the request as one of which nobody knows, and a resume asks again."""
-    with responses.serve([scripted.hang(), SAID], strict=True) as server:
+    with responses.serve([scripted_model.hang(), SAID], strict=True) as server:
         ask_at(project, server)
         with project.start("run", "one.yaml") as run:
             server.wait(1, TIMEOUT)
@@ -200,7 +200,7 @@ def test_a_budget_that_cannot_be_kept_is_refused(
 
 def test_several_files_end_with_the_worst_of_their_ends(project: Project) -> None:
     """A budget that is used up is worse than a question; each run tells what it cost, and a failure is worse than both."""
-    with responses.serve([SAID, SAID, scripted.quota()]) as server:
+    with responses.serve([SAID, SAID, scripted_model.quota()]) as server:
         ask_at(project, server)
         done = project.runops("run", "ask.yaml", "two.yaml", "one.yaml", "--budget", "calls=1", "--json")
         assert done.returncode == 5

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agents import telling
-from runtime.testing import scripted
+from runtime.observation import page_text
+from runtime.testing import scripted_model
 from tests import builds_rig
 from tests.builds_rig import Builds, use
 from tests.chats import words_of
@@ -55,7 +55,7 @@ def _serve(site: Site) -> None:
     site.page("/", PAGE.format("class=sum"))
 
 
-def mended() -> scripted.Answer:
+def mended() -> scripted_model.Answer:
     """The model finds it by what it is called now, and is done."""
     return use("update_node", id="total", yaml=YAML, reason="it is called so now") + finish(summary="reads the sum")
 
@@ -69,11 +69,11 @@ def test_a_model_mends_what_no_candidate_did(failed: tuple[Builds, str]) -> None
     assert told.returncode == 5, told.stderr
     assert "drift  total" in told.stderr
     first = next(each for each in words_of(builds.asked[0].body) if each.startswith("user: "))
-    ours, fence, page = first.partition(telling.BEGIN)
+    ours, fence, page = first.partition(page_text.BEGIN)
     assert "Mend the step `total`" in ours
     assert fence
     assert "target-not-found" in page
-    assert page.index('heading "Till"') < page.index('"5"') < page.index(telling.END)
+    assert page.index('heading "Till"') < page.index('"5"') < page.index(page_text.END)
     assert "runops build --resume" in told.stderr.splitlines()[-1]
 
     ended, value = builds.goes_on([mended()], "--budget", "calls=9")

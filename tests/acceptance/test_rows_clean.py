@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from runtime import pieces
-from runtime.testing.scripted import Answer, Asked, call, text
+from runtime.context import items
+from runtime.testing.scripted_model import Answer, Asked, call, text
 from tests.chats import Chats, typed, words_of
 from tests.rows import agrees, begun, is_for_summary, said, told
 
@@ -45,7 +45,7 @@ def clean(asked: Asked) -> Answer:
     return text(f"Answer {sum(item.get('role') == 'assistant' for item in asked.items) + 1}.")
 
 
-SUMMED_UP = pieces.SUMMED_UP.strip()
+SUMMED_UP = items.SUMMED_UP.strip()
 
 STORE = {"RUNOPS_MODEL_STORE": "true"}
 CLEAN = ("--strategy", "clean")

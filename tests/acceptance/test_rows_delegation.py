@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.testing import scripted
-from runtime.testing.scripted import Answer, Asked, Script, call, text
+from runtime.testing import scripted_model
+from runtime.testing.scripted_model import Answer, Asked, Script, call, text
 from tests.chats import Chats, session_of, typed, words_of
 from tests.rows import agrees, last
 
@@ -38,7 +38,9 @@ def delegating() -> Script:
     def answer(asked: Asked) -> Answer:
         newest = asked.newest
         if (task := next((each for each in PARALLEL if newest.endswith(each)), None)) is not None:
-            said = scripted.refusal("I will not.") if task == "Fail" else text("One." if task == "Say 1" else "Two.")
+            said = (
+                scripted_model.refusal("I will not.") if task == "Fail" else text("One." if task == "Say 1" else "Two.")
+            )
             if "Send three." not in str(begun):
                 return said
             met.add(task)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from runtime import pieces
-from runtime.testing.scripted import Answer, Asked, call, text
+from runtime.context import items
+from runtime.testing.scripted_model import Answer, Asked, call, text
 from tests.chats import Chats, text_of, typed
 from tests.rows import LONG, PLAN, agrees, begun, last, parts_of, said, summaries, talked, told
 
@@ -100,14 +100,14 @@ def demand_summary(chats: Chats, bound: int | None) -> None:
     for each in ("was decided", "is aimed at", "demanded or forbidden", "errors came up", "ids", "letter by letter"):
         assert each in rules
     words = said(last(chats))
-    summary = next(each for each in words if pieces.SUMMED_UP in each)
+    summary = next(each for each in words if items.SUMMED_UP in each)
     assert "left out (decided)" in summary
     names = summary.partition("Word for word: ")[2]
     assert ("order-101" in names) == (bound is None)
     assert re.search(r"order-\d0\d", names)
     assert not any("Question 1" in each for each in words if each != summary)
     assert "user: Question 8, on order-808?" in words
-    size = pieces.size_of(summary.removeprefix("user: ")).tokens
+    size = items.size_of(summary.removeprefix("user: ")).tokens
     wished = int(re.findall(r"(\d+) words at the most", rules)[0])
     assert (size <= 100, wished <= 60) == ((True, True) if bound else (False, False))
 
@@ -133,8 +133,8 @@ def test_a_conversation_is_summed_up_at_180_000_tokens_with_a_warning_at_160_000
     (body,) = [each for each in chats.bodies() if "Sum up" in each["instructions"]]
     assert "12000 words at the most" in body["instructions"]
     assert body["max_output_tokens"] >= 20_000
-    summary = next(each for each in said(last(chats)) if pieces.SUMMED_UP in each)
-    assert 15_000 < pieces.size_of(summary.removeprefix("user: ")).tokens <= 20_000
+    summary = next(each for each in said(last(chats)) if items.SUMMED_UP in each)
+    assert 15_000 < items.size_of(summary.removeprefix("user: ")).tokens <= 20_000
 
 
 def test_a_program_is_told_that_the_window_is_nearly_full(chats: Chats) -> None:

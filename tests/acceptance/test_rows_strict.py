@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime import pieces
-from runtime.models import estimates
-from runtime.testing import scripted
-from runtime.testing.scripted import Answer, Asked, text
+from runtime.context import items
+from runtime.messages import estimates
+from runtime.testing import scripted_model
+from runtime.testing.scripted_model import Answer, Asked, text
 from tests.chats import Chats, text_of, typed, words_of
 from tests.rows import SUM_UP, agrees, is_for_summary, last, parts_of, said, summaries, talked, told
 
@@ -110,11 +110,11 @@ def demand_narrow(chats: Chats, limit: int, *, prunes: bool, least: int) -> None
     words = said(last(chats))
     assert not any("thing 1," in each for each in words)
     assert bool(summaries(chats)) == (not prunes)
-    found = [each.removeprefix("user: ") for each in words if pieces.SUMMED_UP in each]
+    found = [each.removeprefix("user: ") for each in words if items.SUMMED_UP in each]
     assert bool(found) == (not prunes)
     if prunes:
         return
-    assert limit // 20 < pieces.size_of(found[0]).tokens <= limit * 43 * 33 // 10_000
+    assert limit // 20 < items.size_of(found[0]).tokens <= limit * 43 * 33 // 10_000
     # How many messages stand behind a summary that was made for that request: the newest ones, as they were said.
     after = [words_of(then) for body, then in itertools.pairwise(chats.bodies()) if is_for_summary(body)]
     kept = [len(said(each)) - 1 for each in after if f"user: {LAST}" not in each]
@@ -126,7 +126,7 @@ def test_where_no_summary_comes_the_oldest_is_left_out(chats: Chats) -> None:
     """Each word has its answer within the limit; after three failures none is asked for until a later word was answered."""
 
     def refuses(asked: Asked) -> Answer:
-        return scripted.refusal() if asked.instructions.startswith(SUM_UP) else strict(asked)
+        return scripted_model.refusal() if asked.instructions.startswith(SUM_UP) else strict(asked)
 
     project = chats.answers(refuses)
     known(chats)

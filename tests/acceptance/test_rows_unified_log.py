@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.testing.scripted import Answer, Asked, call, incomplete, text
+from runtime.testing.scripted_model import Answer, Asked, call, incomplete, text
 from tests.chats import Chats, typed, words_of
 from tests.rows import LONG, agrees, last, said
 

@@ -14,9 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
-from runtime import host, running, secrets, settings
-from runtime.browser import find, shared
+from runtime.browser import shared
+from runtime.browser.chromium import find
 from runtime.browser.options import BrowserOptions
+from runtime.runs import start
+from runtime.secrets import masking
+from runtime.settings import settings
+from runtime.workspace import host
 from tests import shop_flows
 from tests.command import Project
 from tests.shop_process import Shop
@@ -100,9 +104,9 @@ def test_nothing_that_a_run_writes_has_the_secret(project: Project, shop: Shop) 
         assert not [writing for writing in writings(SECRET) if writing in data], place
     (told,) = json.loads(ran.stdout)["runs"]
     output = told["output"]
-    assert output["message"] == f"You typed {secrets.MASK}."
-    assert [row["value"] for row in output["table"]] == [secrets.MASK, f"before {secrets.MASK} after"]
-    assert secrets.MASK in output["url"]
+    assert output["message"] == f"You typed {masking.MASK}."
+    assert [row["value"] for row in output["table"]] == [masking.MASK, f"before {masking.MASK} after"]
+    assert masking.MASK in output["url"]
     assert told["tolerated"] == 4
 
 
@@ -180,8 +184,8 @@ def test_no_way_out_of_a_page_shows_the_secret(project: Project, shop: Shop) -> 
         assert not [writing for writing in [*parts, *writings(SECRET)] if writing in data], place
     (run,) = json.loads(ran.stdout)["runs"]
     errors: dict[str, Any] = run["output"]["errors"]
-    assert {name for name, error in errors.items() if secrets.MASK not in json.dumps(error)} == MASKLESS
-    assert run["output"]["all"][-1] == f"before {secrets.MASK} after"
+    assert {name for name, error in errors.items() if masking.MASK not in json.dumps(error)} == MASKLESS
+    assert run["output"]["all"][-1] == f"before {masking.MASK} after"
     assert len(run["output"]["failures"]["each"]) == 2
 
 
@@ -200,12 +204,12 @@ async def test_without_masking_the_scan_finds_it_in_each_place(
     place: str, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With masking switched off, the scan at the end finds the secret, whichever place it came from, and fails the run by name."""
-    monkeypatch.setattr(secrets.Masker, "json", lambda _self, value: value)
-    monkeypatch.setattr(secrets.Masker, "text", lambda _self, text: text)
+    monkeypatch.setattr(masking.Masker, "json", lambda _self, value: value)
+    monkeypatch.setattr(masking.Masker, "text", lambda _self, text: text)
     monkeypatch.setenv("SHOP_PASSWORD", SECRET)
     file = tmp_path / "flow.yaml"
     file.write_text(flow(place))
-    ended = await running.start(
+    ended = await start.start(
         file, {"base_url": shop.url}, host.of_command(settings.load(home=tmp_path / "home", browser_mode="shared"))
     )
     assert ended.error is not None

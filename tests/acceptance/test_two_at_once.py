@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from nodes.errors import SiteError
-from runtime import files, holders, log
+from runtime.log import entries
+from runtime.log.store import file_store, owners
 from tests import shop_flows
 from tests.command import TIMEOUT, Project, Started
 from tests.fakes import FakePage, FakeSite
@@ -76,7 +77,7 @@ def test_of_two_resumes_one_wins(project: Project) -> None:
         (winner,) = [each for each in both if each is not loser]
         wait_until((project.folder / "begun").exists, "the other one does not go on")
         _out, said = loser.communicate(timeout=TIMEOUT)
-        holder = holders.last(files.Files(project.folder / ".runops").read(log_of(project).stem).entries)
+        holder = owners.last(file_store.Files(project.folder / ".runops").read(log_of(project).stem).entries)
         assert holder is not None
         assert loser.returncode == 1
         assert f"is held by process {winner.pid} on {holder.host} since {holder.since}" in said
@@ -182,6 +183,6 @@ async def test_of_two_who_decide_one_is_written_down(tmp_path: Path) -> None:
     loser = said[codes.index(max(codes))]
     assert "answered already" in loser or "is held by" in loser
     decided = [
-        entry for entry in rig.kept.read(rig.id).entries if isinstance(entry, log.Note) and entry.name == "decided"
+        entry for entry in rig.kept.read(rig.id).entries if isinstance(entry, entries.Note) and entry.name == "decided"
     ]
     assert [entry.data["verdict"] for entry in decided] == [("done", "not-done")[codes.index(0)]]

@@ -20,8 +20,10 @@ from typing import Any
 import psutil
 
 from nodes.targets import Target
-from runtime import host, running, settings
-from runtime.browser import page
+from runtime.browser.page import tab
+from runtime.runs import start
+from runtime.settings import settings
+from runtime.workspace import host
 from tests.benchmarks import pairs
 from tests.shop_process import Shop
 
@@ -111,11 +113,11 @@ async def measure(folder: Path, count: int, warm: int, orders: int = ORDERS) -> 
     (folder / "flow.yaml").write_text(json.dumps(workflow(orders)))
     reached: list[float] = []
 
-    async def hover(self: page.Tab, target: Target) -> None:
+    async def hover(self: tab.Tab, target: Target) -> None:
         reached.append(time.perf_counter())
         raise Reached
 
-    original, page.Tab.hover = page.Tab.hover, hover
+    original, tab.Tab.hover = tab.Tab.hover, hover
     try:
         with Shop.start(folder) as shop:
             os.environ["SHOP_PASSWORD"] = shop.password
@@ -132,21 +134,21 @@ async def measure(folder: Path, count: int, warm: int, orders: int = ORDERS) -> 
                 await asyncio.to_thread(_die, folder, home, shop.url)
                 (conversation,) = home.glob("conversations/*.jsonl")
                 chosen = settings.load(home=home, linger=LINGER)
-                taken = await timed(lambda: running.resume_run(conversation.stem, host.of_command(chosen)))
+                taken = await timed(lambda: start.resume_run(conversation.stem, host.of_command(chosen)))
                 assert '"mode":"attached"' in conversation.read_text(), "the browser that was left was not found"
                 return taken
 
             async def anew(home: Path) -> float:
                 chosen = settings.load(home=home, linger=LINGER)
                 return await timed(
-                    lambda: running.start(
+                    lambda: start.start(
                         folder / "flow.yaml", {"base_url": shop.url, "buyer": home.name}, host.of_command(chosen)
                     )
                 )
 
             return await _compare(folder, going_on, anew, count, warm)
     finally:
-        page.Tab.hover = original
+        tab.Tab.hover = original
 
 
 async def _compare(
@@ -185,11 +187,11 @@ def _end_browser(home: Path) -> None:
 
 
 async def _run_and_die(file: str, home: str, url: str) -> None:
-    async def hover(self: page.Tab, target: Target) -> None:
+    async def hover(self: tab.Tab, target: Target) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    page.Tab.hover = hover
-    ended = await running.start(
+    tab.Tab.hover = hover
+    ended = await start.start(
         Path(file),
         {"base_url": url, "buyer": Path(home).name},
         host.of_command(settings.load(home=Path(home), linger=LINGER)),

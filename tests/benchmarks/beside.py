@@ -19,7 +19,9 @@ from typing import Any
 
 from nodes.errors import RunHeld
 from nodes.values import Json
-from runtime import events, files, log, store
+from runtime import events
+from runtime.log import entries
+from runtime.log.store import file_store, store
 from tests.benchmarks import logs, loops, pairs
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Rig
@@ -54,7 +56,10 @@ nodes: [{id: one, type: transform, expr: 1}]
 HOLDING = """
 import sys, time
 from pathlib import Path
-from runtime import files, holders, log, store
+from runtime.log.store import file_store as files
+from runtime.log.store import owners as holders
+from runtime.log import entries as log
+from runtime.log.store import store
 owned = files.Files(Path(sys.argv[1])).create(sys.argv[2])
 owned.append(log.Note(name="claimed", data={**holders.me(), "epoch": owned.epoch}))
 print("held", flush=True)
@@ -131,11 +136,11 @@ async def _resumed(folder: Path, dead: Rig) -> None:
 
 
 async def _refused(folder: Path) -> None:
-    kept, run = files.FileStore(folder), store.new_id()
+    kept, run = file_store.FileStore(folder), store.new_id()
     # Whoever has it has not said so, and is waited for.
     async with contextlib.aclosing(await kept.create(run)):
         with contextlib.suppress(RunHeld):
-            await files.FileStore(folder).claim(run)
+            await file_store.FileStore(folder).claim(run)
             raise AssertionError("it is held")
 
 
@@ -144,8 +149,8 @@ async def _taken_over(folder: Path) -> None:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", HOLDING, folder, run, stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert await process.stdout.readline() == b"held\n"
-    owned, _entries = await files.FileStore(folder).claim(run, take_over=True)
-    owned.append(log.Note(name="restored", data={}))
+    owned, _entries = await file_store.FileStore(folder).claim(run, take_over=True)
+    owned.append(entries.Note(name="restored", data={}))
     await owned.aclose()
     await process.wait()
 

@@ -10,9 +10,15 @@ from typing import Any
 from playwright.async_api import async_playwright
 
 from nodes.values import Json
-from runtime import files, history, journal, run, secrets, settings, store
-from runtime.browser import find, launch, launching, options, own, port
+from runtime.browser import open as open_browser
+from runtime.browser import options, own, port
+from runtime.browser.chromium import find, launch
 from runtime.language import workflow
+from runtime.log import history, writer
+from runtime.log.store import file_store, store
+from runtime.runs import run
+from runtime.secrets import masking
+from runtime.settings import settings
 from tests.benchmarks import forms, pairs, raw_form
 from tests.shop_process import Shop
 
@@ -47,7 +53,7 @@ class One(run.Browsers):
 
 async def fill(kept: store.Store, loaded: workflow.Loaded, inputs: Mapping[str, Json], browser: port.Browser) -> None:
     """Run the workflow once in the browser, its log in ``kept``; fails where it does not pass."""
-    pen = journal.Journal(await kept.create(store.new_id()), history.History(), secrets.Masker({}), kept.kept)
+    pen = writer.Journal(await kept.create(store.new_id()), history.History(), masking.Masker({}), kept.kept)
     run.write_header(pen, loaded, inputs)
     private = kept.kept.private(pen.conversation.id)
     one = run.Run(loaded, pen, inputs=inputs, known={}, private=private, browsers=One(browser))
@@ -65,13 +71,13 @@ def check(shop: Shop, least: int) -> None:
 async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
     """Compare the two ways; fails where either leaves anything else with the shop than what was to be entered."""
     chosen = settings.load(home=folder / "home", linger=0.0)
-    kept = files.FileStore(chosen.home)
+    kept = file_store.FileStore(chosen.home)
     with Shop.start(folder) as shop:
         inputs = {"base_url": shop.url, "n": "1"}
         loaded = workflow.parse(json.dumps(forms.workflow()), "form.yaml")
         (folder / "own").mkdir()
         (folder / "raw").mkdir()
-        browser = await launching.open_browser(
+        browser = await open_browser.open_browser(
             loaded.workflow.browser, origins=[shop.url], private=folder / "own", chosen=chosen
         )
         raw = await launch.start(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runtime import files, settings, testing
-from runtime.browser import launching
+from runtime import testing
+from runtime.browser import open as open_browser
 from runtime.language import workflow
+from runtime.log.store import file_store
+from runtime.settings import settings
 from tests.benchmarks import engine_form, forms, pairs
 from tests.shop_process import Shop
 
@@ -15,12 +17,12 @@ from tests.shop_process import Shop
 async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
     """Compare the two stores in one browser; fails where either run leaves anything else with the shop than what was to be entered."""
     chosen = settings.load(home=folder / "home", linger=0.0)
-    on_disk, in_memory = files.FileStore(chosen.home), testing.MemoryStore(folder / "memory")
+    on_disk, in_memory = file_store.FileStore(chosen.home), testing.MemoryStore(folder / "memory")
     with Shop.start(folder) as shop:
         inputs = {"base_url": shop.url, "n": "1"}
         loaded = workflow.parse(json.dumps(forms.workflow()), "form.yaml")
         (folder / "own").mkdir()
-        browser = await launching.open_browser(
+        browser = await open_browser.open_browser(
             loaded.workflow.browser, origins=[shop.url], private=folder / "own", chosen=chosen
         )
         try:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runtime import files, log, runs, secrets, settings, store
+from runtime.log import entries as log_entries
+from runtime.log.store import file_store, store
+from runtime.secrets import masking
+from runtime.settings import settings
+from runtime.workspace import run_index
 from tests.benchmarks import loops, pairs
 from tests.now import let_go, now
 from tests.rig import Rig
@@ -33,14 +37,14 @@ async def resume(folder: Path, count: int, warm: int, entries: int = ENTRIES) ->
     lines = file.read_bytes().splitlines(keepends=True)[:-2]
     assert len(lines) >= entries
     file.write_bytes(b"".join(lines))
-    bare = [line[: -log.SUM_LENGTH - 1] + b"}" for line in lines]
+    bare = [line[: -log_entries.SUM_LENGTH - 1] + b"}" for line in lines]
 
     async def read() -> None:
-        kept = files.Files(chosen.home)
+        kept = file_store.Files(chosen.home)
         kept.make()
-        past, reading = runs.load_history(kept, rig.id)
+        past, reading = run_index.load_history(kept, rig.id)
         assert len(reading.entries) >= len(lines)
-        pen = now(runs.claim(files.FileStore.over(kept), rig.id, secrets.Masker({}), known=(past, reading)))
+        pen = now(run_index.claim(file_store.FileStore.over(kept), rig.id, masking.Masker({}), known=(past, reading)))
         let_go(pen.conversation)
         assert len(pen.history.all_attempts()) == loops.NODES * (entries // OF_AN_ITEM)
 
@@ -58,14 +62,14 @@ async def lists(folder: Path, count: int, warm: int, many: int = MANY, few: int 
     homes: list[settings.Settings] = []
     for number in (many, few):
         chosen = settings.load(home=folder / str(number))
-        kept = files.Files(chosen.home)
+        kept = file_store.Files(chosen.home)
         kept.make()
         for _ in range(number):
             kept.conversation_file(store.new_id()).write_bytes(data)
         homes.append(chosen)
 
     async def listed(chosen: settings.Settings, number: int) -> None:
-        found = runs.list_runs(files.Files(chosen.home))
+        found = run_index.list_runs(file_store.Files(chosen.home))
         assert [each.state for each in found] == ["passed"] * number
 
     return await pairs.compare(lambda: listed(homes[0], many), lambda: listed(homes[1], few), pairs=count, warm=warm)

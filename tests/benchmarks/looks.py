@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime.browser import launching
+from runtime.browser import open as open_browser
 from tests import browsers, site
 from tests.benchmarks import pairs
 from tests.observed import table
@@ -15,7 +15,9 @@ async def measure(folder: Path, count: int, warm: int) -> tuple[pairs.Comparison
     folder.mkdir()
     with site.serve() as served:
         address = served.page("/table", table.page())
-        browser = await launching.open_browser(None, origins=[served.origin], private=folder, chosen=browsers.Chosen())
+        browser = await open_browser.open_browser(
+            None, origins=[served.origin], private=folder, chosen=browsers.Chosen()
+        )
         characters = 0
 
         async def look() -> None:

@@ -10,9 +10,9 @@ from director import kits
 from director.delegation import Delegation, Sender
 from director.listening import Listener
 from director.session_tools import Toolbox
-from runtime import window
+from runtime.context import window
+from runtime.messages.messages import Tool
 from runtime.models import budgets
-from runtime.models.exchange import Tool
 from tests import workshops
 from tests.now import let_go
 from tests.talks import About

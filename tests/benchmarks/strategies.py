@@ -21,11 +21,19 @@ from director import draft as drafts
 from director import listening, subjects, talking, tools
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import journal, limits, log, secrets, sessions, settings, summaries, turn, version, window
-from runtime.agents import telling
-from runtime.browser import launching, page, session
-from runtime.models.exchange import Answer, Message, Request, Tool, ToolCall, ToolOutput, Usage
-from runtime.testing import memory
+from runtime import version
+from runtime.browser import open as open_browser
+from runtime.browser import session
+from runtime.browser.page import tab
+from runtime.context import limits, summaries, window
+from runtime.log import entries, writer
+from runtime.log import session as log_session
+from runtime.messages.messages import Answer, Message, Request, Tool, ToolCall, ToolOutput, Usage
+from runtime.models.turns import turn
+from runtime.observation import page_text
+from runtime.secrets import masking
+from runtime.settings import settings
+from runtime.testing import memory_store
 from tests import browsers, shop_process, talks
 from tests.benchmarks import building
 from tests.now import now
@@ -57,7 +65,7 @@ async def measure(folder: Path, words: int = building.WORDS) -> Mapping[window.S
     folder.mkdir()
     found: dict[window.Strategy, Cost] = {}
     with shop_process.Shop.start(folder) as shop:
-        browser = await launching.open_browser(None, origins=[shop.url], private=folder, chosen=browsers.Chosen())
+        browser = await open_browser.open_browser(None, origins=[shop.url], private=folder, chosen=browsers.Chosen())
         try:
             browser.bound(PATIENCE)
             await _sign_in(browser.page, shop)
@@ -68,7 +76,7 @@ async def measure(folder: Path, words: int = building.WORDS) -> Mapping[window.S
     return found
 
 
-async def _sign_in(driven: page.Tab, shop: shop_process.Shop) -> None:
+async def _sign_in(driven: tab.Tab, shop: shop_process.Shop) -> None:
     await driven.goto(f"{shop.url}/login")
     await driven.page.get_by_label("Username").fill("admin")
     await driven.page.get_by_label("Password").fill(shop.password)
@@ -80,9 +88,9 @@ class _Session:
     """A session that is held by a model of ours."""
 
     def __init__(self, folder: Path, strategy: window.Strategy, browser: session.Session, shop: str) -> None:
-        kept = memory.MemoryStore(folder)
-        header = log.SessionHeader(purpose="chat", versions=version.versions())
-        self._pen = journal.Journal(now(kept.create("s")), sessions.Session(), secrets.Masker({}), kept.kept)
+        kept = memory_store.MemoryStore(folder)
+        header = entries.SessionHeader(purpose="chat", versions=version.versions())
+        self._pen = writer.Journal(now(kept.create("s")), log_session.Session(), masking.Masker({}), kept.kept)
         self._pen.scope("", "opened", "session", session=header)
         self._desk = desks.Desk(self._pen)
         self._browser, self._shop = browser, shop
@@ -120,7 +128,7 @@ class _Session:
         self._browser.bound(PATIENCE)
         try:
             await self._browser.page.goto(f"{self._shop}{arguments['path']}")
-            return telling.fenced((await self._browser.page.look()).render(SHOWN))
+            return page_text.fenced((await self._browser.page.look()).render(SHOWN))
         except RunOpsError as error:
             # Not for the model of this session: with other pages other tokens are measured.
             raise AssertionError(f"{arguments['path']} could not be looked at: {error}") from None
@@ -163,7 +171,7 @@ class _Session:
 class _Building(subjects.DraftSubject):
     """The draft, and the browser in which one looks around meanwhile."""
 
-    def __init__(self, desk: desks.Desk, driven: page.Tab) -> None:
+    def __init__(self, desk: desks.Desk, driven: tab.Tab) -> None:
         super().__init__(desk)
         self._page = driven
 
@@ -199,7 +207,7 @@ class _Kit(tools.Kit):
 
     @property
     @override
-    def modes(self) -> frozenset[log.Mode]:
+    def modes(self) -> frozenset[entries.Mode]:
         return tools.CHANGED
 
     @property

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime import journal, log, pieces, sessions, testing, window
+from runtime import testing
+from runtime.context import items, window
+from runtime.log import entries as log_entries
+from runtime.log import session as log_session
+from runtime.log import writer
 from tests.benchmarks import pairs
 
 LONG, SHORT = 300_000, 1_000
@@ -14,32 +18,36 @@ BUILDS = 20
 AROUND = window.Around((window.Part("rules", "Answer from what you are told."),))
 
 
-def session(entries: int) -> sessions.Session:
+def session(entries: int) -> log_session.Session:
     """A session of so many entries, the last of them a word, folded from its log."""
-    folded = sessions.Session()
-    header = log.SessionHeader(purpose="chat", versions={})
-    folded.add(log.Scope(seq=1, path="", event="opened", node="session", session=header))
+    folded = log_session.Session()
+    header = log_entries.SessionHeader(purpose="chat", versions={})
+    folded.add(log_entries.Scope(seq=1, path="", event="opened", node="session", session=header))
     for number in range(2, entries + 1):
         behind = (entries - number) % 20
         text = f"What is behind {behind}? " * 8
-        said = log.User(mode="chat") if behind % 2 == 0 else log.Assistant(key="", source="model", model="m")
-        more = {"seq": number, "thread": log.SESSION_THREAD, "text": text, "tokens": 60, "chars": len(text)}
+        said = (
+            log_entries.User(mode="chat")
+            if behind % 2 == 0
+            else log_entries.Assistant(key="", source="model", model="m")
+        )
+        more = {"seq": number, "thread": log_entries.SESSION_THREAD, "text": text, "tokens": 60, "chars": len(text)}
         folded.add(said.model_copy(update=more))
     return folded
 
 
 async def measure(folder: Path, count: int, warm: int, entries: int = LONG) -> pairs.Comparison:
     """Compare building the window of both, loaded; fails where they are not the same."""
-    texts = journal.Texts(testing.MemoryStore(folder).kept)
+    texts = writer.Texts(testing.MemoryStore(folder).kept)
     long, short = session(entries), session(SHORT)
 
-    def built(folded: sessions.Session) -> window.Window:
-        return window.build(pieces.Thread(folded.thread(log.SESSION_THREAD), texts), AROUND, window.Limits())
+    def built(folded: log_session.Session) -> window.Window:
+        return window.build(items.Thread(folded.thread(log_entries.SESSION_THREAD), texts), AROUND, window.Limits())
 
     assert built(long).items == built(short).items
     assert len(built(long).items) == 80
 
-    async def build(folded: sessions.Session) -> None:
+    async def build(folded: log_session.Session) -> None:
         for _time in range(BUILDS):
             built(folded)
 

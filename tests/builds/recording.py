@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from nodes.values import Json
-from runtime import conversations, files, log, refusals, sessions
+from runtime.log import entries
+from runtime.log import session as log_session
+from runtime.log.store import file_store
+from runtime.models.turns import call_checks
+from runtime.workspace import session_index
 from tests.builds.goals import GOALS, MOST_FAILED, MOST_REQUESTS, MOST_TOKENS
 
 ROOT = Path(__file__).parents[2]
@@ -63,13 +67,13 @@ def figures(mailbox: Path, home: Path, session: str) -> dict[str, Json]:
     """How many requests there were, what they held together, and how many calls failed."""
     requests = [json.loads(each.read_text()) for each in sorted(mailbox.glob("[0-9]*.request.json"))]
     violations = mailbox / "violations.log"
-    past = conversations.fold(files.Files(home).read(session))
-    assert isinstance(past, sessions.Session)
+    past = session_index.fold(file_store.Files(home).read(session))
+    assert isinstance(past, log_session.Session)
     # What was not done behind a call that failed has not failed itself.
     failed = [
         each.call.action
         for each in past.deeds.values()
-        if each.result is not None and each.result.error and each.result.error.get("code") != refusals.OVER
+        if each.result is not None and each.result.error and each.result.error.get("code") != call_checks.OVER
     ]
     return {
         "requests": len(requests),
@@ -78,7 +82,7 @@ def figures(mailbox: Path, home: Path, session: str) -> dict[str, Json]:
         "failed_calls": len(failed),
         "failed": [str(each) for each in failed],
         "violations": len(violations.read_text().splitlines()) if violations.exists() else 0,
-        "delegates": sum(each.startswith(log.DELEGATE) for each in past.threads),
+        "delegates": sum(each.startswith(entries.DELEGATE) for each in past.threads),
     }
 
 

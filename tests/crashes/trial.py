@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from nodes.values import Json
-from runtime import events, files, history, journal, log, runs
+from runtime import events
+from runtime.log import entries, history, writer
+from runtime.log.store import file_store
+from runtime.workspace import run_index
 from tests.crashes import flows, world
 from tests.now import now
 from tests.rig import Killed, Rig
@@ -136,15 +139,15 @@ class Trial:
             self.mixed.append(str(question["message"]))
         # The command that answers may die as well: then the question is asked again, or what was written of the answer counts.
         self.reaper.arm(self.chance.choice([0, 0, 1, 2, 3, 4]) if mortal else 0)
-        append = journal.Journal._append
+        append = writer.Journal._append
 
-        def counted(pen: journal.Journal, entry: Any) -> Any:
+        def counted(pen: writer.Journal, entry: Any) -> Any:
             self.reaper.tick(f"answer {entry.kind}")
             return append(pen, entry)
 
         with pytest.MonkeyPatch.context() as patched, contextlib.suppress(Killed):
-            patched.setattr(journal.Journal, "_append", counted)
-            now(runs.decide(files.FileStore(self.home), self.rig.id, "done" if min(truths) else "not-done"))
+            patched.setattr(writer.Journal, "_append", counted)
+            now(run_index.decide(file_store.FileStore(self.home), self.rig.id, "done" if min(truths) else "not-done"))
 
     def wrongly_settled(self) -> list[str]:
         """Deeds that the log has as done and the site has not."""
@@ -154,7 +157,7 @@ class Trial:
             last = past.done(path)
             if last is None or last.call.effect == "read" or last.call.action != "click" or last.result is None:
                 continue
-            if last.result.status == "error" or last.verdict == "skipped" or last.call.thread != log.RUN_THREAD:
+            if last.result.status == "error" or last.verdict == "skipped" or last.call.thread != entries.RUN_THREAD:
                 continue
             target: Any = last.call.args
             if f"css={target['target']['css']}" not in self.site.deeds:

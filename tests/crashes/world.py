@@ -19,7 +19,9 @@ from typing_extensions import override
 from nodes.errors import SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime import durable, files, log, store
+from runtime.log import entries
+from runtime.log.store import file_store, store
+from runtime.system import files
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed
 
@@ -189,7 +191,7 @@ class WatchedPage(FakePage):
         return str(rule.target).removesuffix("_done") in self.world.deeds
 
 
-class WatchedStore(files.Files):
+class WatchedStore(file_store.Files):
     """A store that counts what is written, and knows how much of it a power cut would leave."""
 
     def __init__(self, home: Path, reaper: Reaper, seed: int) -> None:
@@ -198,7 +200,7 @@ class WatchedStore(files.Files):
         self.reaper = reaper
         self.chance = random.Random(seed)
         self.on_disk = 0
-        self.open: files.OpenFile | None = None
+        self.open: file_store.OpenFile | None = None
 
     def give_up(self) -> None:
         """What the kernel does for a process that ended."""
@@ -213,14 +215,14 @@ class WatchedStore(files.Files):
             opened.truncate(chance.choice([self.on_disk, size, chance.randint(self.on_disk, size)]))
 
 
-class _Watched(files.OpenFile):
-    def __init__(self, kept: files.Files, *given: Any) -> None:
+class _Watched(file_store.OpenFile):
+    def __init__(self, kept: file_store.Files, *given: Any) -> None:
         super().__init__(kept, *given)
         assert isinstance(kept, WatchedStore)
         self._owner, self._owner.open = kept, self
 
     @override
-    def append(self, entry: log.AnyEntry) -> log.AnyEntry:
+    def append(self, entry: entries.AnyEntry) -> entries.AnyEntry:
         what = getattr(entry, "event", getattr(entry, "name", getattr(entry, "status", "")))
         self._owner.reaper.tick(f"write {entry.kind} {what} {getattr(entry, 'path', '')}")
         return super().append(entry)
@@ -239,9 +241,9 @@ class _Watched(files.OpenFile):
             await asyncio.sleep(0)
         self._owner.reaper.tick(f"keep {name}")
         path = self._files.file(self.id, name, private=private)
-        durable.folder(path.parent)
+        files.folder(path.parent)
         content = data if isinstance(data, bytes) else data.read_bytes()
-        durable.write(path, content)
+        files.write(path, content)
         return store.File(name, str(path), len(content), hashlib.sha256(content).hexdigest())
 
 

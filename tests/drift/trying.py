@@ -11,10 +11,13 @@ from unittest import mock
 
 from director import person
 from director.repairing import deeds, kept, mending
-from runtime import host, running, settings
-from runtime.browser import find, shared
+from runtime.browser import shared
+from runtime.browser.chromium import find
 from runtime.browser.options import BrowserOptions
 from runtime.language import workflow
+from runtime.runs import start
+from runtime.settings import settings
+from runtime.workspace import host
 from tests.drift import changes, changing, flows
 from tests.shop_process import Shop
 
@@ -83,7 +86,7 @@ async def run(folder: Path, flow: str, url: str) -> tuple[str, str, settings.Set
     file = folder / "flow.yaml"
     file.write_text(flows.FLOWS[flow])
     chosen = settings.load(home=folder / ".runops", browser_mode="shared")
-    ended = await running.start(file, {"base_url": url}, host.of_command(chosen))
+    ended = await start.start(file, {"base_url": url}, host.of_command(chosen))
     return ended.run, ended.status, chosen, file
 
 

@@ -13,9 +13,8 @@ import pytest
 
 from nodes.errors import SiteError
 from nodes.targets import Target
-from runtime.agents import targets
-from runtime.browser import locators
-from runtime.browser.page import Tab
+from runtime.browser.elements import locators, targets
+from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 

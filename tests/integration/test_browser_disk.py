@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from nodes.errors import LogError
-from runtime import crashes, durable
 from runtime.browser import own
+from runtime.system import crash_points, files
 from tests import browsers
 
 pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
@@ -23,15 +23,15 @@ ORIGIN = "http://127.0.0.1:9"
 
 def full_for(monkeypatch: pytest.MonkeyPatch, name: str) -> Callable[[], None]:
     """Let the disk take no file of this name; returns what makes room again."""
-    write = durable.write
+    write = files.write
 
     def refuse(path: Path, data: bytes) -> None:
         if path.name == name:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(path, data)
 
-    monkeypatch.setattr(durable, "write", refuse)
-    return lambda: monkeypatch.setattr(durable, "write", write)
+    monkeypatch.setattr(files, "write", refuse)
+    return lambda: monkeypatch.setattr(files, "write", write)
 
 
 def using(folder: Path) -> list[int]:
@@ -75,6 +75,6 @@ async def test_what_a_browser_is_like_is_written_until_it_ends(tmp_path: Path, m
         await session.tabs.open("third")
         session.page.calm()
         assert set(json.loads((tmp_path / own.STATE).read_text())["tabs"]["names"]) == {"main", "third"}
-        monkeypatch.setattr(crashes, "hook", points.append)
+        monkeypatch.setattr(crash_points, "hook", points.append)
     assert not (tmp_path / own.STATE).exists()
     assert points == []

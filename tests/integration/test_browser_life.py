@@ -17,10 +17,12 @@ import pytest
 
 from nodes.errors import SetupError, SiteError
 from nodes.targets import Target
-from runtime import durable, process
-from runtime.browser import find, launch, launching, own, port
+from runtime.browser import open as open_browser
+from runtime.browser import own, port
+from runtime.browser.chromium import find, launch
 from runtime.browser.options import BrowserOptions, Mode, Viewport
 from runtime.browser.session import Session
+from runtime.system import files, processes
 from tests import browsers, site
 
 pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver, pytest.mark.drawn(share=0.4, of="browser_life")]
@@ -77,7 +79,7 @@ def killed_engine(private: Path, served: site.Site, linger: float = 60) -> None:
 
 async def reattached(private: Path, served: site.Site, options: BrowserOptions | None = None) -> Session | None:
     """The browser that a killed engine left."""
-    found = await launching.reattach(
+    found = await open_browser.reattach(
         options, origins=[served.origin], private=private, chosen=browsers.Chosen(linger=60)
     )
     if found is not None:
@@ -200,17 +202,17 @@ async def test_another_process_with_the_same_number_is_not_touched(change: dict[
         "address": "ws://127.0.0.1:9/",
         "folders": [str(tmp_path / "profile-x")],
         "chromium": os.getpid(),
-        "chromium_started": process.started(os.getpid()),
+        "chromium_started": processes.started(os.getpid()),
         "watcher": os.getpid(),
-        "watcher_started": process.started(os.getpid()),
+        "watcher_started": processes.started(os.getpid()),
         "watcher_port": 9,
         "token": "",
-        "boot": process.boot(),
+        "boot": processes.boot(),
         "tabs": {"names": {}, "current": ""},
     }
     (tmp_path / "profile-x").mkdir()
-    durable.write(tmp_path / own.STATE, json.dumps({**state, **change}).encode())
-    assert await launching.reattach(None, origins=[], private=tmp_path, chosen=browsers.Chosen()) is None
+    files.write(tmp_path / own.STATE, json.dumps({**state, **change}).encode())
+    assert await open_browser.reattach(None, origins=[], private=tmp_path, chosen=browsers.Chosen()) is None
     assert left_behind(tmp_path) == []
 
 
@@ -218,7 +220,7 @@ async def test_another_process_with_the_same_number_is_not_touched(change: dict[
 async def test_whereabouts_that_make_no_sense_are_dropped(text: str, tmp_path: Path) -> None:
     """A state file that cannot be read means that there is no browser."""
     (tmp_path / own.STATE).write_text(text)
-    assert await launching.reattach(None, origins=[], private=tmp_path, chosen=browsers.Chosen()) is None
+    assert await open_browser.reattach(None, origins=[], private=tmp_path, chosen=browsers.Chosen()) is None
     assert left_behind(tmp_path) == []
 
 
@@ -311,7 +313,7 @@ async def test_a_browser_that_does_not_start_says_what_it_said(tmp_path: Path) -
     private = tmp_path / "private"
     private.mkdir()
     with pytest.raises(SetupError) as failed:
-        await launching.open_browser(None, origins=[], private=private, chosen=browsers.Chosen(browser=broken))
+        await open_browser.open_browser(None, origins=[], private=private, chosen=browsers.Chosen(browser=broken))
     assert failed.value.exit == 3
     assert "the sky is falling" in failed.value.evidence["log"]
     await browsers.until(lambda: left_behind(private) == [])
@@ -332,7 +334,7 @@ exit 1
     picky.chmod(0o755)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     chosen = browsers.Chosen(browser=picky)
-    browser = await launching.open_browser(None, origins=[served.origin], private=tmp_path, chosen=chosen)
+    browser = await open_browser.open_browser(None, origins=[served.origin], private=tmp_path, chosen=chosen)
     browser.bound(10)
     await browser.page.goto(f"{served.origin}/form")
     await browser.close()
@@ -345,7 +347,7 @@ async def test_an_interrupted_start_leaves_nothing(mode: Mode, served: site.Site
     chosen = browsers.Chosen(browser_mode=mode, linger=600)
     for seconds in (0, 0.02, 0.15, 0.35):
         opening = asyncio.ensure_future(
-            launching.open_browser(None, origins=[served.origin], private=tmp_path, chosen=chosen)
+            open_browser.open_browser(None, origins=[served.origin], private=tmp_path, chosen=chosen)
         )
         await asyncio.sleep(seconds)
         opening.cancel()
@@ -369,7 +371,7 @@ async def test_a_start_that_is_interrupted_while_it_takes_hold_leaves_nothing(
 
     monkeypatch.setattr(launch.Chromium, "hold", slowly)
     opening = asyncio.ensure_future(
-        launching.open_browser(
+        open_browser.open_browser(
             None, origins=[served.origin], private=tmp_path, chosen=browsers.Chosen(browser_mode="own", linger=600)
         )
     )

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime import host, running, settings
+from runtime.runs import start
+from runtime.settings import settings
+from runtime.workspace import host
 from tests.site import serve
 
 pytestmark = [pytest.mark.full_browser, pytest.mark.own_driver]
@@ -31,7 +33,7 @@ async def test_options_take_inputs_and_secrets(mode: str, tmp_path: Path, monkey
     file = tmp_path / "flow.yaml"
     file.write_text(FLOW.replace("MODE", mode))
     with serve() as site:
-        ended = await running.start(
+        ended = await start.start(
             file, {"base_url": site.origin, "who": "me"}, host.of_command(settings.load(home=tmp_path / "home"))
         )
         assert ended.status == "passed", ended

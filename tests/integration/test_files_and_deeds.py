@@ -12,11 +12,11 @@ import pytest
 from nodes.errors import RunOpsError, SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime import secrets
-from runtime.browser import typed
 from runtime.browser.options import Mode
-from runtime.browser.page import Tab
+from runtime.browser.page import filled
+from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
+from runtime.secrets import masking
 from tests import browsers, site
 
 pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.4, of="files_and_deeds")]
@@ -294,9 +294,9 @@ async def test_a_secret_is_painted_over_however_it_is_shown(tab: Tab, shown: sit
     for secret in ("hunter22", "HUNTER99"):
         body = HIDDEN.replace("hunt", secret[:4]).replace("er22", secret[4:])
         await tab.goto(shown.page("/shows", body))
-        masker = secrets.Masker({"KEY": f"my {secret}"})
+        masker = masking.Masker({"KEY": f"my {secret}"})
 
-        def holds(text: str, masker: secrets.Masker = masker) -> bool:
+        def holds(text: str, masker: masking.Masker = masker) -> bool:
             return masker.holds(text)
 
         pictures.append(await tab.screenshot(None, full_page=False, hide=holds))
@@ -345,7 +345,7 @@ async def test_a_secret_is_painted_over_where_no_script_reads_it(tab: Tab, shown
         if where == "canvas":
             await tab.fill(Target(label="Key"), secret, secret=True)
             await tab.page.evaluate("document.activeElement.blur()")
-        masker = secrets.Masker({"KEY": secret})
+        masker = masking.Masker({"KEY": secret})
         before = await tab.page.content()
         pictures.append(await tab.screenshot(None, full_page=False, hide=masker.holds))
         # Playwright leaves an empty style behind where it hid a caret.
@@ -368,7 +368,7 @@ async def test_a_secret_is_painted_over_in_a_frame_of_another_site(shown: site.S
             await browser.page.goto(
                 shown.page(f"/around/{secret}", f'<!doctype html><iframe src="{elsewhere}/in/{secret}"></iframe>')
             )
-            masker = secrets.Masker({"KEY": secret})
+            masker = masking.Masker({"KEY": secret})
             pictures.append(await browser.page.screenshot(None, full_page=False, hide=masker.holds))
             pictures.append(await browser.page.screenshot(None, full_page=False, hide=lambda _text: False))
     assert pictures[0] == pictures[2]
@@ -403,7 +403,7 @@ async def test_no_picture_is_taken_where_a_secret_cannot_be_painted_over(tab: Ta
     """A secret that stands where no element of the page covers it is not painted over, so the step fails by name."""
     style = "p::before {content: 'Hunter-22'; position: absolute; left: 2000px; top: 2000px}"
     await tab.goto(shown.page("/bare", f"<!doctype html><style>{style}</style><p>text</p>"))
-    masker = secrets.Masker({"KEY": "Hunter-22"})
+    masker = masking.Masker({"KEY": "Hunter-22"})
     with pytest.raises(RunOpsError) as failed:
         await tab.screenshot(None, full_page=True, hide=masker.holds)
     assert failed.value.code == "secret-on-page"
@@ -476,7 +476,7 @@ async def test_a_text_that_the_page_does_not_keep(
     tab: Tab, driven: Session, shown: site.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A field that is emptied or cut off again and again fails the next click before it is done; of a secret nothing is shown."""
-    monkeypatch.setattr(typed, "PAUSES", (0.05, 0.05))
+    monkeypatch.setattr(filled, "PAUSES", (0.05, 0.05))
     shown.page("/late", LATE)
     for label, text, secret, seen in (("Gone", "hunter22", True, None), ("Short", "12345", False, "1234")):
         await tab.goto(f"{shown.origin}/late")

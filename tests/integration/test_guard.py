@@ -15,7 +15,7 @@ from nodes.errors import InternalError, OriginRefused, SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
 from runtime.browser.options import Mode
-from runtime.browser.page import Tab
+from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 

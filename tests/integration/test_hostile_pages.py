@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nodes.values import sound
-from runtime import log
+from runtime.log import entries
 from tests import browsers, hostile, site
 from tests.resumes.trial import Process
 
@@ -92,7 +92,7 @@ def _differences(process: Process, page: hostile.Hostile) -> list[str]:
     """What the log tells otherwise than the page says it."""
     lines = process.store.conversation_file(process.id).read_bytes().splitlines(keepends=True)
     for each in lines:
-        log.decode(each)
+        entries.decode(each)
     sure, folded = sound(page.text), hostile.folded(page.text)
     values: dict[str, Any] = {
         "said": folded,

@@ -20,7 +20,10 @@ from typing import Any, Literal
 import psutil
 import pytest
 
-from runtime import events, host, running, settings
+from runtime import events
+from runtime.runs import start as start_run
+from runtime.settings import settings
+from runtime.workspace import host
 from tests import browsers, site
 from tests.command import Project, warm_server
 from tests.kills import flow, mortal
@@ -238,7 +241,7 @@ class World:
 
         (conversation,) = self.home.glob("conversations/*.jsonl")
         chosen = settings.load(home=self.home, linger=0.0)
-        return await running.resume_run(conversation.stem, host.of_command(chosen), listen), said
+        return await start_run.resume_run(conversation.stem, host.of_command(chosen), listen), said
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import pytest
 from nodes.errors import SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser.page import Tab
+from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
-from runtime.observation import Observation
-from runtime.secrets import Masker
+from runtime.observation.observation import Observation
+from runtime.secrets.masking import Masker
 from tests import breadth, browsers, site
 from tests.django_process import DjangoAdmin
 from tests.observed import judge, table, tasks

@@ -1,4 +1,4 @@
-"""What the openai client does, pinned against the fake server: what ``runtime/model.py`` builds on, and what it must do itself.
+"""What the openai client does, pinned against the fake server: what ``runtime/models/client/client.py`` builds on, and what it must do itself.
 
 If a test here fails after an upgrade, the client has changed; see what the adapter can give up, or must add.
 """
@@ -18,7 +18,7 @@ import openai
 import pydantic
 import pytest
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from runtime.testing.responses import Server
 
 pytestmark = pytest.mark.anyio
@@ -61,7 +61,7 @@ async def streamed(client: openai.AsyncOpenAI, seen: list[str] | None = None) ->
 
 async def test_every_field_of_a_response_is_there() -> None:
     """What the fake server answers fits the client's own types, field by field: plain, streamed, fetched, cancelled, and listed."""
-    said = scripted.thought("so") + scripted.text("yes") + scripted.call("look", {})
+    said = scripted_model.thought("so") + scripted_model.text("yes") + scripted_model.call("look", {})
     with responses.serve([said, said, said.in_background()], strict=True, models=("any",)) as server:
         async with client_of(server) as client:
             tool: Any = {"type": "function", "name": "look", "parameters": None, "strict": False}
@@ -85,7 +85,7 @@ async def test_every_field_of_a_response_is_there() -> None:
 
 async def test_the_helper_for_streams_and_for_parsing_works() -> None:
     """The client's own accumulation of a stream, and its parsing, come to what the script said."""
-    said = scripted.text({"category": "refund"})
+    said = scripted_model.text({"category": "refund"})
     with responses.serve([said, said], strict=True) as server:
         async with client_of(server) as client:
             async with client.responses.stream(model="any", input="Hello", text_format=Order) as stream:
@@ -96,7 +96,7 @@ async def test_the_helper_for_streams_and_for_parsing_works() -> None:
 
 async def test_its_own_retries_send_no_idempotency_key() -> None:
     """With its retries on, the client sends the request again without an Idempotency-Key: a server cannot know it for the same, and both are paid."""
-    with responses.serve([scripted.rate_limited(milliseconds=1), scripted.text("yes")]) as server:
+    with responses.serve([scripted_model.rate_limited(milliseconds=1), scripted_model.text("yes")]) as server:
         async with client_of(server, retries=1) as client:
             await client.responses.create(model="any", input="Hello")
         first, again = server.requests
@@ -107,7 +107,7 @@ async def test_its_own_retries_send_no_idempotency_key() -> None:
 
 async def test_its_own_retries_repeat_a_hopeless_quota() -> None:
     """A 429 for a quota that is spent is sent again like any other 429; only its code tells, insufficient_quota."""
-    with responses.serve([scripted.quota(), scripted.quota()]) as server:
+    with responses.serve([scripted_model.quota(), scripted_model.quota()]) as server:
         async with client_of(server, retries=1) as client:
             with pytest.raises(openai.RateLimitError) as raised:
                 await client.responses.create(model="any", input="Hello")
@@ -117,7 +117,7 @@ async def test_its_own_retries_repeat_a_hopeless_quota() -> None:
 
 async def test_a_limit_says_when_to_come_again() -> None:
     """A 429 is a RateLimitError whose response holds Retry-After as the server sent it, and whose code is not that of a quota."""
-    with responses.serve([scripted.rate_limited(7)]) as server:
+    with responses.serve([scripted_model.rate_limited(7)]) as server:
         async with client_of(server) as client:
             with pytest.raises(openai.RateLimitError) as raised:
                 await client.responses.create(model="any", input="Hello")
@@ -126,7 +126,7 @@ async def test_a_limit_says_when_to_come_again() -> None:
 
 async def test_a_stream_without_a_terminal_event_raises_nothing() -> None:
     """A raw stream that ends after some text, with no event that says how it ended, just ends: the text looks whole."""
-    with responses.serve([scripted.cut("Your order is")]) as server:
+    with responses.serve([scripted_model.cut("Your order is")]) as server:
         async with client_of(server) as client:
             events = await streamed(client)
     assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == "Your order is"
@@ -136,10 +136,10 @@ async def test_a_stream_without_a_terminal_event_raises_nothing() -> None:
 async def test_the_stream_helper_misses_the_end_without_a_name() -> None:
     """The helper's get_final_response raises a bare RuntimeError where a stream is cut, failed, or incomplete: what came is lost."""
     script = [
-        scripted.cut("Your"),
-        scripted.incomplete("Your"),
-        scripted.failed(said="Your"),
-        scripted.error_event("Your"),
+        scripted_model.cut("Your"),
+        scripted_model.incomplete("Your"),
+        scripted_model.failed(said="Your"),
+        scripted_model.error_event("Your"),
     ]
     with responses.serve(script) as server:
         async with client_of(server) as client:
@@ -151,7 +151,7 @@ async def test_the_stream_helper_misses_the_end_without_a_name() -> None:
 
 async def test_an_error_event_of_a_raw_stream_raises_nothing() -> None:
     """An ``error`` event as the API documents it, with its code and message in the event itself, comes as an event like any other."""
-    with responses.serve([scripted.error_event("Your", code="server_error", message="Oh.")]) as server:
+    with responses.serve([scripted_model.error_event("Your", code="server_error", message="Oh.")]) as server:
         async with client_of(server) as client:
             events = await streamed(client)
     assert (events[-1].type, events[-1].code, events[-1].message) == ("error", "server_error", "Oh.")
@@ -159,7 +159,7 @@ async def test_an_error_event_of_a_raw_stream_raises_nothing() -> None:
 
 async def test_an_error_event_raises_where_its_fields_are_nested() -> None:
     """Only where its fields stand below ``error`` does the client raise, a bare APIError without a status, with code and message."""
-    with responses.serve([scripted.error_event("Your", code="overloaded", message="Oh.", nested=True)]) as server:
+    with responses.serve([scripted_model.error_event("Your", code="overloaded", message="Oh.", nested=True)]) as server:
         async with client_of(server) as client:
             with pytest.raises(openai.APIError, match=r"Oh\.") as raised:
                 await streamed(client)
@@ -169,7 +169,7 @@ async def test_an_error_event_raises_where_its_fields_are_nested() -> None:
 
 async def test_a_failed_response_raises_nothing() -> None:
     """A response that failed is returned like a good one, plain or streamed; its status and error tell."""
-    with responses.serve([scripted.failed("server_error", "Oh.")] * 2) as server:
+    with responses.serve([scripted_model.failed("server_error", "Oh.")] * 2) as server:
         async with client_of(server) as client:
             plain = await client.responses.create(model="any", input="Hello")
             events = await streamed(client)
@@ -181,7 +181,7 @@ async def test_a_failed_response_raises_nothing() -> None:
 
 async def test_a_refusal_and_a_cut_answer_have_no_text_of_their_own() -> None:
     """A refusal leaves output_text empty with the status completed; an answer cut short has text, and only its status tells."""
-    with responses.serve([scripted.refusal("No."), scripted.incomplete('{"category": "ref')]) as server:
+    with responses.serve([scripted_model.refusal("No."), scripted_model.incomplete('{"category": "ref')]) as server:
         async with client_of(server) as client:
             refused = await client.responses.create(model="any", input="Hello")
             short = await client.responses.create(model="any", input="Hello")
@@ -193,7 +193,9 @@ async def test_parsing_loses_the_whole_response() -> None:
     """Where text or arguments do not fit, parse raises an error that holds neither the response, nor its id, nor what was paid."""
     tool: Any = openai.pydantic_function_tool(Order, name="sort")
     tool = {"type": "function", **tool["function"]}
-    with responses.serve([scripted.text('{"category": '), scripted.call("sort", '{"category": ')]) as server:
+    with responses.serve(
+        [scripted_model.text('{"category": '), scripted_model.call("sort", '{"category": ')]
+    ) as server:
         async with client_of(server) as client:
             with pytest.raises(pydantic.ValidationError) as text:
                 await client.responses.parse(model="any", input="Hello", text_format=Order)
@@ -208,7 +210,7 @@ async def test_parsing_loses_the_whole_response() -> None:
 
 async def test_a_plain_request_keeps_bad_arguments() -> None:
     """Without parse, malformed arguments come as the text that they are."""
-    with responses.serve([scripted.call("sort", '{"category": ')]) as server:
+    with responses.serve([scripted_model.call("sort", '{"category": ')]) as server:
         async with client_of(server) as client:
             response = await client.responses.create(model="any", input="Hello")
     assert response.output[0].to_dict()["arguments"] == '{"category": '
@@ -217,7 +219,7 @@ async def test_a_plain_request_keeps_bad_arguments() -> None:
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_a_hang_is_a_timeout(streaming: bool) -> None:
     """A server that never answers is an APITimeoutError after the client's timeout, which is also an APIConnectionError; the server sees it go."""
-    with responses.serve([scripted.hang()]) as server:
+    with responses.serve([scripted_model.hang()]) as server:
         async with client_of(server, patience=0.1) as client:
             with pytest.raises(openai.APITimeoutError) as raised:
                 await (streamed(client) if streaming else client.responses.create(model="any", input="Hello"))
@@ -228,7 +230,7 @@ async def test_a_hang_is_a_timeout(streaming: bool) -> None:
 async def test_a_stall_is_a_timeout_after_what_came() -> None:
     """A stream that falls silent raises APITimeoutError after the events that came; the timeout is one of silence, not of the whole."""
     seen = list[str]()
-    with responses.serve([scripted.stall("Your order")]) as server:
+    with responses.serve([scripted_model.stall("Your order")]) as server:
         async with client_of(server, patience=1.0) as client:
             with pytest.raises(openai.APITimeoutError):
                 await streamed(client, seen)
@@ -238,7 +240,9 @@ async def test_a_stall_is_a_timeout_after_what_came() -> None:
 async def test_a_reset_is_a_connection_error() -> None:
     """A connection that drops raises APIConnectionError, before a byte as in the middle of a stream, then after the events that came."""
     seen = list[str]()
-    with responses.serve([scripted.reset(), scripted.reset("Your order"), scripted.reset("Your order")]) as server:
+    with responses.serve(
+        [scripted_model.reset(), scripted_model.reset("Your order"), scripted_model.reset("Your order")]
+    ) as server:
         async with client_of(server) as client:
             with pytest.raises(openai.APIConnectionError) as first:
                 await client.responses.create(model="any", input="Hello")
@@ -261,7 +265,7 @@ async def test_nobody_there_is_a_connection_error() -> None:
 
 async def test_what_is_no_json_is_no_error_of_the_client() -> None:
     """What is no JSON raises a bare JSONDecodeError where an answer or an event calls itself JSON, and is returned as text where it does not."""
-    script = [scripted.cut("Your order"), scripted.not_json(b"data: {\n\n"), scripted.not_json()]
+    script = [scripted_model.cut("Your order"), scripted_model.not_json(b"data: {\n\n"), scripted_model.not_json()]
     with responses.serve(script) as server:
         async with client_of(server) as client:
             with pytest.raises(json.JSONDecodeError):
@@ -273,7 +277,7 @@ async def test_what_is_no_json_is_no_error_of_the_client() -> None:
 
 async def test_a_lost_chain() -> None:
     """A response that the server no longer knows is a BadRequestError with the code previous_response_not_found when followed, and a NotFoundError when fetched."""
-    with responses.serve([scripted.text("one"), scripted.chain_lost()], strict=True) as server:
+    with responses.serve([scripted_model.text("one"), scripted_model.chain_lost()], strict=True) as server:
         async with client_of(server) as client:
             first = await client.responses.create(model="any", input="Hello")
             server.forget()
@@ -301,9 +305,9 @@ async def test_a_server_may_ignore_what_a_request_follows() -> None:
     """Where a server takes previous_response_id and ignores it, nothing the client returns is an error: only what the model knows tells."""
     seen = list[int]()
 
-    def model(asked: scripted.Asked) -> scripted.Scripted:
+    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
         seen.append(len(asked.items))
-        return scripted.text("yes")
+        return scripted_model.text("yes")
 
     with responses.serve(model, profile=responses.IGNORING, strict=True) as server:
         async with client_of(server) as client:
@@ -314,7 +318,7 @@ async def test_a_server_may_ignore_what_a_request_follows() -> None:
 
 async def test_a_cancelled_request_lets_its_connection_go() -> None:
     """A task that is cancelled while it waits for an answer closes its connection, and the server sees it."""
-    with responses.serve([scripted.text("late").held(threading.Event())]) as server:
+    with responses.serve([scripted_model.text("late").held(threading.Event())]) as server:
         async with client_of(server) as client:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(lambda: client.responses.create(model="any", input="Hello"))

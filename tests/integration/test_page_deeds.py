@@ -12,8 +12,8 @@ import pytest
 from nodes.errors import SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser import matching
-from runtime.browser.page import Tab
+from runtime.browser.elements import text_match
+from runtime.browser.page.tab import Tab
 from runtime.browser.port import MissingAnswer
 from runtime.browser.session import Session
 from tests import browsers, site
@@ -285,8 +285,8 @@ WORDS: list[tuple[str, str, bool]] = [
 
 async def test_whole_words_in_every_script(tab: Tab) -> None:
     """The boundary is where a word ends: also beyond ASCII, and nowhere in scripts that put no space between words."""
-    compare = f"(cases) => {{ {matching.SEEN} return cases.map(([pattern, text]) => new RegExp(pattern, 'v').test(folded(text))); }}"
-    cases = [[matching.pattern(text), shown] for text, shown, _holds in WORDS]
+    compare = f"(cases) => {{ {text_match.SEEN} return cases.map(([pattern, text]) => new RegExp(pattern, 'v').test(folded(text))); }}"
+    cases = [[text_match.pattern(text), shown] for text, shown, _holds in WORDS]
     found: list[bool] = await tab.page.evaluate(compare, cases)
     assert dict(zip([each[:2] for each in WORDS], found, strict=True)) == {each[:2]: each[2] for each in WORDS}
 

@@ -15,8 +15,8 @@ from nodes.errors import AuthorError, RunOpsError, SiteError
 from nodes.pages import Deed
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser import own, patience
-from runtime.browser.page import Tab
+from runtime.browser import deadline, own
+from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 
@@ -67,7 +67,7 @@ async def driven(shop: site.Site, tmp_path_factory: pytest.TempPathFactory) -> A
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The look at what is wrong may take as long as a slow machine needs for it."""
-    monkeypatch.setattr(patience, "GRACE_SECONDS", 10.0)
+    monkeypatch.setattr(deadline, "GRACE_SECONDS", 10.0)
 
 
 @pytest.fixture

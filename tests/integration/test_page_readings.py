@@ -10,7 +10,7 @@ import pytest
 from nodes.errors import SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime.browser.page import Tab
+from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
 from tests.integration.test_page_deeds import Field

@@ -11,7 +11,10 @@ import pytest
 from director import workshop
 from director.proving import leaving, tools
 from nodes.values import Json
-from runtime import host, running, settings, turn
+from runtime.models.turns import turn
+from runtime.runs import start
+from runtime.settings import settings
+from runtime.workspace import host
 from tests import shop_flows, workshops
 from tests.shop_process import Shop
 
@@ -69,7 +72,7 @@ async def test_what_is_proved_was_done_once(tmp_path: Path, site: Shop, monkeypa
     assert "done in 1 of 2 runs" in leaving.notes_of(shop.wish.save).read_text()
     monkeypatch.setenv("SHOP_PASSWORD", site.password)
     chosen = settings.load(home=tmp_path / "runs", model_calls="none")
-    ended = await running.start(Path(value["file"]), {}, host.of_command(chosen))
+    ended = await start.start(Path(value["file"]), {}, host.of_command(chosen))
     assert (ended.status, len(site.ledger("payment", "1001"))) == ("passed", 1)
 
 

@@ -12,8 +12,9 @@ from types import ModuleType
 import psutil
 import pytest
 
-from runtime import Runtime, Settings, events, files
-from runtime.runtime import Run
+from runtime import Runtime, Settings, events
+from runtime.log.store import file_store
+from runtime.runs.runtime import Run
 from tests import counted
 from tests.site import Answer, Request, Site, serve
 
@@ -115,7 +116,7 @@ async def test_twenty_runs_do_not_know_of_each_other(tmp_path: Path, together: t
     assert [each.output for each in ended] == wanted
     assert len(told) > len(("open", "fill", "send"))
     assert shop.taken == {n: f"p={password(n)}" for n in range(MANY) if n not in INTERRUPTED}
-    kept = files.Files(tmp_path / "home")
+    kept = file_store.Files(tmp_path / "home")
     assert [kept.held(run.id) for run in runs] == [False] * MANY
     written = [each.read_bytes() for each in (tmp_path / "home").rglob("*") if each.is_file()]
     assert not any(password(number).encode() in each for each in written for number in range(MANY))

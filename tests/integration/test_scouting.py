@@ -14,10 +14,13 @@ from director import talking, workshop
 from director.scouting import scout, tools
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import log, runs, turn, window
 from runtime.browser import shared
-from runtime.models.exchange import Answer, Request
-from runtime.models.failures import Failed
+from runtime.context import window
+from runtime.log import entries
+from runtime.messages.messages import Answer, Request
+from runtime.models.client.errors import Failed
+from runtime.models.turns import turn
+from runtime.workspace import run_index
 from tests import site, talks, workshops
 
 pytestmark = pytest.mark.drawn(share=0.7, of="scouting")
@@ -82,7 +85,7 @@ async def act(shop: workshop.Workshop, action: str, at: str | None = None, value
 def last_run(shop: workshop.Workshop) -> Any:
     """What the last deed's run has done."""
     run = list(shop.pen.history.runs_of.values())[-1][-1]
-    return runs.load_history(shop.here.kept, run)[0]
+    return run_index.load_history(shop.here.kept, run)[0]
 
 
 async def test_deeds_are_runs_and_what_they_changed_is_told(shop: workshop.Workshop, served: site.Site) -> None:
@@ -361,7 +364,7 @@ async def test_scouts_work_side_by_side_in_tabs_of_their_own(shop: workshop.Work
     assert [each.name for each in eyes_of(shop).tabs()] == ["main"]
     calls = [each.call for each in shop.pen.history.deeds.values() if "send_scout/" in each.call.path]
     assert {each.thread for each in calls if each.action == "debug_action"} == {
-        log.delegate_thread(each.call.call)
+        entries.delegate_thread(each.call.call)
         for each in shop.pen.history.deeds.values()
         if each.call.action == "send_scout"
     }

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime import events, host, running, settings
+from runtime import events
+from runtime.runs import start
+from runtime.settings import settings
+from runtime.workspace import host
 from tests import site
 
 FLOW = """version: 1
@@ -54,7 +57,7 @@ async def run(folder: Path, shop: site.Site, bank: site.Site, link: str, part: s
     (folder / ".runops").mkdir(exist_ok=True)
     (folder / "flow.yaml").write_text(filled(FLOW))
     (folder / "part.yaml").write_text(filled(part))
-    return await running.start(folder / "flow.yaml", {}, host.of_command(settings.Settings(home=folder / ".runops")))
+    return await start.start(folder / "flow.yaml", {}, host.of_command(settings.Settings(home=folder / ".runops")))
 
 
 async def test_a_used_file_stays_where_both_files_may_go(tmp_path: Path, sites: tuple[site.Site, site.Site]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodes.values import Json
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from tests import shop_flows, warm
 from tests.kills import modelled
 from tests.shop_process import Shop
@@ -89,34 +89,36 @@ class Voice:
     def __init__(self) -> None:
         self.refused = False
 
-    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
         """What it says to a request."""
         if not self.refused:
             self.refused = True
-            return scripted.rate_limited(milliseconds=1)
+            return scripted_model.rate_limited(milliseconds=1)
         if asked.body.get("tools"):
             return self._works(asked)
-        question = scripted.text_of(asked.items[0])
+        question = scripted_model.text_of(asked.items[0])
         if '"pieces"' in question:
-            return scripted.text({"value": 1})
+            return scripted_model.text({"value": 1})
         if '"order"' in question:
-            return scripted.thought("Let me see.") + scripted.text({"article": "first"})
+            return scripted_model.thought("Let me see.") + scripted_model.text({"article": "first"})
         name = re.search(r'row "([^"]+?) \d', question) or re.search(r'cell "([A-Za-z][^"]+)"', question)
-        return scripted.text({"article": name[1] if name else None})
+        return scripted_model.text({"article": name[1] if name else None})
 
     @staticmethod
-    def _works(asked: scripted.Asked) -> scripted.Scripted:
+    def _works(asked: scripted_model.Asked) -> scripted_model.Scripted:
         calls = [item for item in asked.items if item.get("type") == "function_call"]
         clicked = [item for item in calls if item["name"] == "click"]
         told = asked.outputs
-        reached = "goal was reached" in " ".join(scripted.text_of(item) for item in asked.items)
+        reached = "goal was reached" in " ".join(scripted_model.text_of(item) for item in asked.items)
         if reached or any("\ndone" in f"\n{told[each['call_id']]}" for each in clicked):
-            return scripted.call("finish", {"done": True, "note": "It is in the cart.", "output": {"pieces": 1}})
+            return scripted_model.call("finish", {"done": True, "note": "It is in the cart.", "output": {"pieces": 1}})
         seen = next((found for text in reversed(told.values()) if (found := _button(text))), None)
         if seen is None or "ref-gone" in next(reversed(told.values())):
-            look = scripted.call("look", {"ref": None})
-            return look + scripted.call("find", {"role": "button", "name": "Add to cart", "row": None, "text": None})
-        return scripted.call("click", {"ref": seen})
+            look = scripted_model.call("look", {"ref": None})
+            return look + scripted_model.call(
+                "find", {"role": "button", "name": "Add to cart", "row": None, "text": None}
+            )
+        return scripted_model.call("click", {"ref": seen})
 
 
 def _button(text: str) -> str | None:

@@ -18,9 +18,13 @@ from typing import Any
 import pytest
 
 from nodes.values import Json
-from runtime import crashes, events, history, log, store
-from runtime.crashes import CrashPoint
-from runtime.testing import responses, scripted
+from runtime import events
+from runtime.log import entries as log_entries
+from runtime.log import history
+from runtime.log.store import store
+from runtime.system import crash_points
+from runtime.system.crash_points import CrashPoint
+from runtime.testing import responses, scripted_model
 from tests import models
 from tests.fakes import FakeSite
 from tests.rig import Killed, Rig
@@ -81,17 +85,17 @@ class Voice:
     def __init__(self) -> None:
         self.refused = False
 
-    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
         """What it says to a request."""
-        question = scripted.text_of(asked.items[0])
+        question = scripted_model.text_of(asked.items[0])
         if "rush hour" in question and not self.refused:
             self.refused = True
-            return scripted.rate_limited(milliseconds=1)
+            return scripted_model.rate_limited(milliseconds=1)
         if "mumbling" in question and len(asked.items) == 1:
-            return (scripted.thought("Hm.") + scripted.text("Hm.")).in_background(polls=0)
+            return (scripted_model.thought("Hm.") + scripted_model.text("Hm.")).in_background(polls=0)
         if "text" not in question:
-            return scripted.text({"value": 3}).in_background(polls=0)
-        answer = scripted.thought("Let me see.") + scripted.text({"wish": "refund"})
+            return scripted_model.text({"value": 3}).in_background(polls=0)
+        answer = scripted_model.thought("Let me see.") + scripted_model.text({"wish": "refund"})
         return answer.in_background(polls=int("money" in question))
 
 
@@ -142,11 +146,11 @@ class Run:
             if count == deadly:
                 raise Killed
 
-        crashes.hook = hook
+        crash_points.hook = hook
         try:
             yield
         finally:
-            crashes.hook = None
+            crash_points.hook = None
 
 
 def asked(server: responses.Server) -> int:
@@ -209,11 +213,11 @@ def _same(output: Json) -> bool:
     return isinstance(output, dict) and output["sum"] == 3 and len(output["marks"]) == 3
 
 
-def _broken_threads(entries: Sequence[log.AnyEntry]) -> Iterable[str]:
+def _broken_threads(entries: Sequence[log_entries.AnyEntry]) -> Iterable[str]:
     """A thread with a model alternates: whatever is asked comes before whatever is answered, and no answer follows an answer."""
     last: dict[str, str] = {}
     for entry in entries:
-        if isinstance(entry, log.User | log.Assistant):
+        if isinstance(entry, log_entries.User | log_entries.Assistant):
             if last.get(entry.thread, "assistant") == entry.kind:
                 yield f"{entry.thread}: two entries of kind {entry.kind} in a row"
             last[entry.thread] = entry.kind

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from runtime import history, log, sessions
-from runtime.crashes import CrashPoint
-from runtime.models import threads
+from runtime.log import entries as log_entries
+from runtime.log import history, session, threads
+from runtime.system.crash_points import CrashPoint
 from tests.kills import controls, disk, drafted, lives, said
 
 _RUNS = re.compile(r"\bdone in (\d+) of \1 runs\b")
@@ -87,12 +87,12 @@ class Trial(lives.Trial[Case, drafted.Voice]):
         if len(every) != 1:
             self.wrong.append(f"there are {len(every)} sessions")
             return
-        fold = sessions.Session(every[0].entries)
+        fold = session.Session(every[0].entries)
         self._judge_sessions([fold], announced=len(self.kills))
         self.wrong += [f"the run {each} is followed still" for each in fold.open_runs]
         self.wrong += [
             f"what came of {name} is not known"
-            for each in fold.thread(log.SESSION_THREAD).said
+            for each in fold.thread(log_entries.SESSION_THREAD).said
             if isinstance(each, threads.Exchange)
             for name, done in each.done.items()
             if done.result is None or done.told is None
@@ -131,12 +131,12 @@ class Trial(lives.Trial[Case, drafted.Voice]):
             yield f"{more} requests more than were needed; {self.lost} answers were lost, {self.interrupted} calls interrupted"
 
 
-def _done_twice(entries: Sequence[log.AnyEntry]) -> Iterator[str]:
+def _done_twice(entries: Sequence[log_entries.AnyEntry]) -> Iterator[str]:
     """The calls of the model that were begun more than once, or have begun more runs than they may."""
-    calls = {each.call: each for each in entries if isinstance(each, log.Call)}
+    calls = {each.call: each for each in entries if isinstance(each, log_entries.Call)}
     begun = collections.Counter(each.asked for each in calls.values() if each.effect == "effect")
     yield from (f"{asked} was done {times} times" for asked, times in begun.items() if times > 1)
-    notes = [each for each in entries if isinstance(each, log.Note) and each.name == "following"]
+    notes = [each for each in entries if isinstance(each, log_entries.Note) and each.name == "following"]
     runs = collections.Counter(str(each.data["call"]) for each in notes)
     for name, times in runs.items():
         if times > RUNS.get(str(calls[name].action), 1):

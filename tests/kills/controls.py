@@ -5,50 +5,51 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from runtime import journal, judge, log, records
+from runtime.engine import reconcile
+from runtime.log import attempts, entries, writer
 
 
 def _no_sync() -> None:
     """A deed is begun before its call is on the disk."""
 
-    async def unsynced(self: journal.Journal, each: log.Call) -> log.Call:
+    async def unsynced(self: writer.Journal, each: entries.Call) -> entries.Call:
         return self.call(each)
 
-    journal.Journal.announce = unsynced  # type: ignore[method-assign]
+    writer.Journal.announce = unsynced  # type: ignore[method-assign]
 
 
 def _result_first() -> None:
     """A deed's result is appended before the deed."""
-    announce, result = journal.Journal.announce, journal.Journal.result
+    announce, result = writer.Journal.announce, writer.Journal.result
 
-    async def and_result(self: journal.Journal, each: log.Call) -> log.Call:
+    async def and_result(self: writer.Journal, each: entries.Call) -> entries.Call:
         written = await announce(self, each)
         result(self, written, "ok")
         return written
 
-    def unless_there(self: journal.Journal, each: log.Call, status: log.Status, **fields: Any) -> log.Result:
+    def unless_there(self: writer.Journal, each: entries.Call, status: entries.Status, **fields: Any) -> entries.Result:
         known = next((one.result for one in self.history.all_attempts() if one.call.call == each.call), None)
         return known or result(self, each, status, **fields)
 
-    journal.Journal.announce = and_result  # type: ignore[method-assign]
-    journal.Journal.result = unless_there  # type: ignore[method-assign,assignment]
+    writer.Journal.announce = and_result  # type: ignore[method-assign]
+    writer.Journal.result = unless_there  # type: ignore[method-assign,assignment]
 
 
 def _deaf() -> None:
     """What ``confirm`` says is not heard."""
 
-    async def ask(*_given: Any) -> judge.Judgement:
-        return judge.Judgement("not-done", "nobody was asked")
+    async def ask(*_given: Any) -> reconcile.Judgement:
+        return reconcile.Judgement("not-done", "nobody was asked")
 
-    judge.ask_the_site = ask
+    reconcile.ask_the_site = ask
     _never_known()
 
 
 def _unjudged() -> None:
     """A unit is done again without a look at the deeds in it."""
-    may_have_happened = records.Attempt.may_have_happened.fget
+    may_have_happened = attempts.Attempt.may_have_happened.fget
     assert may_have_happened is not None
-    records.Attempt.may_have_happened = property(lambda self: not self.behind and may_have_happened(self))  # type: ignore[method-assign,assignment]
+    attempts.Attempt.may_have_happened = property(lambda self: not self.behind and may_have_happened(self))  # type: ignore[method-assign,assignment]
     _never_known()
 
 
@@ -58,12 +59,12 @@ def _never_known() -> None:
     async def unknown(*_given: Any) -> None:
         return None
 
-    judge.known_done = unknown
+    reconcile.known_done = unknown
 
 
 def _forgotten() -> None:
     """An answer that is in the log of a session is not looked up there: its tools are not done."""
-    from runtime import turn
+    from runtime.models.turns import turn
 
     take_up = turn.Turns._take_up
 
@@ -83,7 +84,7 @@ def _unheard() -> None:
 
 def _again() -> None:
     """Nor is a tool known for one that was begun: it is done a second time."""
-    from runtime import turn
+    from runtime.models.turns import turn
 
     turn.Turns._told_of = lambda *_given: None  # type: ignore[method-assign]
 

@@ -6,7 +6,7 @@ import re
 import threading
 from typing import Any
 
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from tests.kills import said
 
 GOAL = "Put an article into the cart"
@@ -69,7 +69,7 @@ _INTERRUPTED = re.compile(r"interrupted")
 
 def is_interrupted(item: dict[str, Any]) -> bool:
     """Whether the item tells of a call as interrupted."""
-    return item.get("type") == "function_call_output" and bool(_INTERRUPTED.search(scripted.text_of(item)))
+    return item.get("type") == "function_call_output" and bool(_INTERRUPTED.search(scripted_model.text_of(item)))
 
 
 class Voice:
@@ -82,7 +82,7 @@ class Voice:
         """What stood in the last request, with all that the server keeps of those before."""
         self._lock = threading.Lock()
 
-    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
         """What it says to a request."""
         with self._lock:
             self.requests.append(dict(asked.body))
@@ -93,7 +93,9 @@ class Voice:
             mine = [each for each in called if each.startswith(f"{name}-")]
             last = told.get(mine[-1]) if mine else None
             if last is None or (name in AGAIN and _INTERRUPTED.search(last)):
-                return scripted.thought("So.") + scripted.call(tool, arguments, call_id=f"{name}-{len(mine) + 1}")
+                return scripted_model.thought("So.") + scripted_model.call(
+                    tool, arguments, call_id=f"{name}-{len(mine) + 1}"
+                )
             if _INTERRUPTED.search(last) and f"look-{name}" not in called:
-                return scripted.call("get_workflow_summary", {}, call_id=f"look-{name}")
-        return scripted.text("There is nothing left to do.")
+                return scripted_model.call("get_workflow_summary", {}, call_id=f"look-{name}")
+        return scripted_model.text("There is nothing left to do.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runtime.browser import launching
+from runtime.browser import open as open_browser
 from tests import fakes
 
 TEXTS = {'test_id="pieces"': "1"}
@@ -25,8 +25,8 @@ def install(tell: Callable[[dict[str, Any]], None]) -> None:
     async def found(*_given: Any, **_more: Any) -> None:
         return None
 
-    launching.open_browser = opened
-    launching.reattach = found
+    open_browser.open_browser = opened
+    open_browser.reattach = found
 
 
 class Page(fakes.FakePage):

@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from nodes.errors import UsageError
-from runtime import conversations, files, log, sessions, store
-from runtime.crashes import CrashPoint
-from runtime.testing import responses, scripted
+from runtime.log import entries, session
+from runtime.log.store import file_store, store
+from runtime.system.crash_points import CrashPoint
+from runtime.testing import responses, scripted_model
+from runtime.workspace import session_index
 from tests import warm
 from tests.command import Project
 from tests.kills import controls, disk, mortal
@@ -59,7 +61,7 @@ class Voice(Protocol):
     requests: list[dict[str, Any]]
     """All that it was asked, in order."""
 
-    def __call__(self, asked: scripted.Asked, /) -> scripted.Scripted:
+    def __call__(self, asked: scripted_model.Asked, /) -> scripted_model.Scripted:
         """What it says to a request."""
         ...
 
@@ -158,8 +160,8 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
     # What it leaves.
 
     @property
-    def _kept(self) -> files.Files:
-        return files.Files(self._folder / ".runops")
+    def _kept(self) -> file_store.Files:
+        return file_store.Files(self._folder / ".runops")
 
     def _readings(self) -> list[store.Reading]:
         kept = self._kept
@@ -174,10 +176,10 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
         return [
             each
             for each in self._readings()
-            if isinstance(first := next(iter(each.entries), None), log.Scope) and first.run
+            if isinstance(first := next(iter(each.entries), None), entries.Scope) and first.run
         ]
 
-    def _judge_sessions(self, folds: Iterable[sessions.Session], announced: int) -> None:
+    def _judge_sessions(self, folds: Iterable[session.Session], announced: int) -> None:
         """No call is open, none is paid twice, and each that was sent stands there; besides, so many at most as were ``announced``."""
         folds = list(folds)
         self.wrong += [f"the call {each.call.call} is open" for fold in folds for each in fold.open_calls()]
@@ -191,7 +193,7 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
 
 def _is_session(reading: store.Reading) -> bool:
     try:
-        conversations.fold(reading)
+        session_index.fold(reading)
     except UsageError:
         return False
     return True

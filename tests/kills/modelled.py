@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from nodes.values import Json
-from runtime import files, history, log
-from runtime.testing import responses, scripted
+from runtime.log import entries, history
+from runtime.log.store import file_store
+from runtime.testing import responses, scripted_model
 from tests import warm
 from tests.command import Project
 from tests.kills import disk, mortal
@@ -41,7 +42,7 @@ class Plot:
     """How many orders it is given, as the input ``references``."""
     due: Callable[[Sequence[str]], Json]
     """What it yields for these orders."""
-    voice: Callable[[], scripted.Script]
+    voice: Callable[[], scripted_model.Script]
     """The model of one run."""
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
 
@@ -141,8 +142,8 @@ class Trial:
         ref = next(each for each in self.orders if f"#{each}]" in question.data["path"])
         return "done" if self.shop.ledger("cart", ref) else "not-done"
 
-    def _entries(self) -> list[log.AnyEntry]:
-        kept = files.Files(self.folder / ".runops")
+    def _entries(self) -> list[entries.AnyEntry]:
+        kept = file_store.Files(self.folder / ".runops")
         return [entry for run in kept.ids() for entry in kept.read(run).entries]
 
     def _history(self) -> history.History:

@@ -13,7 +13,9 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime import crashes, files, journal, log
+from runtime.log import entries, writer
+from runtime.log.store import file_store
+from runtime.system import crash_points
 from tests.kills import controls, disk, faked, flow
 
 VARIABLE = "RUNOPS_TEST_MORTAL"
@@ -66,7 +68,7 @@ def install(fate: Fate) -> None:
         if (*moment, passed[moment]) in deadly or passed.total() == fate.any or point == fate.first:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    crashes.hook = hook
+    crash_points.hook = hook
     if fate.writes:
         _watch_writes(lambda: hook(WRITTEN))
     disk.watch(tell)
@@ -78,27 +80,27 @@ def install(fate: Fate) -> None:
 
 def _watch_parts(now: str) -> Callable[[], str]:
     """In which part of the checkout this process is; nothing while it is in one that an earlier process began."""
-    scope = journal.Journal.scope
+    scope = writer.Journal.scope
 
-    def watched(self: journal.Journal, path: str, event: str, *more: Any, **fields: Any) -> Any:
+    def watched(self: writer.Journal, path: str, event: str, *more: Any, **fields: Any) -> Any:
         nonlocal now
         now = flow.part_of(path, event) or now
         return scope(self, path, event, *more, **fields)
 
-    journal.Journal.scope = watched
+    writer.Journal.scope = watched
     return lambda: now
 
 
 def _watch_writes(written: Callable[[], None]) -> None:
     """Tell of every entry that this process writes into a log."""
-    append = files.OpenFile.append
+    append = file_store.OpenFile.append
 
-    def watched(self: files.OpenFile, entry: log.AnyEntry) -> log.AnyEntry:
+    def watched(self: file_store.OpenFile, entry: entries.AnyEntry) -> entries.AnyEntry:
         there = append(self, entry)
         written()
         return there
 
-    files.OpenFile.append = watched
+    file_store.OpenFile.append = watched
 
 
 def install_from(environment: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from runtime.crashes import CrashPoint
+from runtime.system.crash_points import CrashPoint
 from tests.kills import flow
 from tests.kills.trial import MODES, At, Case, Held, Mode, Report, Victim
 from tests.shop_process import Moment

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from nodes.values import Json
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from tests import shop_flows
 
 Way = Literal["streamed", "chained", "background"]
@@ -135,39 +135,41 @@ class Voice:
         self._lock = threading.Lock()
         self._broke = False
 
-    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
         """What it says to a request."""
         with self._lock:
             self.requests.append(canonical(asked))
         if asked.instructions.startswith("Sum up"):
-            return scripted.text("All is well. The currency is EUR.")
+            return scripted_model.text("All is well. The currency is EUR.")
         told = asked.outputs
         word = _newest_word(asked.items)
         if word in TASKS:
             if not asked.items[-1].get("call_id"):
-                return scripted.call("get_workflow_nodes", {"which": "all", "type": None}, call_id=f"of {word[:5]}")
-            return scripted.text(f"Done: {word}")
+                return scripted_model.call(
+                    "get_workflow_nodes", {"which": "all", "type": None}, call_id=f"of {word[:5]}"
+                )
+            return scripted_model.text(f"Done: {word}")
         if word == SEND:
             return self._sends(asked)
         if word == BREAK:
             return self._breaks()
         for calls in _STEPS.get(word, []):
             if not all(each in told for each in calls):
-                made = [scripted.call(name, given, call_id=each) for each, (name, given) in calls.items()]
-                return _joined([scripted.thought("Let me see."), *made])
-        return scripted.text(f"So much about {word[:20]!r}.")
+                made = [scripted_model.call(name, given, call_id=each) for each, (name, given) in calls.items()]
+                return _joined([scripted_model.thought("Let me see."), *made])
+        return scripted_model.text(f"So much about {word[:20]!r}.")
 
     @staticmethod
-    def _sends(asked: scripted.Asked) -> scripted.Scripted:
+    def _sends(asked: scripted_model.Asked) -> scripted_model.Scripted:
         """Sends for what no delegate has found out yet: one that a crash has ended is sent again."""
         sent = [each for each in asked.items if each.get("name") == "delegate"]
         told = asked.outputs
         known = {task for each in sent for task in TASKS if f"Done: {task}" in told[each["call_id"]]}
         left = [task for task in TASKS if task not in known]
         if not left:
-            return scripted.text("Both are known.")
+            return scripted_model.text("Both are known.")
         return _joined(
-            scripted.call(
+            scripted_model.call(
                 "delegate",
                 {"task": task, "context": TASKS[task], "reason": None},
                 call_id=f"d{len(sent) + number}",
@@ -175,14 +177,18 @@ class Voice:
             for number, task in enumerate(left)
         )
 
-    def _breaks(self) -> scripted.Scripted:
+    def _breaks(self) -> scripted_model.Scripted:
         if not self._broke:
             self._broke = True
-            return scripted.rate_limited(milliseconds=1) if self._way == "background" else scripted.cut("The fi")
-        return scripted.incomplete("The first half")
+            return (
+                scripted_model.rate_limited(milliseconds=1)
+                if self._way == "background"
+                else scripted_model.cut("The fi")
+            )
+        return scripted_model.incomplete("The first half")
 
 
-def _joined(parts: Any) -> scripted.Answer:
+def _joined(parts: Any) -> scripted_model.Answer:
     first, *rest = parts
     for each in rest:
         first += each
@@ -192,7 +198,7 @@ def _joined(parts: Any) -> scripted.Answer:
 def _newest_word(items: Sequence[Mapping[str, Any]]) -> str:
     """What was said last, that it answers; what is told of events and of the state is none of it."""
     known = {*_STEPS, *TASKS, NOTES, SEND, BREAK, CONTINUE, THANKS}
-    said = [scripted.text_of(dict(each)) for each in items if each.get("role") == "user"]
+    said = [scripted_model.text_of(dict(each)) for each in items if each.get("role") == "user"]
     return next(each for each in reversed(said) if each in known)
 
 
@@ -215,7 +221,7 @@ def alike(text: str) -> str:
     )
 
 
-def canonical(asked: scripted.Asked) -> dict[str, Any]:
+def canonical(asked: scripted_model.Asked) -> dict[str, Any]:
     """A request as it is compared: all that the model reads, and whether it goes on from an answer that the server keeps."""
     body: dict[str, Any] = {name: value for name, value in asked.body.items() if name != "previous_response_id"}
     items = [{name: value for name, value in each.items() if name != "id"} for each in asked.items]
@@ -227,7 +233,7 @@ def canonical(asked: scripted.Asked) -> dict[str, Any]:
 
 def _but_unfinished(item: dict[str, Any]) -> dict[str, Any] | None:
     """The item without how far a run came that died with the session: how it ended is told behind that."""
-    lines = scripted.text_of(item).splitlines()
+    lines = scripted_model.text_of(item).splitlines()
     if item.get("role") != "user" or not any(map(_UNFINISHED.match, lines)):
         return item
     left = [each for each in lines if not _UNFINISHED.match(each)]

@@ -16,9 +16,10 @@ from typing import Any
 
 from typing_extensions import override
 
-from runtime import history, log, sessions
-from runtime.crashes import CrashPoint
-from runtime.models.threads import Exchange
+from runtime.log import entries as log_entries
+from runtime.log import history, session
+from runtime.log.threads import Exchange
+from runtime.system.crash_points import CrashPoint
 from tests.kills import controls, disk, lives, said
 
 CONTROLS: dict[controls.Control, CrashPoint] = {
@@ -106,22 +107,23 @@ class Trial(lives.Trial[Case, said.Voice]):
             return len(every) > 1
         entries = every[-1].entries
         if word == said.AGENT:
-            return any(isinstance(each, log.Version) and each.of == "mode" for each in entries)
+            return any(isinstance(each, log_entries.Version) and each.of == "mode" for each in entries)
         if word.startswith("/run"):
-            followed = sessions.Session(entries).following is not None
+            followed = session.Session(entries).following is not None
             # That the run has passed is told by the session that follows it, once somebody goes on with it.
-            return any(isinstance(each, log.Event) and each.text and " passed" in each.text for each in entries) or (
-                followed and self._passed()
-            )
+            return any(
+                isinstance(each, log_entries.Event) and each.text and " passed" in each.text for each in entries
+            ) or (followed and self._passed())
         return any(
-            isinstance(each, log.User) and each.mode is not None and self._text(each) == word for each in entries
+            isinstance(each, log_entries.User) and each.mode is not None and self._text(each) == word
+            for each in entries
         )
 
     def _passed(self) -> bool:
         """Whether the run has."""
         return any(history.History(each.entries).status == "passed" for each in self._runs())
 
-    def _text(self, entry: log.Said) -> str:
+    def _text(self, entry: log_entries.Said) -> str:
         if entry.blob is not None:
             return json.loads(self._kept.blob(entry.blob.sha256))
         return entry.text or ""
@@ -130,9 +132,13 @@ class Trial(lives.Trial[Case, said.Voice]):
         """The line of a request that was announced when this life ended, and not sent yet; 0 where there is none."""
         every = self._sessions()
         last = every[-1].entries[-1] if every else None
-        if self.kills[-1] == CrashPoint.ANSWER_CAME or not isinstance(last, log.Note) or last.name != "requested":
+        if (
+            self.kills[-1] == CrashPoint.ANSWER_CAME
+            or not isinstance(last, log_entries.Note)
+            or last.name != "requested"
+        ):
             return 0
-        return 0 if last.thread.startswith(log.DELEGATE) else last.seq
+        return 0 if last.thread.startswith(log_entries.DELEGATE) else last.seq
 
     def _on_the_way(self, announced: int) -> int:
         """Requests of this life that were sent, and of which nothing is left; in the background none is lost whose response has its id in the log.
@@ -143,8 +149,10 @@ class Trial(lives.Trial[Case, said.Voice]):
         if not every:
             return 0
         entries = every[-1].entries
-        begun = max((each.seq for each in entries if isinstance(each, log.Note) and each.name == "claimed"), default=0)
-        rows = sessions.Session(entries).ledger.rows
+        begun = max(
+            (each.seq for each in entries if isinstance(each, log_entries.Note) and each.name == "claimed"), default=0
+        )
+        rows = session.Session(entries).ledger.rows
         waiting = [
             row
             for row in rows
@@ -152,7 +160,7 @@ class Trial(lives.Trial[Case, said.Voice]):
             and row.status == "open"
             and not row.response
             and row.line != announced
-            and not row.thread.startswith(log.DELEGATE)
+            and not row.thread.startswith(log_entries.DELEGATE)
         ]
         return len(waiting)
 
@@ -161,12 +169,12 @@ class Trial(lives.Trial[Case, said.Voice]):
     @override
     def _judge(self) -> None:
         readings = self._sessions()
-        folds = [sessions.Session(each.entries) for each in readings]
+        folds = [session.Session(each.entries) for each in readings]
         if len(readings) != 1 + (said.FORK in self._plot.words):
             self.wrong.append(f"there are {len(readings)} sessions")
         # Only a power cut leaves nothing of a run, and then nothing of it is there.
         runs = [each.id for each in self._runs()]
-        lost = [each.text or "" for one in readings for each in one.entries if isinstance(each, log.Event)]
+        lost = [each.text or "" for one in readings for each in one.entries if isinstance(each, log_entries.Event)]
         self.wrong += [
             f"there is more to be known: {text}"
             for text in lost
@@ -180,7 +188,7 @@ class Trial(lives.Trial[Case, said.Voice]):
                 ended = deed.result is not None and deed.result.status == "interrupted"
                 if not ended or deed.call.action != "delegate":
                     continue
-                thread = log.delegate_thread(deed.call.call)
+                thread = log_entries.delegate_thread(deed.call.call)
                 self.interrupted += 1
                 self.again += 1 + threads[thread]
                 # Why it broke off stands last in its thread; before that no answer.
@@ -189,7 +197,9 @@ class Trial(lives.Trial[Case, said.Voice]):
         # What is announced counts, though it was never sent; of two delegates both may be about to.
         self._judge_sessions(folds, announced=len(self.kills) + self.interrupted)
         self.claims = sum(
-            isinstance(each, log.Note) and each.name == "claimed" for run in self._runs() for each in run.entries
+            isinstance(each, log_entries.Note) and each.name == "claimed"
+            for run in self._runs()
+            for each in run.entries
         )
         self.shown = [self._project.show(each.id) for each in readings]
 

@@ -18,7 +18,8 @@ from typing import Any, Literal
 
 import psutil
 
-from runtime import files, history
+from runtime.log import history
+from runtime.log.store import file_store
 from tests import warm
 from tests.command import Project
 from tests.kills import disk, flow, mortal
@@ -325,7 +326,7 @@ class Trial:
     def _wrongly_settled(self) -> list[str]:
         """Deeds that the log has as done and the shop has not."""
         found: list[str] = []
-        kept = files.Files(self.home)
+        kept = file_store.Files(self.home)
         for run in kept.ids():
             past = history.History(kept.read(run).entries)
             for path in past.order:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from nodes.errors import RunOpsError
-from runtime import crashes
 from runtime.browser.options import Mode
 from runtime.language import workflow
+from runtime.system import crash_points
 from tests import browsers
 from tests.resumes import mortal, trial
 from tests.resumes.cases import Case, Shape
@@ -78,7 +78,7 @@ class Bench:
 @contextlib.asynccontextmanager
 async def opened(folder: Path, jobs: int = 1, mode: Mode = "shared") -> AsyncGenerator[Bench]:
     """A bench whose browser stays until the block ends; in mode *own* each life starts another one."""
-    before = crashes.hook
+    before = crash_points.hook
     mortal.install()
     # It stays: what a dead process had begun may be found only when nobody holds it any more.
     asyncio.get_running_loop().set_exception_handler(_say_nothing_of_the_dead)
@@ -86,7 +86,7 @@ async def opened(folder: Path, jobs: int = 1, mode: Mode = "shared") -> AsyncGen
         async with browsers.opened(folder / "stays", mode="shared"):
             yield Bench(folder, jobs, mode)
     finally:
-        crashes.hook = before
+        crash_points.hook = before
 
 
 def _say_nothing_of_the_dead(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

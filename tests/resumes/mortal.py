@@ -14,8 +14,10 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
-from runtime import crashes, files, holders, log
-from runtime.crashes import CrashPoint
+from runtime.log import entries as log_entries
+from runtime.log.store import file_store, owners
+from runtime.system import crash_points
+from runtime.system.crash_points import CrashPoint
 from tests.rig import Killed
 
 POINTS = (CrashPoint.CALL_SYNCED, CrashPoint.CHECKPOINT_FILE)
@@ -87,40 +89,40 @@ def install() -> None:
         if reaper is not None and (point in POINTS or reaper.died_at is not None):
             reaper.tick(str(point))
 
-    crashes.hook = hook
+    crash_points.hook = hook
 
 
-class _Mortal(files.OpenFile):
+class _Mortal(file_store.OpenFile):
     def __init__(
         self,
-        kept: files.Files,
+        kept: file_store.Files,
         conversation: str,
         handle: int,
-        entries: Sequence[log.AnyEntry] = (),
-        taken_from: holders.Holder | None = None,
+        entries: Sequence[log_entries.AnyEntry] = (),
+        taken_from: owners.Holder | None = None,
     ) -> None:
         super().__init__(kept, conversation, handle, entries, taken_from)
         self._reaper = present.get()
-        self._paths = {each.call: each.path for each in entries if isinstance(each, log.Call)}
+        self._paths = {each.call: each.path for each in entries if isinstance(each, log_entries.Call)}
 
-    def _name(self, entry: log.AnyEntry) -> str:
+    def _name(self, entry: log_entries.AnyEntry) -> str:
         match entry:
-            case log.Call():
+            case log_entries.Call():
                 return f"call {entry.path}"
-            case log.Result():
+            case log_entries.Result():
                 return f"result {self._paths.get(entry.call, '?')}"
-            case log.Scope():
+            case log_entries.Scope():
                 return f"{entry.event} {entry.path or 'run'}"
-            case log.Note():
+            case log_entries.Note():
                 return f"note {entry.name}"
             case _:
                 return entry.kind
 
     @override
-    def append(self, entry: log.AnyEntry) -> log.AnyEntry:
+    def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
         self._reaper.tick(self._name(entry))
         written = super().append(entry)
-        if isinstance(written, log.Call):
+        if isinstance(written, log_entries.Call):
             self._paths[written.call] = written.path
         return written
 
@@ -131,7 +133,7 @@ class _Mortal(files.OpenFile):
         await super().barrier()
 
 
-class MortalStore(files.Files):
+class MortalStore(file_store.Files):
     """Files into which a dead process writes nothing."""
 
     opens = _Mortal

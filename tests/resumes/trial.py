@@ -10,10 +10,13 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from nodes.values import Json
-from runtime import events, files, runs
-from runtime.browser import launching, port
+from runtime import events
+from runtime.browser import open as open_browser
+from runtime.browser import port
 from runtime.browser.options import Mode
 from runtime.language import workflow
+from runtime.log.store import file_store
+from runtime.workspace import run_index
 from tests import browsers, site
 from tests.now import now
 from tests.resumes import mortal, pages
@@ -64,7 +67,7 @@ class Process(Rig):
 
     @override
     async def open(self) -> port.Browser:
-        opened = await launching.open_browser(
+        opened = await open_browser.open_browser(
             None,
             origins=self.loaded.origins(self.inputs),
             private=self.kept.private(self.id),
@@ -229,5 +232,5 @@ class Trial:
         }
         if len(truths) != 1:
             return "stuck", f"one answer is wanted for effects of which one happened and another did not: {name}"
-        now(runs.decide(files.FileStore(self._home), self.process.id, "done" if truths.pop() else "not-done"))
+        now(run_index.decide(file_store.FileStore(self._home), self.process.id, "done" if truths.pop() else "not-done"))
         return None

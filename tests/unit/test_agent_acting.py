@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from nodes.errors import OriginRefused, SiteError
-from runtime import log
-from runtime.agents import telling
-from runtime.testing import responses, scripted
+from runtime.log import entries
+from runtime.observation import page_text
+from runtime.testing import responses, scripted_model
 from tests.agent_rig import CONFIRM, PAY, VALUE, Bench, bench, code, done, flow
 from tests.agents import LOOK, Obedient, click, fill
 from tests.fakes import FakePage
@@ -41,9 +41,11 @@ async def test_a_value_that_does_not_fit_is_told_and_given_again(
     """`output-misfit`: the model is told what does not fit, and the work goes on until it does."""
     last: list[str] = []
 
-    def model(asked: scripted.Asked) -> scripted.Scripted:
+    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
         last[:] = asked.outputs.values()
-        return scripted.call("finish", done({"number": "1007"} if last else None) | ({} if last else {"output": None}))
+        return scripted_model.call(
+            "finish", done({"number": "1007"} if last else None) | ({} if last else {"output": None})
+        )
 
     with bench(tmp_path, monkeypatch, model, flow(VALUE)) as on:
         ended = await on.rig.start()
@@ -91,10 +93,10 @@ async def test_an_element_that_is_called_otherwise_by_now_is_not_clicked(
 
 def test_a_clock_in_a_name_makes_no_other_element() -> None:
     """A button that counts down is the same one a second later; one of another order is not."""
-    assert telling.known_by("button", "Pay (00:59)") == telling.known_by("button", "Pay (00:58)")
-    assert telling.known_by("button", "Send in 10 s") == telling.known_by("button", "Send in 9 s")
-    assert telling.known_by("button", "Pay 1007") != telling.known_by("button", "Pay 1008")
-    assert telling.known_by("button", "Pay") != telling.known_by("link", "Pay")
+    assert page_text.known_by("button", "Pay (00:59)") == page_text.known_by("button", "Pay (00:58)")
+    assert page_text.known_by("button", "Send in 10 s") == page_text.known_by("button", "Send in 9 s")
+    assert page_text.known_by("button", "Pay 1007") != page_text.known_by("button", "Pay 1008")
+    assert page_text.known_by("button", "Pay") != page_text.known_by("link", "Pay")
 
 
 async def test_an_agent_that_can_only_look_is_a_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +118,7 @@ async def test_turns_that_are_used_up_end_it(tmp_path: Path, monkeypatch: pytest
         told = [
             each.text
             for each in on.rig.store.read(on.rig.id).entries
-            if isinstance(each, log.Told) and each.thread == log.model_thread(attempt.call.call)
+            if isinstance(each, entries.Told) and each.thread == entries.model_thread(attempt.call.call)
         ]
     assert [(each or "").partition("\n")[0] for each in told] == [
         "turn 1 of 3",
@@ -131,9 +133,9 @@ async def test_a_model_that_only_talks_is_told_once_and_then_given_up(
     """`agent-silent` after two answers without a call; after the first one it is told to call a tool."""
     heard: list[str] = []
 
-    def model(asked: scripted.Asked) -> scripted.Scripted:
+    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
         heard.append(asked.newest)
-        return scripted.text("I would rather talk.")
+        return scripted_model.text("I would rather talk.")
 
     with bench(tmp_path, monkeypatch, model, flow()) as on:
         ended = await on.rig.start()
@@ -144,10 +146,10 @@ async def test_a_model_that_only_talks_is_told_once_and_then_given_up(
 async def test_a_silence_between_calls_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only answers in a row without a call are too many."""
     said = [
-        scripted.text("Well."),
-        scripted.call("look", LOOK[1]),
-        scripted.text("Hm."),
-        scripted.call("finish", done()),
+        scripted_model.text("Well."),
+        scripted_model.call("look", LOOK[1]),
+        scripted_model.text("Hm."),
+        scripted_model.call("finish", done()),
     ]
     with responses.serve(said, strict=True) as server:
         assert (await Bench(tmp_path, monkeypatch, server, flow()).rig.start()).status == "passed"
@@ -255,19 +257,19 @@ class Closing:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
         """The next answer."""
-        said = " ".join(scripted.text_of(item) for item in asked.items)
+        said = " ".join(scripted_model.text_of(item) for item in asked.items)
         outputs = list(asked.outputs.values())
         if "goal was reached" not in said:
             return Obedient(LOOK, click("Pay"), output={"number": "1007"})(asked)
         since = said.partition("goal was reached")[2]
         self.told = outputs
         if "turn" not in since:
-            return scripted.call("look", LOOK[1])
+            return scripted_model.call("look", LOOK[1])
         if "goal-reached" not in since:
-            return scripted.call("click", {"ref": "e1"})
-        return scripted.call("finish", done({"number": "1007"}))
+            return scripted_model.call("click", {"ref": "e1"})
+        return scripted_model.call("finish", done({"number": "1007"}))
 
 
 async def test_a_goal_that_the_site_says_is_reached_is_asked_for_its_value_only(
@@ -287,8 +289,8 @@ async def test_a_goal_that_the_site_says_is_reached_is_asked_for_its_value_only(
 async def test_in_closing_what_no_one_counts_is_still_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused are deeds of class *effect*; a field may still be filled on the way to the value."""
 
-    def model(asked: scripted.Asked) -> scripted.Scripted:
-        said = " ".join(scripted.text_of(item) for item in asked.items)
+    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
+        said = " ".join(scripted_model.text_of(item) for item in asked.items)
         if "goal was reached" not in said:
             return Obedient(LOOK, click("Pay"))(asked)
         return Obedient(LOOK, fill("Note", "1007"), output={"number": "1007"})(asked)

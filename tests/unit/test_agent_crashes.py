@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 import pytest
 
-from runtime import files, runs
-from runtime.testing import scripted
+from runtime.log.store import file_store
+from runtime.testing import scripted_model
+from runtime.workspace import run_index
 from tests.agent_rig import CONFIRM, PAY, VALUE, Bench, bench, done, flow
 from tests.agents import LOOK
 from tests.fakes import FakePage
@@ -34,19 +35,21 @@ class Careless:
     def __init__(self, output: bool) -> None:
         self._end = FINISH if output else done()
 
-    def __call__(self, asked: scripted.Asked) -> scripted.Scripted:
+    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
         """The next answer."""
-        if "goal was reached" in " ".join(scripted.text_of(item) for item in asked.items):
-            return scripted.call("finish", self._end)
+        if "goal was reached" in " ".join(scripted_model.text_of(item) for item in asked.items):
+            return scripted_model.call("finish", self._end)
         told = asked.outputs
         calls = [each for each in asked.items if each.get("type") == "function_call"]
         denied = [n for n, each in enumerate(calls) if "goal-denied" in told[each["call_id"]]]
         calls = calls[max(denied) + 1 :] if denied else calls
         clicked = [n for n, each in enumerate(calls) if each["name"] == "click" and "done" in told[each["call_id"]]]
         if clicked:
-            return scripted.call(*LOOK) if clicked == [len(calls) - 1] else scripted.call("finish", self._end)
+            return (
+                scripted_model.call(*LOOK) if clicked == [len(calls) - 1] else scripted_model.call("finish", self._end)
+            )
         latest = told[calls[-1]["call_id"]] if calls else ""
-        return scripted.call("click", {"ref": "e1"}) if "[ref=e1]" in latest else scripted.call(*LOOK)
+        return scripted_model.call("click", {"ref": "e1"}) if "[ref=e1]" in latest else scripted_model.call(*LOOK)
 
 
 class Dying(FakePage):
@@ -168,7 +171,7 @@ async def test_a_persons_word_about_an_agent_counts(
     moment: Moment,
     survives: bool,
     site: Site,
-    verdict: runs.Verdict,
+    verdict: run_index.Verdict,
     output: bool,
 ) -> None:
     """`done`: nothing more is done, and a value is asked for where there is one. `not-done`: it begins afresh. `skip`: it has no value."""
@@ -178,7 +181,7 @@ async def test_a_persons_word_about_an_agent_counts(
         says(on, site)
         assert (await on.rig.resume()).status == "paused"
         on.rig.die()
-        now(runs.decide(files.FileStore(on.rig.home), on.rig.id, verdict))
+        now(run_index.decide(file_store.FileStore(on.rig.home), on.rig.id, verdict))
         on.rig.missing = set()
         takes_clicks(on)
         asked = on.requests

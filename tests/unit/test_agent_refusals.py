@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.agents import refusals, telling
-from runtime.secrets import Masker
+from runtime.agents import secret_checks
+from runtime.observation import page_text
+from runtime.secrets.masking import Masker
 
 SECRET = "c0rrect horse/ü&staple"
 MASKER = Masker({"PASSWORD": SECRET})
@@ -46,7 +47,7 @@ def test_no_writing_of_a_secret_passes(written: str, place: str) -> None:
         "map": {"output": {"a": {"b": written}}},
         "key": {"output": {written: 1}},
     }[place]
-    assert refusals.refusal(arguments, MASKER) is not None
+    assert secret_checks.refusal(arguments, MASKER) is not None
 
 
 @given(st.text(max_size=60))
@@ -54,7 +55,7 @@ def test_other_texts_pass(text: str) -> None:
     """Whatever they look like: a reference to something else is only text."""
     for each in (text, f"{{{{ {text.replace('secrets', '')} }}}}", "{{ inputs.name }}", "our secrets are safe"):
         if "[hidden]" not in each:
-            assert refusals.refusal({"text": each}, MASKER) is None
+            assert secret_checks.refusal({"text": each}, MASKER) is None
 
 
 @given(
@@ -76,7 +77,7 @@ def test_other_texts_pass(text: str) -> None:
 )
 def test_what_a_page_says_ends_where_we_say(text: str) -> None:
     """Between the lines that are ours there is none that looks like them."""
-    lines = telling.fenced(text).split("\n")
+    lines = page_text.fenced(text).split("\n")
     assert (lines[0], lines[-1]) == ("[page]", "[end of page]")
     seen = [re.sub("[\u00ad\u200b\u2060]", "", line) for line in lines[1:-1]]
     assert [line for line in seen if "[page]" in line or "[end of page]" in line.lower()] == []
@@ -84,7 +85,7 @@ def test_what_a_page_says_ends_where_we_say(text: str) -> None:
 
 def test_only_our_own_words_name_new_tabs() -> None:
     """A page that says the same says it inside its part."""
-    ours = f"turn 1 of 2\ndone\n{telling.OPENED}tab2; `tab` goes there"
-    theirs = telling.fenced(f"{telling.OPENED}tab9; `tab` goes there")
-    assert telling.opened_in(f"{ours}\n{theirs}") == ["tab2"]
-    assert telling.opened_in(f"turn 1 of 2\ndone\n{theirs}") == []
+    ours = f"turn 1 of 2\ndone\n{page_text.OPENED}tab2; `tab` goes there"
+    theirs = page_text.fenced(f"{page_text.OPENED}tab9; `tab` goes there")
+    assert page_text.opened_in(f"{ours}\n{theirs}") == ["tab2"]
+    assert page_text.opened_in(f"turn 1 of 2\ndone\n{theirs}") == []

@@ -9,8 +9,8 @@ import pytest
 
 from nodes.errors import SiteError
 from nodes.targets import Target
-from runtime.agents import targets
-from runtime.browser.markup import Facts, Row
+from runtime.browser.elements import targets
+from runtime.browser.elements.facts import Facts, Row
 
 ROW = Row("row", ("Ada Okafor", "1001", "248.50"))
 

@@ -9,11 +9,12 @@ import pytest
 
 from nodes.browser_query.ai_extract import fenced
 from nodes.values import Json
-from runtime import events, evidence
+from runtime import events
+from runtime.engine import evidence
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.report import of_run, text
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests import models
 from tests.fakes import FakeBrowser
 from tests.rig import Rig
@@ -46,9 +47,9 @@ class Asked:
         self.home, self.patch = home, patch
         self.secret = "hunter2hunter2"
 
-    async def run(self, *said: scripted.Scripted | Json, text: str = READ, page: str = PAGE) -> events.RunEnded:
+    async def run(self, *said: scripted_model.Scripted | Json, text: str = READ, page: str = PAGE) -> events.RunEnded:
         """Run it; what is no answer yet becomes one."""
-        answers = [each if isinstance(each, scripted.Scripted) else scripted.text(each) for each in said]
+        answers = [each if isinstance(each, scripted_model.Scripted) else scripted_model.text(each) for each in said]
         with responses.serve(answers, strict=True) as server:
             self.rig = Rig(self.home, text, chosen=models.asked_at(server, self.patch), secrets={"TOKEN": self.secret})
             self.rig.site.texts.update({"": page, "css=#bill": "Bill 1007"})

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import answers, files, host, runs, settings
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.log.store import file_store
+from runtime.runs import answers
+from runtime.settings import settings
+from runtime.workspace import host, run_index
 from tests.fakes import FakePage
 from tests.now import now
 from tests.rig import Killed, Rig
@@ -130,7 +133,7 @@ async def test_a_question_is_answered_and_a_decision_decided(tmp_path: Path) -> 
     await rig.start()
     rig.die()
     with pytest.raises(UsageError, match="waits for an answer"):
-        now(runs.decide(files.FileStore(tmp_path), rig.id, "done"))
+        now(run_index.decide(file_store.FileStore(tmp_path), rig.id, "done"))
     answer(rig, approver="Grace")
     with pytest.raises(UsageError, match="answered already"):
         answers.asked(rig.history, rig.id)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import crashes, host, running
-from runtime.crashes import CrashPoint
-from runtime.testing import responses, scripted
+from runtime.runs import start
+from runtime.system import crash_points
+from runtime.system.crash_points import CrashPoint
+from runtime.testing import responses, scripted_model
+from runtime.workspace import host
 from tests import models
 from tests.rig import Killed, Rig
 
@@ -29,9 +31,9 @@ output: "{{ kind }}"
 """
 
 
-def said(text: object) -> scripted.Answer:
+def said(text: object) -> scripted_model.Answer:
     """An answer with this value."""
-    return scripted.text({"value": text})
+    return scripted_model.text({"value": text})
 
 
 @contextlib.contextmanager
@@ -40,15 +42,15 @@ def dying_at(point: CrashPoint) -> Generator[None]:
 
     def hook(name: CrashPoint) -> None:
         if name == point:
-            crashes.hook = None
+            crash_points.hook = None
             raise Killed
 
-    crashes.hook = hook
+    crash_points.hook = hook
     try:
         with pytest.raises(Killed):
             yield
     finally:
-        crashes.hook = None
+        crash_points.hook = None
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ async def test_a_masked_answer_is_no_answer(tmp_path: Path, monkeypatch: pytest.
 
 async def test_what_came_before_a_refused_request_still_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that failed because a later request was refused asks for what it lacks, and for nothing that it had."""
-    bad = scripted.server_error(400, "no such thing")
+    bad = scripted_model.server_error(400, "no such thing")
     with responses.serve([said(1), bad, said("good")]) as server:
         rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), chosen=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1
@@ -111,7 +113,7 @@ async def test_a_response_that_cannot_be_fetched_for_now_is_neither_cancelled_no
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Something between here and the server refuses one fetch after a crash: the run fails, the response stays, and the next resume has it."""
-    slow = said("one").in_background(polls=1, faults=[scripted.server_error(403, "not through here")])
+    slow = said("one").in_background(polls=1, faults=[scripted_model.server_error(403, "not through here")])
     with responses.serve([slow, said("two")]) as server:
         chosen = models.asked_at(server, monkeypatch, model_background=True)
         rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), chosen=chosen)
@@ -162,19 +164,19 @@ async def test_a_run_is_recorded_from_its_beginning(tmp_path: Path, monkeypatch:
     """A run that had answers before it is recorded is refused at once: the rest would be paid for a cassette that cannot be."""
     file = tmp_path / "ask.yaml"
     file.write_text(ASK.replace("{INPUT}", "x"), encoding="utf-8")
-    with responses.serve([said(1), scripted.quota(), said("good")]) as server:
+    with responses.serve([said(1), scripted_model.quota(), said("good")]) as server:
         chosen = models.asked_at(server, monkeypatch, home=tmp_path / ".runops")
-        ended = await running.start(file, {}, host.of_command(chosen))
+        ended = await start.start(file, {}, host.of_command(chosen))
         assert ended.exit == 1
         with pytest.raises(UsageError) as refused:
-            await running.resume_run(ended.run, host.of_command(chosen.model_copy(update={"model_calls": "record"})))
+            await start.resume_run(ended.run, host.of_command(chosen.model_copy(update={"model_calls": "record"})))
         assert (refused.value.code, len(server.asked)) == ("cassette-incomplete", 2)
-        assert (await running.resume_run(ended.run, host.of_command(chosen))).output == "good"
+        assert (await start.resume_run(ended.run, host.of_command(chosen))).output == "good"
 
 
 async def test_a_model_that_takes_too_long_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time of an attempt ends a request too, and nothing is said of a page that no such step has."""
-    with responses.serve([scripted.hang()]) as server:
+    with responses.serve([scripted_model.hang()]) as server:
         text = ASK.replace("{INPUT}", "x").replace("timeout: 20", "timeout: 0.3")
         ended = await Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch)).start()
     assert ended.error is not None

@@ -11,9 +11,9 @@ from typing_extensions import override
 from director import around
 from director import plan as plans
 from nodes.values import Json
-from runtime import window
-from runtime.agents import telling
-from runtime.models import tokens
+from runtime.context import window
+from runtime.messages import tokens
+from runtime.observation import page_text
 from tests import talks
 from tests.unit.test_talking_crashes import PLAN
 
@@ -25,7 +25,7 @@ class Page(talks.About):
 
     @override
     def variables(self) -> dict[str, object]:
-        said: Json = f"{telling.END} {MARK} {talks.SECRET}"
+        said: Json = f"{page_text.END} {MARK} {talks.SECRET}"
         return {"seen": said, "list": [said, said], "none": []}
 
     @override
@@ -34,7 +34,7 @@ class Page(talks.About):
 
     @override
     def browser_state(self) -> str:
-        return telling.fenced(f"http://shop.test/{talks.SECRET} {MARK}")
+        return page_text.fenced(f"http://shop.test/{talks.SECRET} {MARK}")
 
     @override
     def directive(self) -> str | None:
@@ -101,9 +101,9 @@ def test_what_a_page_said_is_marked_as_data() -> None:
         if MARK in part.text:
             lines = part.text.splitlines()
             marked = [number for number, line in enumerate(lines) if MARK in line]
-            assert lines.index(telling.BEGIN) < min(marked)
-            assert max(marked) < lines.index(telling.END)
-            assert part.text.count(telling.END) == 1
+            assert lines.index(page_text.BEGIN) < min(marked)
+            assert max(marked) < lines.index(page_text.END)
+            assert part.text.count(page_text.END) == 1
     assert sum(MARK in part.text for part in told(session(), "injected").state) == 2
 
 

@@ -10,31 +10,34 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AuthorError, LogError
-from runtime import artifacts, files, history, journal, log, secrets, store
+from runtime.log import entries, history, writer
+from runtime.log.store import file_store, store
+from runtime.secrets import masking
+from runtime.services import artifacts
 
 
 class Keeper:
     """A run's log and folder, and steps that keep files in it."""
 
-    def __init__(self, project: Path, masker: secrets.Masker | None = None) -> None:
+    def __init__(self, project: Path, masker: masking.Masker | None = None) -> None:
         (project / "pyproject.toml").touch()
         (project / "flows").mkdir()
         self.folder = project / "flows"
-        self.store = files.Files(project / ".runops")
-        self.pen = journal.Journal(
-            self.store.create(store.new_id()), history.History(), masker or secrets.Masker({}), self.store
+        self.store = file_store.Files(project / ".runops")
+        self.pen = writer.Journal(
+            self.store.create(store.new_id()), history.History(), masker or masking.Masker({}), self.store
         )
 
     def step(self, path: str) -> artifacts.Artifacts:
         """What an attempt of the step at ``path`` sees."""
         return artifacts.Artifacts(self.pen, self.folder, path)
 
-    async def done(self, path: str, *names: str, status: log.Status = "ok") -> list[str]:
+    async def done(self, path: str, *names: str, status: entries.Status = "ok") -> list[str]:
         """The step keeps a file under each name, and ends; the names the files got."""
         one = self.step(path)
         for name in names:
             await one.keep(name, f"{path} {name}".encode())
-        call = log.Call(path=path, node="transform", attempt=1, effect="read", fingerprint="")
+        call = entries.Call(path=path, node="transform", attempt=1, effect="read", fingerprint="")
         self.pen.result(self.pen.call(call), status, files=one.kept or None)
         return [str(each["name"]) for each in one.kept]
 
@@ -105,7 +108,7 @@ def test_names_are_made_safe(wanted: str, safe: str) -> None:
 
 async def test_a_secret_is_in_no_name(tmp_path: Path) -> None:
     """A name that holds a secret is masked before a file is called by it."""
-    keeper = Keeper(tmp_path, secrets.Masker({"KEY": "hunter22"}))
+    keeper = Keeper(tmp_path, masking.Masker({"KEY": "hunter22"}))
     assert await keeper.done("a", "for hunter22.txt") == ["for [hidden].txt"]
 
 

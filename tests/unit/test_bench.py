@@ -17,9 +17,11 @@ from nodes.errors import SiteError
 from nodes.pages import Deed
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import log, run, running, turn
 from runtime.browser import port
-from runtime.models.exchange import ToolCall
+from runtime.log import entries
+from runtime.messages.messages import ToolCall
+from runtime.models.turns import turn
+from runtime.runs import run, start
 from tests import workshops
 from tests.benches import HEAD, Rig
 from tests.fakes import FakeBrowser, FakePage, FakeSite
@@ -348,7 +350,7 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
 ) -> None:
     """Those of every node that ran, also where the run fails then, until what they rest on is edited; pages it gives none. What is set on the bench alone it does not read."""
     rig = Rig(tmp_path, CONTAINERS.replace(", effect: idempotent", "").replace("never}", "click}") + READS, site())
-    monkeypatch.setattr(running, "Chromium", lambda *_given: Fresh(rig.site))
+    monkeypatch.setattr(start, "Chromium", lambda *_given: Fresh(rig.site))
     variables = rig.shop.desk.variables
     variables.set("long", 21, reason="to try", by="person")
 
@@ -390,7 +392,7 @@ async def test_a_mend_begins_where_the_run_that_failed_had_come_to(
 """
     )
     rig = Rig(tmp_path, nodes, site(), policy="hold")
-    monkeypatch.setattr(running, "Chromium", lambda *_given: Fresh(rig.site))
+    monkeypatch.setattr(start, "Chromium", lambda *_given: Fresh(rig.site))
 
     async def refuse(target: str, _page: FakePage) -> None:
         if "send" in target:
@@ -399,7 +401,7 @@ async def test_a_mend_begins_where_the_run_that_failed_had_come_to(
     rig.site.before_click = refuse
     file = tmp_path / "failed.yaml"
     file.write_text(HEAD + nodes)
-    failed = await running.start(file, {}, rig.shop.here)
+    failed = await start.start(file, {}, rig.shop.here)
     assert (failed.status, failed.path) == ("failed", "send")
     assert rig.site.deeds == ['text="submit"']
     await rig.bench.take_over(failed.run)
@@ -640,8 +642,8 @@ async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path
 async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
     """A call that a crash ended before its run is told as such."""
     rig = Rig(tmp_path, READS, site())
-    call = log.Call(
-        thread=log.SESSION_THREAD, path="1_execute_nodes", node="session", action="execute_nodes", asked="a",
+    call = entries.Call(
+        thread=entries.SESSION_THREAD, path="1_execute_nodes", node="session", action="execute_nodes", asked="a",
         attempt=1, effect="effect", args={}, fingerprint="",
     )  # fmt: skip
     [kit] = bench_tools.kits(rig.shop)

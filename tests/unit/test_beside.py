@@ -8,9 +8,12 @@ import pytest
 
 from director import beside, desk, opening, workshop
 from director.editing import tools
-from runtime import files, log, secrets, version
-from runtime.journal import Journal
-from runtime.sessions import Session
+from runtime import version
+from runtime.log import entries
+from runtime.log.session import Session
+from runtime.log.store import file_store
+from runtime.log.writer import Journal
+from runtime.secrets import masking
 from tests import workshops
 from tests.now import now
 
@@ -80,7 +83,7 @@ def test_the_desk_of_a_build_knows_them(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "part.yaml").write_text(f"{PART}# {name}\n")
     wish = workshop.Wish("Do it.", None, tmp_path / "a/built.yaml")
-    mends = log.Mends(run="x", path="y", file=str(tmp_path / "b/there.yaml"), evidence="")
+    mends = entries.Mends(run="x", path="y", file=str(tmp_path / "b/there.yaml"), evidence="")
     for build, where in (
         (wish.as_logged(), "# a"),
         (wish.as_logged().model_copy(update={"mends": mends}), "# b"),
@@ -91,6 +94,6 @@ def test_the_desk_of_a_build_knows_them(tmp_path: Path) -> None:
         assert files is None or where is None or where in str(files.read("part.yaml"))
 
 
-def _pen(folder: Path, build: log.Build | None) -> Journal[Session]:
-    header = log.SessionHeader(purpose="build" if build else "chat", versions=version.versions(), build=build)
-    return now(opening.begin(files.FileStore(folder / ".runops"), header, secrets.Masker({})))
+def _pen(folder: Path, build: entries.Build | None) -> Journal[Session]:
+    header = entries.SessionHeader(purpose="build" if build else "chat", versions=version.versions(), build=build)
+    return now(opening.begin(file_store.FileStore(folder / ".runops"), header, masking.Masker({})))

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from runtime import blobs, files, log, outdated, pruning, store
+from runtime.log import entries
+from runtime.log.store import file_store, store
+from runtime.workspace import prune as workspace_prune
+from runtime.workspace import retention, unused_blobs
 from tests.now import let_go
 
 OLD = 7200.0
@@ -20,25 +23,25 @@ OLD = 7200.0
 class Writer:
     """A run that is held, and puts a value before the entry that names it."""
 
-    def __init__(self, kept: files.Files) -> None:
+    def __init__(self, kept: file_store.Files) -> None:
         self.kept = kept
         self.conversation = kept.create(store.new_id())
         self.named: list[str] = []
-        self.append(log.Note(name="claimed", data={"pid": os.getpid(), "host": "here", "epoch": 1}))
+        self.append(entries.Note(name="claimed", data={"pid": os.getpid(), "host": "here", "epoch": 1}))
 
-    def append(self, entry: log.AnyEntry) -> None:
+    def append(self, entry: entries.AnyEntry) -> None:
         """Write an entry."""
         self.conversation.append(entry)
 
-    def put(self, data: bytes) -> log.Blob:
+    def put(self, data: bytes) -> entries.Blob:
         """Keep a value that nothing names yet."""
         blob = self.conversation.put_blob(data, "step")
         self.conversation.sync()
         return blob
 
-    def name(self, blob: log.Blob) -> None:
+    def name(self, blob: entries.Blob) -> None:
         """Name it."""
-        self.append(log.Scope(path="step", event="committed", node="group", blob=blob))
+        self.append(entries.Scope(path="step", event="committed", node="group", blob=blob))
         self.named.append(blob.sha256)
 
     def missing(self) -> list[str]:
@@ -52,7 +55,7 @@ class Writer:
         return found
 
 
-def left_over(kept: files.Files, data: bytes) -> str:
+def left_over(kept: file_store.Files, data: bytes) -> str:
     """A value that nobody has named for long; its hash."""
     conversation = kept.create(store.new_id())
     found = conversation.put_blob(data, "step")
@@ -74,10 +77,10 @@ def test_a_value_that_is_put_at_any_step_is_there(
     step: int, way: str, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before or after each single step of taking an old value away a run may put it: then it is there for good, and always readable."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     sha256 = left_over(kept, b"value")
     writer = Writer(kept)
-    put: list[log.Blob] = []
+    put: list[entries.Blob] = []
     count = [0]
 
     def act() -> None:
@@ -102,12 +105,12 @@ def test_a_value_that_is_put_at_any_step_is_there(
         for name in ("rename", "unlink"):
             # The writer's own steps count too, and do no harm.
             patched.setattr(os, name, between(getattr(os, name)))
-        patched.setattr(blobs, "touched", between(blobs.touched))
-        pruning.prune(kept, outdated.Wanted(), dry_run=False)
+        patched.setattr(unused_blobs, "touched", between(unused_blobs.touched))
+        workspace_prune.prune(kept, retention.Wanted(), dry_run=False)
     if not put:
         pytest.skip("there are fewer steps")
     if way == "put, named later":
-        pruning.prune(kept, outdated.Wanted(), dry_run=False)
+        workspace_prune.prune(kept, retention.Wanted(), dry_run=False)
         writer.name(put[0])
     assert (writer.named, writer.missing()) == ([sha256], [])
     assert kept.blob_file(sha256).exists()
@@ -116,9 +119,9 @@ def test_a_value_that_is_put_at_any_step_is_there(
 
 def test_a_value_that_nobody_puts_goes(tmp_path: Path) -> None:
     """Old and named by nobody, it is taken away, and nothing stands aside."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     left_over(kept, b"value")
-    pruning.prune(kept, outdated.Wanted(), dry_run=False)
+    workspace_prune.prune(kept, retention.Wanted(), dry_run=False)
     assert [each for each in (tmp_path / "blobs").rglob("*") if each.is_file()] == []
 
 
@@ -126,7 +129,7 @@ def test_a_value_that_is_touched_while_it_is_taken_away_is_written_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The writer found it under its name, and made it young when it had been found old under the other one: it is as good as gone."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     writer = Writer(kept)
     sha256 = writer.put(b"value").sha256
     age(kept.blob_file(sha256))
@@ -135,7 +138,7 @@ def test_a_value_that_is_touched_while_it_is_taken_away_is_written_anew(
     def touched_late(path: Path) -> None:
         handle = os.open(path, os.O_RDONLY)
         monkeypatch.undo()
-        assert blobs.take(kept, sha256, time.time() - OLD / 2)
+        assert unused_blobs.take(kept, sha256, time.time() - OLD / 2)
         touch(handle)
         os.close(handle)
 
@@ -147,13 +150,13 @@ def test_a_value_that_is_touched_while_it_is_taken_away_is_written_anew(
 
 def test_writers_in_a_loop_never_miss_a_value(tmp_path: Path) -> None:
     """While values that look old are put and named in one thread and taken away in another, no entry ever names a missing one."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     writer = Writer(kept)
     over = threading.Event()
 
     def prune() -> None:
         while not over.is_set():
-            pruning.prune(kept, outdated.Wanted(), dry_run=False)
+            workspace_prune.prune(kept, retention.Wanted(), dry_run=False)
 
     pruner = threading.Thread(target=prune)
     pruner.start()
@@ -187,27 +190,27 @@ def test_writers_in_a_loop_never_miss_a_value(tmp_path: Path) -> None:
 
 def test_a_writer_that_was_stopped_for_long_finds_its_value(tmp_path: Path) -> None:
     """What was put since a held run was claimed stays, however long ago that is: its holder may be about to name it."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     writer = Writer(kept)
     blob = writer.put(b"value")
     claim, much_later = time.time() - 1, time.time() + 100 * OLD
     file = kept.blob_file(blob.sha256)
-    while_held = blobs.Limits.at(much_later, [claim])
-    assert blobs.touched(file) > max(while_held.unnamed, while_held.just_unnamed)
-    held_by_nobody = blobs.Limits.at(much_later, [])
-    assert blobs.touched(file) <= held_by_nobody.unnamed
+    while_held = unused_blobs.Limits.at(much_later, [claim])
+    assert unused_blobs.touched(file) > max(while_held.unnamed, while_held.just_unnamed)
+    held_by_nobody = unused_blobs.Limits.at(much_later, [])
+    assert unused_blobs.touched(file) <= held_by_nobody.unnamed
     let_go(writer.conversation)
 
 
 def test_a_value_of_a_held_run_outlasts_the_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A holder that was stopped for hours between a value and its name goes on as if nothing had been."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(log, "now", lambda: "2020-01-01T00:00:00.000Z")
+        patched.setattr(entries, "now", lambda: "2020-01-01T00:00:00.000Z")
         writer = Writer(kept)
     blob = writer.put(b"value")
     age(kept.blob_file(blob.sha256))
-    pruning.prune(kept, outdated.Wanted(states=("passed",)), dry_run=False)
+    workspace_prune.prune(kept, retention.Wanted(states=("passed",)), dry_run=False)
     writer.name(blob)
     assert writer.missing() == []
     let_go(writer.conversation)
@@ -215,7 +218,7 @@ def test_a_value_of_a_held_run_outlasts_the_hour(tmp_path: Path, monkeypatch: py
 
 def test_what_a_process_left_aside_comes_back(tmp_path: Path) -> None:
     """A value that a process left aside where it died is put back if a log names it or it is young; an old one that nobody names goes."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     writer = Writer(kept)
     named = writer.put(b"named")
     writer.name(named)
@@ -228,7 +231,7 @@ def test_what_a_process_left_aside_comes_back(tmp_path: Path) -> None:
     kept.blob_aside(twice).write_bytes(b"twice")
     age(kept.blob_aside(twice))
     os.utime(kept.blob_file(twice))
-    pruning.prune(kept, outdated.Wanted(), dry_run=False)
+    workspace_prune.prune(kept, retention.Wanted(), dry_run=False)
     there = {each.name for each in (tmp_path / "blobs").rglob("*") if each.is_file()}
     assert there == {named.sha256, young, twice}
     let_go(writer.conversation)
@@ -239,5 +242,5 @@ def test_what_a_process_left_aside_comes_back(tmp_path: Path) -> None:
 )
 def test_whatever_looks_like_a_name_is_one(line: bytes) -> None:
     """A hash names a value wherever it stands in a log, so no form that a later entry gives it is missed."""
-    assert blobs.named_in(line % (b"0123456789abcdef" * 4)) == {"0123456789abcdef" * 4}
-    assert blobs.named_in(b"f" * 63) == set()
+    assert unused_blobs.named_in(line % (b"0123456789abcdef" * 4)) == {"0123456789abcdef" * 4}
+    assert unused_blobs.named_in(b"f" * 63) == set()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import SetupError
-from runtime.browser import find
+from runtime.browser.chromium import find
 
 
 def executable(path: Path) -> Path:

@@ -11,7 +11,8 @@ import pydantic
 import pytest
 from hypothesis import strategies
 
-from runtime.browser import launch, options, origins
+from runtime.browser import options, origins
+from runtime.browser.chromium import launch
 from runtime.browser.options import BrowserOptions, Mode
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime import process
-from runtime.browser import launch, surviving, watcher
+from runtime.browser.chromium import launch, survivors, watcher
+from runtime.system import processes
 from tests import browsers
 from tests.watched import TOKEN, watched
 
@@ -24,7 +24,7 @@ async def test_it_ends_everything_when_told(tmp_path: Path) -> None:
     async with watched(tmp_path) as found:
         held = await found.hold(600)
         await held.end()
-        assert not process.started(found.chromium)
+        assert not processes.started(found.chromium)
         assert not found.folder.exists()
         await browsers.until(found.gone)
 
@@ -55,9 +55,9 @@ async def test_a_look_changes_nothing(tmp_path: Path) -> None:
     """Whoever looks is told who holds on and how long is left; that is no holding on, and the clock goes on as if nobody had looked."""
     async with watched(tmp_path) as found:
         first = await found.hold(500)
-        assert await found.look() == surviving.Look(holders=1, left=None)
+        assert await found.look() == survivors.Look(holders=1, left=None)
         second = await found.hold(500)
-        assert await found.look() == surviving.Look(holders=2, left=None)
+        assert await found.look() == survivors.Look(holders=2, left=None)
         await first.release()
         await second.release()
         looks = [await found.look()]
@@ -76,7 +76,7 @@ async def test_looking_again_and_again_keeps_nothing_alive(tmp_path: Path) -> No
     async with watched(tmp_path) as found:
         held = await found.hold(0.5)
         await held.release()
-        looks: list[surviving.Look | None] = []
+        looks: list[survivors.Look | None] = []
 
         async with asyncio.timeout(60):
             while not found.gone():
@@ -91,12 +91,12 @@ async def test_somebody_else_ends_it_for_good(watcher_is: str, tmp_path: Path, m
     """Who knows what the run wrote down can end it all, also where the watcher does not answer, and then nothing is left of it."""
     async with watched(tmp_path) as found:
         if watcher_is == "stopped":
-            monkeypatch.setattr(surviving, "END_SECONDS", 0.2)
+            monkeypatch.setattr(survivors, "END_SECONDS", 0.2)
             os.kill(found.watcher, signal.SIGSTOP)
-        assert await asyncio.to_thread(surviving.end, found.remembered()) is True
+        assert await asyncio.to_thread(survivors.end, found.remembered()) is True
         # Its helpers were killed with it, and a busy machine takes a moment for that.
         await browsers.until(found.gone)
-        assert await asyncio.to_thread(surviving.end, found.remembered()) is True
+        assert await asyncio.to_thread(survivors.end, found.remembered()) is True
 
 
 async def test_nobody_else_is_ended(tmp_path: Path) -> None:
@@ -108,27 +108,27 @@ async def test_nobody_else_is_ended(tmp_path: Path) -> None:
             dataclasses.replace(known, boot="another", folders=[]),
         ]
         for other in others:
-            assert await asyncio.to_thread(surviving.end, other) is True
+            assert await asyncio.to_thread(survivors.end, other) is True
             assert found.alive()
 
 
 async def test_what_is_no_note_of_a_browser_is_none(tmp_path: Path) -> None:
     """A file that is missing, cut, or something else tells of no browser; one of processes that have ended tells of none that lives."""
-    assert surviving.find(tmp_path) is None
+    assert survivors.find(tmp_path) is None
     for text in ("", "[]", '{"chromium": 1}', "\x00"):
         (tmp_path / launch.STATE).write_text(text)
-        assert surviving.remembered(tmp_path) is None
+        assert survivors.remembered(tmp_path) is None
     async with watched(tmp_path) as found:
         known = dataclasses.asdict(found.remembered())
         for damage in ({"folders": None}, {"folders": [1]}, {"chromium": None}, {"chromium": "a\0b"}, {"boot": 7}):
             (tmp_path / launch.STATE).write_text(json.dumps({**known, **damage}))
-            assert surviving.remembered(tmp_path) is None
+            assert survivors.remembered(tmp_path) is None
         (tmp_path / launch.STATE).write_text(json.dumps({**known, "tabs": {}}))
-        assert surviving.find(tmp_path) == found.remembered()
+        assert survivors.find(tmp_path) == found.remembered()
         os.kill(found.chromium, signal.SIGKILL)
         await browsers.until(found.gone)
-        assert surviving.find(tmp_path) is None
-        assert surviving.remembered(tmp_path) is not None
+        assert survivors.find(tmp_path) is None
+        assert survivors.remembered(tmp_path) is not None
 
 
 async def test_two_engines_may_hold_on(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ async def test_chromium_goes_when_the_watcher_is_killed(tmp_path: Path) -> None:
     """Nothing lives on unwatched."""
     async with watched(tmp_path) as found:
         os.kill(found.watcher, signal.SIGKILL)
-        await browsers.until(lambda: not process.started(found.chromium))
+        await browsers.until(lambda: not processes.started(found.chromium))
         os.kill(found.helper, signal.SIGKILL)
         found.folder.rmdir()
 

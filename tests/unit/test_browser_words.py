@@ -6,7 +6,9 @@ import pytest
 from playwright.async_api import Error
 
 from nodes.targets import Target
-from runtime.browser import failures, locators, nearest
+from runtime.browser import playwright_errors
+from runtime.browser.diagnosis import nearest
+from runtime.browser.elements import locators
 
 CLICK = """Locator.click: Timeout 800ms exceeded.
 Call log:
@@ -88,7 +90,7 @@ def test_what_has_to_be_settled_first(target: Target, settled: bool) -> None:
 )
 def test_what_went_wrong(message: str, kind: str) -> None:
     """Told from Playwright's message, whatever was typed or stands on the page."""
-    assert failures.kind_of(Error(message)) == kind
+    assert playwright_errors.kind_of(Error(message)) == kind
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_what_went_wrong(message: str, kind: str) -> None:
 )
 def test_whether_nothing_was_sent(log: str, waited: bool) -> None:
     """Only a call log whose every line is one of waiting proves it; a page or a value that repeats other lines is no such line."""
-    assert failures.only_waited(Error(CLICK + log)) is waited
+    assert playwright_errors.only_waited(Error(CLICK + log)) is waited
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,10 @@ def test_whether_nothing_was_sent(log: str, waited: bool) -> None:
 )
 def test_a_step_that_waits_and_acts_at_once(head: str, log: str, waited: bool) -> None:
     """The line with which `fill` and `select` begin proves nothing as the last one, unless the element was refused; nor does an error without a call log."""
-    assert failures.only_waited(Error(f"Locator.fill: {head}" + (f"\nCall log:\n{log}\n" if log else ""))) is waited
+    assert (
+        playwright_errors.only_waited(Error(f"Locator.fill: {head}" + (f"\nCall log:\n{log}\n" if log else "")))
+        is waited
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +154,7 @@ def test_a_step_that_waits_and_acts_at_once(head: str, log: str, waited: bool) -
 )
 def test_the_last_obstacle_counts(lines: list[str], problem: str, element: str) -> None:
     """What stood in the way last is what a person would see."""
-    found = failures.obstacle(Error(CLICK + "".join(f"    {line}\n" for line in lines)))
+    found = playwright_errors.obstacle(Error(CLICK + "".join(f"    {line}\n" for line in lines)))
     assert (found[0], found[2]) == (problem, element)
 
 

@@ -15,10 +15,11 @@ from nodes import budgets as written
 from nodes.budgets import BadBudget, Budget, default
 from nodes.errors import BudgetReached, UsageError, can_be_passed
 from nodes.part import Part
-from runtime import log, settings
-from runtime.models import budgets, prices
-from runtime.models.exchange import Message, Request, Usage
-from runtime.models.ledger import Ledger, Spent
+from runtime.log import entries
+from runtime.log.ledger import Ledger, Spent
+from runtime.messages.messages import Message, Request, Usage
+from runtime.models import budgets
+from runtime.settings import prices, settings
 
 BUDGETS = st.builds(
     lambda **parts: Budget.model_validate({name: value for name, value in parts.items() if value is not None}),
@@ -176,7 +177,7 @@ def request(max_output: int = 100, model: str = "m") -> Request:
 
 def row(path: str = "a", *, usage: tuple[int, int] | None = (0, 0), **more: Any) -> Spent:
     """A request of the ledger; ``usage`` is input and output."""
-    counted = log.Usage(input=usage[0], cached=0, output=usage[1], reasoning=0) if usage is not None else None
+    counted = entries.Usage(input=usage[0], cached=0, output=usage[1], reasoning=0) if usage is not None else None
     given_: dict[str, Any] = {"model": "m", "estimate": 0, "limit": 0, "status": "ok", **more}
     return Spent(1, "", path, "model:1", usage=counted, **given_)
 
@@ -309,8 +310,8 @@ def followed(*spent: tuple[int, int], session: Ledger | None = None) -> Ledger:
     """The ledger of a session that has followed runs which had so many requests and tokens."""
     made = session if session is not None else Ledger()
     for number, (calls, tokens) in enumerate(spent):
-        ran_ = log.Ran(calls=calls, tokens=tokens, dollars="0.001", seconds=2.5)
-        made.add(log.Event(run=f"R{number}", spent=ran_), "")
+        ran_ = entries.Ran(calls=calls, tokens=tokens, dollars="0.001", seconds=2.5)
+        made.add(entries.Event(run=f"R{number}", spent=ran_), "")
     return made
 
 

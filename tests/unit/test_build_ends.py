@@ -10,7 +10,7 @@ import pytest
 from director import loop
 from director.cli import build_ends
 from director.proving import leaving
-from runtime import sessions
+from runtime.log import session
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_proof_is_told_only_of_what_the_file_still_says(
     if left is not None:
         file.write_text(left)
     ended = loop.Ended(done=True, value={"file": str(file), "proved": "full"}, answer="")
-    told = build_ends.closing("S", sessions.Session(), ended)
+    told = build_ends.closing("S", session.Session(), ended)
     assert told.splitlines()[0] == head
     assert (row is None and "  now " not in told) or f"  now   {row}" in told
-    assert (build_ends.record("S", sessions.Session(), ended, None, 0).changed is None) is (row is None)
+    assert (build_ends.record("S", session.Session(), ended, None, 0).changed is None) is (row is None)

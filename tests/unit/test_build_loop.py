@@ -15,8 +15,9 @@ from director.tools import CHANGED, Kit
 from director.workshop import Workshop
 from nodes.errors import Paused, UsageError
 from nodes.values import Json
-from runtime import log, turn
-from runtime.models.exchange import Answer, Tool, ToolCall, Usage
+from runtime.log import entries
+from runtime.messages.messages import Answer, Tool, ToolCall, Usage
+from runtime.models.turns import turn
 from tests import builds_rig
 from tests.build_lives import GOAL, Life
 from tests.now import let_go, now
@@ -149,7 +150,7 @@ class Asking(Kit):
 
     @property
     @override
-    def modes(self) -> frozenset[log.Mode]:
+    def modes(self) -> frozenset[entries.Mode]:
         return CHANGED
 
     @property
@@ -159,7 +160,7 @@ class Asking(Kit):
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        async def work(_call: log.Call) -> turn.Outcome:
+        async def work(_call: entries.Call) -> turn.Outcome:
             self._done.append(await self._shop.person.ask("Do it?", ["yes", "no"], place=place.path))
             return turn.Outcome("done", "done")
 
@@ -236,7 +237,7 @@ def test_a_draft_that_cannot_be_left_hides_nothing(tmp_path: Path, monkeypatch: 
     node = "- {id: a, type: transform, expr: '{{ 1 }}'}"
     begins = ("create_nodes", {"yaml": node, "after": None, "dry_run": None, "reason": "r"})
     one = Life(tmp_path, in_turn([asks(begins), said("Fine."), said("Well.")]))
-    monkeypatch.setattr(leaving.durable, "write", full)
+    monkeypatch.setattr(leaving.files, "write", full)
     one.live()
     assert one.code == "build-stopped"
     assert one.error is not None

@@ -13,7 +13,10 @@ from director import desk, session_settings
 from director.cli import beginning, ordering
 from director.workshop import Wish
 from nodes.errors import UsageError
-from runtime import host, limits, log, settings
+from runtime.context import limits
+from runtime.log import entries
+from runtime.settings import settings
+from runtime.workspace import host
 from tests.now import let_go, now
 
 NAMES = draw.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
@@ -34,9 +37,9 @@ WISHES = draw.builds(
 @hypothesis.given(WISHES)
 def test_a_wish_comes_back_from_the_log_as_it_was(wish: Wish) -> None:
     """Whatever a person wants, whoever goes on with the build wants the same."""
-    header = log.SessionHeader(purpose="build", versions={}, build=wish.as_logged())
-    read = log.decode(log.encode(log.Scope(path="", event="opened", node="session", session=header)))
-    assert isinstance(read, log.Scope)
+    header = entries.SessionHeader(purpose="build", versions={}, build=wish.as_logged())
+    read = entries.decode(entries.encode(entries.Scope(path="", event="opened", node="session", session=header)))
+    assert isinstance(read, entries.Scope)
     assert read.session is not None
     assert read.session.build is not None
     back = Wish.of(read.session.build)

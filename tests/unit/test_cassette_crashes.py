@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nodes.values import Json
-from runtime import settings
-from runtime.models import choosing
+from runtime.models import selection
+from runtime.settings import settings
 from runtime.testing import responses
 from tests import models
 from tests.kills import asked
@@ -41,7 +41,7 @@ def record(folder: Path, patch: pytest.MonkeyPatch, deaths: list[int]) -> tuple[
 def play(folder: Path, server: responses.Server, patch: pytest.MonkeyPatch, deaths: list[int]) -> asked.Run:
     """A run that is played from the cassette, without model and key, and dies at these crash points of its lives."""
     run = asked.Run("live", folder, server, patch)
-    patch.delenv(choosing.KEY)
+    patch.delenv(selection.KEY)
     run.rig.chosen = settings.load(model_calls="replay")
     live(run, deaths)
     return run

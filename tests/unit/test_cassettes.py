@@ -17,10 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.errors import AuthorError, LogError, UsageError
-from runtime import durable, secrets, settings, store
-from runtime.models import cassettes, choosing, profiles, supplies, texts
-from runtime.models.cassettes import Player, Recorder
-from runtime.models.exchange import Answer, Message, Request, Usage
+from runtime.log.store import store
+from runtime.messages.messages import Answer, Message, Request, Usage
+from runtime.models import selection
+from runtime.models.cassettes import cassettes, texts
+from runtime.models.cassettes.cassettes import Player, Recorder
+from runtime.models.client import profiles
+from runtime.runs import model_plan
+from runtime.secrets import masking
+from runtime.settings import settings
+from runtime.system import files
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -299,7 +305,7 @@ def test_a_secret_is_refused(taped: Taped, form: str, where: str) -> None:
     assert caught.value.code == "cassette-secret"
     assert "the secret PASSWORD" in caught.value.message
     assert caught.value.evidence["secret"] == "PASSWORD"
-    assert where == "step" or secrets.Masker({"P": VALUE}).json(str(caught.value)) == str(caught.value)
+    assert where == "step" or masking.Masker({"P": VALUE}).json(str(caught.value)) == str(caught.value)
     assert path.read_bytes() == before
 
 
@@ -315,9 +321,9 @@ def test_a_secret_over_several_lines_is_refused(taped: Taped) -> None:
 def test_the_key_of_the_models_is_refused_too(taped: Taped) -> None:
     """It is no secret of the workflow, and stands in no cassette all the same: nothing is written, and what is told does not show it."""
     key = "sk-a-key-of-24-characters"
-    server = choosing.Server("http://127.0.0.1:9/v1", profiles.PROFILES["compatible"], key)
+    server = selection.Server("http://127.0.0.1:9/v1", profiles.PROFILES["compatible"], key)
     chosen = settings.Settings(model_calls="record")
-    plan = supplies.Plan(chosen, True, None, server, taped.workflow)
+    plan = model_plan.Plan(chosen, True, None, server, taped.workflow)
     supply = plan.supply(taped.private / "keyed", {})
     assert supply is not None
     assert supply.recorder is not None
@@ -406,7 +412,7 @@ def test_a_disk_that_is_full_stops_the_run(taped: Taped, monkeypatch: pytest.Mon
 
     recorder = Recorder(taped.workflow, taped.private, {})
     recorder.take(0, "other", order(), refund())
-    monkeypatch.setattr(durable, "write", full)
+    monkeypatch.setattr(files, "write", full)
     with pytest.raises(LogError) as caught:
         recorder.take(1, *taped.exchanges[1])
     assert caught.value.code == "log-write-failed"

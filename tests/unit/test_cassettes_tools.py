@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AuthorError
-from runtime.models.cassettes import Player, Recorder
-from runtime.models.exchange import Answer, Item, Message, Request, Tool, ToolCall, ToolOutput
+from runtime.messages.messages import Answer, Item, Message, Request, Tool, ToolCall, ToolOutput
+from runtime.models.cassettes.cassettes import Player, Recorder
 
 TOOLS = (
     Tool(

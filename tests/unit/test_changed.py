@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import answers, events, host, settings
+from runtime import events
+from runtime.runs import answers
+from runtime.settings import settings
+from runtime.workspace import host
 from tests.fakes import FakePage, FakeSite
 from tests.now import now
 from tests.rig import Killed, Rig

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from runtime import changes, comparison, dependents
+from runtime.recovery import comparison, compatibility, dependents
 from tests import breadth, changed_flows
 
 FEW = range(1, 31)
@@ -60,7 +60,7 @@ def test_without_a_check_it_is_seen(check: str, seed: int, monkeypatch: pytest.M
 
 def test_a_deed_that_is_not_known_as_one_is_done_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger tells where a deed counts for nothing: the property can fail."""
-    for module in (comparison, changes):
+    for module in (comparison, compatibility):
         monkeypatch.setattr(module, "happened", lambda _attempt: False)
     with pytest.raises(AssertionError, match="done twice"):
         outcome_of(89)

@@ -9,8 +9,7 @@ import pytest
 
 from director.cli import terminal
 from nodes.errors import ModelError
-from runtime import window
-from runtime.display import windows
+from runtime.context import report_text, window
 from runtime.display.stream import Talk
 
 
@@ -139,7 +138,7 @@ def test_a_warning_counts_what_is_left_out_too() -> None:
 
 def test_a_window_is_told_with_its_shares_and_what_was_left_out() -> None:
     """What was left out for one reason stands on one line, with how often and how much."""
-    told = "\n".join(windows.lines(REPORT))
+    told = "\n".join(report_text.lines(REPORT))
     assert "750 of 1,500 tokens" in told
     for each in ("650", "43", "delegate", "its share is used up", "there is no room", "110"):
         assert each in told
@@ -162,6 +161,6 @@ def test_no_part_of_a_window_moves_the_cursor() -> None:
         left=(window.Left(hostile, 0, "its share is used up", 1),),
         rungs=(window.Rung("summary", "failed", why=hostile),),
     )
-    told = windows.lines(report)
+    told = report_text.lines(report)
     assert not set("\x1b\x07\n") & set("".join(told))
     assert len(told) == 4

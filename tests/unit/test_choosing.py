@@ -9,8 +9,11 @@ from hypothesis import settings as checks
 from hypothesis import strategies as st
 
 from nodes.errors import RunOpsError, SetupError, UsageError
-from runtime import host, model, settings
-from runtime.models import addresses, choosing, profiles
+from runtime.models import selection
+from runtime.models.client import client as model_client
+from runtime.models.client import profiles
+from runtime.settings import addresses, settings
+from runtime.workspace import host
 
 FITTING = [
     "https://api.openai.com/v1",
@@ -50,16 +53,16 @@ UNFIT = {
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to stand in, a key, and no other setting."""
-    for name in ("RUNOPS_MODEL_BASE_URL", settings.URL, *choosing.KEYS):
+    for name in ("RUNOPS_MODEL_BASE_URL", settings.URL, *selection.KEYS):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(choosing.KEY, "key-of-nobody-0123456789")
+    monkeypatch.setenv(selection.KEY, "key-of-nobody-0123456789")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def server() -> choosing.Server:
+def server() -> selection.Server:
     """Where a command would send requests."""
-    return choosing.server(settings.load(model="m"), host.ENVIRONMENT)
+    return selection.server(settings.load(model="m"), host.ENVIRONMENT)
 
 
 @pytest.mark.parametrize("source", ["RUNOPS_MODEL_BASE_URL", settings.URL])
@@ -126,16 +129,16 @@ def test_the_client_takes_every_address_that_is_found_fit(address: str) -> None:
     """What passes does not fail in the client's hands, where the run has begun; and its profile can be looked up."""
     with contextlib.suppress(addresses.BadAddress):
         addresses.checked(address)
-        assert model.Client(address, "key", profiles.of_url(address)).base_url == address
+        assert model_client.Client(address, "key", profiles.of_url(address)).base_url == address
 
 
-@pytest.mark.parametrize("name", choosing.KEYS)
+@pytest.mark.parametrize("name", selection.KEYS)
 @pytest.mark.parametrize("key", ["sk-short\n1", "sk-short\n", "sk short 1", "sk-\x001234", "sk-1234é", "sk-1234\t"])
 def test_a_key_that_no_header_holds_is_refused_and_not_shown(
     name: str, key: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything is sent, also where it is too short to be masked elsewhere; no part of it stands in the error."""
-    monkeypatch.delenv(choosing.KEY)
+    monkeypatch.delenv(selection.KEY)
     # The null character can stand in no variable of the environment.
     lines = key.replace("\n", "\\n").replace("\t", "\\t")
     (here / ".env").write_text(f'{name}="{lines}"\n', encoding="utf-8")
@@ -147,9 +150,9 @@ def test_a_key_that_no_header_holds_is_refused_and_not_shown(
 
 def test_a_server_on_this_machine_needs_no_key_and_any_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands in for the key is sent, and passes as one."""
-    monkeypatch.delenv(choosing.KEY)
+    monkeypatch.delenv(selection.KEY)
     monkeypatch.setenv(settings.URL, "http://[::1]:8000/v1")
-    assert server().key == choosing.NO_KEY
+    assert server().key == selection.NO_KEY
     monkeypatch.setenv(settings.URL, "http://models.test/v1")
     with pytest.raises(RunOpsError) as caught:
         server()
@@ -159,7 +162,7 @@ def test_a_server_on_this_machine_needs_no_key_and_any_other_does(monkeypatch: p
 @pytest.mark.parametrize("key", ["sk-quo'te\"0123", "sk-a+b/c=0123456"])
 def test_a_servers_message_shows_the_key_in_no_form(key: str) -> None:
     """Quoted as Python quotes it, encoded as in an address, or as it is."""
-    client = model.Client("http://127.0.0.1:9/v1", key, profiles.PROFILES["compatible"])
+    client = model_client.Client("http://127.0.0.1:9/v1", key, profiles.PROFILES["compatible"])
     for shown in (key, repr(key), f"{key.encode()!r}", key.replace("/", "%2F").replace("+", "%2B").replace("=", "%3D")):
         plain = client._plain(f"Illegal value\n{shown}!")
         assert plain.startswith("Illegal value ")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime import log
-from runtime.testing import responses, scripted
+from runtime.log import entries as log_entries
+from runtime.testing import responses, scripted_model
 from tests import models
 from tests.rig import Rig
 
@@ -32,12 +32,12 @@ REFUND = {"wish": "refund", "urgent": False}
 def kinds(rig: Rig, thread: str) -> list[str]:
     """The kinds of a thread's entries, notes by their names."""
     entries = [each for each in rig.store.read(rig.id).entries if each.thread == thread]
-    return [each.name if isinstance(each, log.Note) else each.kind for each in entries]
+    return [each.name if isinstance(each, log_entries.Note) else each.kind for each in entries]
 
 
 async def test_an_answer_is_the_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is sent instruction, input and schema; its answer is the step's value, and the exchange stands in a thread of its own."""
-    with responses.serve([scripted.text(REFUND)], strict=True) as server:
+    with responses.serve([scripted_model.text(REFUND)], strict=True) as server:
         rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch))
         ended = await rig.start()
     assert (ended.status, ended.output) == ("passed", REFUND)
@@ -56,7 +56,7 @@ async def test_an_answer_is_the_value(tmp_path: Path, monkeypatch: pytest.Monkey
 class Fault:
     """What a server does once (or always), and what becomes of the step."""
 
-    answers: list[scripted.Scripted]
+    answers: list[scripted_model.Scripted]
     codes: list[str]
     """Of the errors in the log, in order."""
     passes: bool = True
@@ -65,37 +65,41 @@ class Fault:
     exit: int = 1
 
 
-GOOD = scripted.text(REFUND)
+GOOD = scripted_model.text(REFUND)
 PART = '{"wish": "ref'
 
 FAULTS = {
-    "429 with seconds": Fault([scripted.rate_limited(0), GOOD], ["model-rate-limited"]),
-    "429 with milliseconds": Fault([scripted.rate_limited(milliseconds=20), GOOD], ["model-rate-limited"]),
-    "429 with a date": Fault([scripted.rate_limited(dt.datetime.now(dt.UTC)), GOOD], ["model-rate-limited"]),
-    "429 without": Fault([scripted.rate_limited(), GOOD], ["model-rate-limited"]),
-    "429 for a day": Fault([scripted.rate_limited(86400)], ["model-rate-limited"], passes=False),
-    "quota": Fault([scripted.quota()], ["model-quota"], passes=False),
-    "500": Fault([scripted.server_error(), GOOD], ["model-failed"]),
-    "503 twice": Fault([scripted.server_error(503), scripted.server_error(503), GOOD], ["model-failed"] * 2),
-    "hang": Fault([scripted.hang(), GOOD], ["model-timeout"]),
-    "reset": Fault([scripted.reset(), GOOD], ["model-unreachable"]),
-    "reset in the middle": Fault([scripted.reset(PART), GOOD], ["model-stream-broken"], partial=PART),
-    "stall": Fault([scripted.stall(PART), GOOD], ["model-timeout"], partial=PART),
-    "end without the last event": Fault([scripted.cut(PART), GOOD], ["model-stream-broken"], partial=PART),
-    "error event": Fault([scripted.error_event(PART), GOOD], ["model-failed"], partial=PART),
-    "error event, nested": Fault([scripted.error_event(PART, nested=True), GOOD], ["model-failed"], partial=PART),
-    "error event of quota": Fault(
-        [scripted.error_event(PART, code="insufficient_quota")], ["model-quota"], passes=False, partial=PART
+    "429 with seconds": Fault([scripted_model.rate_limited(0), GOOD], ["model-rate-limited"]),
+    "429 with milliseconds": Fault([scripted_model.rate_limited(milliseconds=20), GOOD], ["model-rate-limited"]),
+    "429 with a date": Fault([scripted_model.rate_limited(dt.datetime.now(dt.UTC)), GOOD], ["model-rate-limited"]),
+    "429 without": Fault([scripted_model.rate_limited(), GOOD], ["model-rate-limited"]),
+    "429 for a day": Fault([scripted_model.rate_limited(86400)], ["model-rate-limited"], passes=False),
+    "quota": Fault([scripted_model.quota()], ["model-quota"], passes=False),
+    "500": Fault([scripted_model.server_error(), GOOD], ["model-failed"]),
+    "503 twice": Fault(
+        [scripted_model.server_error(503), scripted_model.server_error(503), GOOD], ["model-failed"] * 2
     ),
-    "failed response": Fault([scripted.failed(said=PART), GOOD], ["model-failed"], partial=PART),
-    "no JSON": Fault([scripted.not_json(status=502), GOOD], ["model-failed"]),
-    "an event that is no JSON": Fault([scripted.not_json(b"data: {\n\n"), GOOD], ["model-stream-broken"]),
-    "refusal": Fault([scripted.refusal()], ["model-refused"], passes=False),
-    "incomplete": Fault([scripted.incomplete(PART)], ["model-cut-short"], passes=False, partial=PART),
-    "filtered": Fault([scripted.incomplete(PART, "content_filter")], ["model-cut-short"], passes=False, partial=PART),
-    "malformed, then mended": Fault([scripted.text(PART), GOOD], []),
-    "misfit, then mended": Fault([scripted.text({"wish": "tea", "urgent": 1}), GOOD], []),
-    "never mended": Fault([scripted.text(PART)] * 3, [], passes=False),
+    "hang": Fault([scripted_model.hang(), GOOD], ["model-timeout"]),
+    "reset": Fault([scripted_model.reset(), GOOD], ["model-unreachable"]),
+    "reset in the middle": Fault([scripted_model.reset(PART), GOOD], ["model-stream-broken"], partial=PART),
+    "stall": Fault([scripted_model.stall(PART), GOOD], ["model-timeout"], partial=PART),
+    "end without the last event": Fault([scripted_model.cut(PART), GOOD], ["model-stream-broken"], partial=PART),
+    "error event": Fault([scripted_model.error_event(PART), GOOD], ["model-failed"], partial=PART),
+    "error event, nested": Fault([scripted_model.error_event(PART, nested=True), GOOD], ["model-failed"], partial=PART),
+    "error event of quota": Fault(
+        [scripted_model.error_event(PART, code="insufficient_quota")], ["model-quota"], passes=False, partial=PART
+    ),
+    "failed response": Fault([scripted_model.failed(said=PART), GOOD], ["model-failed"], partial=PART),
+    "no JSON": Fault([scripted_model.not_json(status=502), GOOD], ["model-failed"]),
+    "an event that is no JSON": Fault([scripted_model.not_json(b"data: {\n\n"), GOOD], ["model-stream-broken"]),
+    "refusal": Fault([scripted_model.refusal()], ["model-refused"], passes=False),
+    "incomplete": Fault([scripted_model.incomplete(PART)], ["model-cut-short"], passes=False, partial=PART),
+    "filtered": Fault(
+        [scripted_model.incomplete(PART, "content_filter")], ["model-cut-short"], passes=False, partial=PART
+    ),
+    "malformed, then mended": Fault([scripted_model.text(PART), GOOD], []),
+    "misfit, then mended": Fault([scripted_model.text({"wish": "tea", "urgent": 1}), GOOD], []),
+    "never mended": Fault([scripted_model.text(PART)] * 3, [], passes=False),
 }
 
 
@@ -128,7 +132,7 @@ async def test_each_fault_is_met_as_documented(
         assert server.problems == []
     (attempt,) = rig.history.attempts["kind"]
     thread = f"model:{attempt.call.call}"
-    errors = [each for each in rig.store.read(rig.id).entries if isinstance(each, log.ModelError)]
+    errors = [each for each in rig.store.read(rig.id).entries if isinstance(each, log_entries.ModelError)]
     assert [each.error["code"] for each in errors] == fault.codes
     assert "".join(each.text or "" for each in errors) == fault.partial
     # Whatever was announced came to something, and what is not tried again says so.
@@ -146,7 +150,7 @@ async def test_each_fault_is_met_as_documented(
 
 async def test_a_failed_step_is_asked_anew_by_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that failed because its model did goes on with a new attempt, in a thread of its own."""
-    with responses.serve([scripted.quota(), GOOD], strict=True) as server:
+    with responses.serve([scripted_model.quota(), GOOD], strict=True) as server:
         rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1
         assert (await rig.resume()).output == REFUND
@@ -158,7 +162,7 @@ async def test_a_model_that_is_told_what_is_wrong_sees_its_own_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A repair turn sends the whole thread: the question, the answer that does not fit, and each misfit with its place."""
-    with responses.serve([scripted.text({"wish": "tea", "urgent": "no"}), GOOD], strict=True) as server:
+    with responses.serve([scripted_model.text({"wish": "tea", "urgent": "no"}), GOOD], strict=True) as server:
         rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch))
         assert (await rig.start()).output == REFUND
     first, second = (each.body["input"] for each in server.asked)
@@ -174,14 +178,14 @@ async def test_a_server_that_keeps_responses_is_sent_what_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With ``model_store`` a further turn names the response before it; where the server has lost that, the whole thread is sent once more."""
-    wrong = scripted.text({"wish": "tea", "urgent": False})
+    wrong = scripted_model.text({"wish": "tea", "urgent": False})
     with responses.serve([wrong, GOOD], strict=True) as server:
         rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_store=True))
         assert (await rig.start()).output == REFUND
         second = server.asked[1].body
     assert second["previous_response_id"]
     assert [each["role"] for each in second["input"]] == ["user"]
-    with responses.serve([wrong, scripted.chain_lost(), GOOD]) as server:
+    with responses.serve([wrong, scripted_model.chain_lost(), GOOD]) as server:
         rig = Rig(tmp_path / "lost", ASK, chosen=models.asked_at(server, monkeypatch, model_store=True))
         assert (await rig.start()).output == REFUND
         third = server.asked[2].body
@@ -191,7 +195,7 @@ async def test_a_server_that_keeps_responses_is_sent_what_is_new(
 
 async def test_a_background_response_is_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With ``model_background`` the id of the response is in the log before it is asked for; a poll that fails is repeated, and nothing is sent twice."""
-    slow = GOOD.in_background(polls=1, faults=[scripted.server_error()])
+    slow = GOOD.in_background(polls=1, faults=[scripted_model.server_error()])
     with responses.serve([slow], strict=True) as server:
         rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
         ended = await rig.start()

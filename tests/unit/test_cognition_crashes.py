@@ -23,7 +23,7 @@ def test_an_answer_is_paid_once_wherever_the_run_dies(way: str, tmp_path: Path) 
 
 def test_a_run_that_forgets_its_answers_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: where the log's answers are not looked up, the same harness says that something was paid twice."""
-    monkeypatch.setattr("runtime.models.ledger.Ledger.answer", lambda *_given: None)
+    monkeypatch.setattr("runtime.log.ledger.Ledger.answer", lambda *_given: None)
     with contextlib.closing(asked.examine("live", None, random.Random(1), tmp_path)) as reports:
         # Found out once it is found out.
         assert any("answers were given" in each for report in reports for each in report.wrong)

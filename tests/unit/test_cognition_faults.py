@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from nodes.values import Json
-from runtime import crashes, log
-from runtime.crashes import CrashPoint
-from runtime.testing import responses, scripted
+from runtime.log import entries
+from runtime.system import crash_points
+from runtime.system.crash_points import CrashPoint
+from runtime.testing import responses, scripted_model
 from tests import models
 from tests.rig import Killed, Rig
 
@@ -25,41 +26,41 @@ nodes:
 output: "{{ kind }}"
 """
 
-GOOD = scripted.text({"value": "a"}).in_background(polls=0)
+GOOD = scripted_model.text({"value": "a"}).in_background(polls=0)
 PART = '{"val'
 
-BACKGROUND: dict[str, tuple[list[scripted.Scripted], list[str], bool]] = {
-    "hang": ([scripted.hang(), GOOD], ["model-timeout"], True),
-    "reset": ([scripted.reset(), GOOD], ["model-unreachable"], True),
-    "500": ([scripted.server_error(), GOOD], ["model-failed"], True),
-    "quota": ([scripted.quota()], ["model-quota"], False),
-    "failed response": ([scripted.failed(said=PART).in_background(polls=1), GOOD], ["model-failed"], True),
+BACKGROUND: dict[str, tuple[list[scripted_model.Scripted], list[str], bool]] = {
+    "hang": ([scripted_model.hang(), GOOD], ["model-timeout"], True),
+    "reset": ([scripted_model.reset(), GOOD], ["model-unreachable"], True),
+    "500": ([scripted_model.server_error(), GOOD], ["model-failed"], True),
+    "quota": ([scripted_model.quota()], ["model-quota"], False),
+    "failed response": ([scripted_model.failed(said=PART).in_background(polls=1), GOOD], ["model-failed"], True),
     "response that is final": (
-        [scripted.failed("invalid_prompt", said=PART).in_background(polls=0)],
+        [scripted_model.failed("invalid_prompt", said=PART).in_background(polls=0)],
         ["model-failed"],
         False,
     ),
-    "refusal": ([scripted.refusal().in_background(polls=0)], ["model-refused"], False),
-    "incomplete": ([scripted.incomplete(PART).in_background(polls=0)], ["model-cut-short"], False),
+    "refusal": ([scripted_model.refusal().in_background(polls=0)], ["model-refused"], False),
+    "incomplete": ([scripted_model.incomplete(PART).in_background(polls=0)], ["model-cut-short"], False),
     "polls that fail": (
-        [GOOD.in_background(polls=0, faults=[scripted.server_error(), scripted.rate_limited()])],
+        [GOOD.in_background(polls=0, faults=[scripted_model.server_error(), scripted_model.rate_limited()])],
         [],
         True,
     ),
-    "polls that are no JSON": ([GOOD.in_background(polls=0, faults=[scripted.not_json(status=502)])], [], True),
-    "malformed, then mended": ([scripted.text(PART).in_background(polls=0), GOOD], [], True),
+    "polls that are no JSON": ([GOOD.in_background(polls=0, faults=[scripted_model.not_json(status=502)])], [], True),
+    "malformed, then mended": ([scripted_model.text(PART).in_background(polls=0), GOOD], [], True),
 }
 """What the model does, the errors that the log has of it, and whether the step passes."""
 
-PLAIN: dict[str, tuple[list[scripted.Scripted], list[str], bool]] = {
-    "error event": ([scripted.error_event(PART), GOOD], ["model-failed"], True),
-    "a gateway's page": ([scripted.not_json(status=502), GOOD], ["model-failed"], True),
-    "a page in place of a response": ([scripted.not_json()], ["model-unknown"], False),
-    "reset in the middle": ([scripted.reset(PART), GOOD], ["model-unreachable"], True),
-    "hang": ([scripted.hang(), GOOD], ["model-timeout"], True),
-    "failed response": ([scripted.failed(), GOOD], ["model-failed"], True),
-    "refusal": ([scripted.refusal()], ["model-refused"], False),
-    "incomplete": ([scripted.incomplete(PART)], ["model-cut-short"], False),
+PLAIN: dict[str, tuple[list[scripted_model.Scripted], list[str], bool]] = {
+    "error event": ([scripted_model.error_event(PART), GOOD], ["model-failed"], True),
+    "a gateway's page": ([scripted_model.not_json(status=502), GOOD], ["model-failed"], True),
+    "a page in place of a response": ([scripted_model.not_json()], ["model-unknown"], False),
+    "reset in the middle": ([scripted_model.reset(PART), GOOD], ["model-unreachable"], True),
+    "hang": ([scripted_model.hang(), GOOD], ["model-timeout"], True),
+    "failed response": ([scripted_model.failed(), GOOD], ["model-failed"], True),
+    "refusal": ([scripted_model.refusal()], ["model-refused"], False),
+    "incomplete": ([scripted_model.incomplete(PART)], ["model-cut-short"], False),
 }
 """The same of a server that is asked without streaming."""
 
@@ -81,7 +82,7 @@ KINDS = {
 @pytest.mark.parametrize(("fault", "settings"), CASES)
 async def test_each_fault_is_met_as_with_a_stream(
     kind: str,
-    fault: tuple[list[scripted.Scripted], list[str], bool],
+    fault: tuple[list[scripted_model.Scripted], list[str], bool],
     settings: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -94,7 +95,7 @@ async def test_each_fault_is_met_as_with_a_stream(
         rig = Rig(tmp_path, KINDS[kind], chosen=chosen)
         ended = await rig.start()
         assert len(server.asked) == len(answers)
-    errors = [each.error["code"] for each in rig.store.read(rig.id).entries if isinstance(each, log.ModelError)]
+    errors = [each.error["code"] for each in rig.store.read(rig.id).entries if isinstance(each, entries.ModelError)]
     assert errors == codes
     assert [row.status for row in rig.history.ledger.rows].count("open") == 0
     assert (ended.status, ended.output) == ("passed", "a") if passes else ended.status == "failed"
@@ -105,7 +106,7 @@ async def test_an_answer_without_usage_counts_with_its_estimate(
 ) -> None:
     """A server that does not say what was used is reckoned with the most that it may have been: the budget holds all the same."""
     text = ASK.replace("max_output: 300", "max_output: 300, budget: {tokens: 700}")
-    unfit = scripted.text("Hm.").without_usage()
+    unfit = scripted_model.text("Hm.").without_usage()
     with responses.serve([unfit, unfit]) as server:
         rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch))
         ended = await rig.start()
@@ -129,12 +130,12 @@ def live(rig: Rig, deadly: CrashPoint | None = None) -> Json:
             if rig.models is not None:
                 await rig.models.close()
 
-    crashes.hook = hook
+    crash_points.hook = hook
     try:
         with contextlib.suppress(Killed):
             return asyncio.run(go())
     finally:
-        crashes.hook = None
+        crash_points.hook = None
     rig.die()
     return None
 
@@ -151,7 +152,7 @@ def test_a_response_that_the_server_lost_is_asked_for_anew(tmp_path: Path, monke
 
 def test_a_response_that_failed_meanwhile_is_asked_for_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed while it polls, and the response has failed: that is closed in the log, and the run goes on with a new request."""
-    with responses.serve([scripted.failed().in_background(polls=0), GOOD], strict=True) as server:
+    with responses.serve([scripted_model.failed().in_background(polls=0), GOOD], strict=True) as server:
         rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
         assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
         assert live(rig) == "a"
@@ -160,10 +161,11 @@ def test_a_response_that_failed_meanwhile_is_asked_for_anew(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    ("ends", "code"), [(scripted.refusal(), "model-refused"), (scripted.incomplete(PART), "model-cut-short")]
+    ("ends", "code"),
+    [(scripted_model.refusal(), "model-refused"), (scripted_model.incomplete(PART), "model-cut-short")],
 )
 def test_a_response_that_no_other_try_would_mend_ends_it_as_without_a_crash(
-    ends: scripted.Answer, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ends: scripted_model.Answer, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed while it polls, and the model has refused, or its answer broke off: nobody pays for that twice."""
     with responses.serve([ends.in_background(polls=0), GOOD], strict=False) as server:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import collecting
+from runtime.runs import collect
 
 FLOW = "version: 1\nnodes: [{id: a, type: transform, expr: 1}]\n"
 
@@ -24,8 +24,7 @@ def put(folder: Path, **files: str) -> None:
 def names(*paths: Path, under: Path) -> list[str]:
     """The files that are found, as seen from a folder, those that cannot be used with an exclamation mark."""
     return [
-        f"{each.file.relative_to(under)}{'' if each.loaded is not None else '!'}"
-        for each in collecting.collect([*paths])
+        f"{each.file.relative_to(under)}{'' if each.loaded is not None else '!'}" for each in collect.collect([*paths])
     ]
 
 
@@ -67,7 +66,7 @@ def test_a_file_of_secrets_is_no_workflow(tmp_path: Path) -> None:
     """A mistake in a file is shown with its line, so that `.env` is not even read when it is named."""
     for name in (".env", ".env.local"):
         (tmp_path / name).write_text("PASSWORD=hunter22\n")
-        (found,) = collecting.collect([tmp_path / name])
+        (found,) = collect.collect([tmp_path / name])
         assert found.error is not None
         assert found.error.code == "file-not-read"
         assert "hunter22" not in str(found.error.as_json())
@@ -102,7 +101,7 @@ def test_a_file_that_is_named_is_there_whatever_it_holds(tmp_path: Path) -> None
     """Also one that is no workflow or is not there; in the order of the command line, and each once, however it is named."""
     put(tmp_path, a=FLOW, other="a: 1\n", sub__b=FLOW)
     named = [tmp_path / name for name in ("other.yaml", "sub/../a.yaml", "sub", "a.yaml", "none.yaml", "sub/b.yaml")]
-    found = collecting.collect(named)
+    found = collect.collect(named)
     assert [each.file.name for each in found] == ["other.yaml", "a.yaml", "b.yaml", "none.yaml"]
     assert [each.error.code if each.error else None for each in found] == [
         "workflow-invalid", None, None, "file-not-found",
@@ -112,7 +111,7 @@ def test_a_file_that_is_named_is_there_whatever_it_holds(tmp_path: Path) -> None
 def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that is closed to us may hold a workflow: that is never passed over in silence."""
     put(tmp_path, a=FLOW, closed__b=FLOW)
-    walk = collecting.os.walk
+    walk = collect.os.walk
 
     def closed(folder: Path, onerror: object = None) -> object:
         for here, folders, files in walk(folder):
@@ -121,8 +120,8 @@ def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytes
         assert callable(onerror)
         onerror(PermissionError(13, "Permission denied", str(folder / "closed")))
 
-    monkeypatch.setattr(collecting.os, "walk", closed)
-    found = collecting.collect([tmp_path])
+    monkeypatch.setattr(collect.os, "walk", closed)
+    found = collect.collect([tmp_path])
     assert [each.error.code if each.error else None for each in found] == [None, "file-not-read"]
 
 
@@ -130,6 +129,6 @@ def test_nothing_to_run_is_an_error(tmp_path: Path) -> None:
     """A job that runs nothing must not pass."""
     put(tmp_path, other="a: 1\n")
     with pytest.raises(UsageError) as caught:
-        collecting.collect([tmp_path])
+        collect.collect([tmp_path])
     assert (caught.value.code, caught.value.exit) == ("nothing-to-run", 2)
     assert str(tmp_path) in caught.value.message

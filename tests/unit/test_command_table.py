@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import LogError, RunOpsError, SetupError, UsageError
-from runtime.cli import app, console, table
+from runtime.cli import app, command_table, console
 
 HEAVY = ("playwright", "openai", "duckdb")
 
@@ -42,7 +42,9 @@ def offers(monkeypatch: pytest.MonkeyPatch):
 
     def offer(**entries: str) -> None:
         found = [Entry(name.replace("_", " ", 1).replace(" ", ": ", 1), value) for name, value in entries.items()]
-        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: found if group == table.GROUP else [])
+        monkeypatch.setattr(
+            importlib.metadata, "entry_points", lambda group: found if group == command_table.GROUP else []
+        )
 
     return offer
 
@@ -63,13 +65,13 @@ def test_help_lists_every_command_with_its_line(capsys: pytest.CaptureFixture[st
     """`runops --help` names all commands of the table, in its order."""
     assert app.run(["--help"]) == 0
     out = capsys.readouterr().out
-    places = [out.index(f"  {command.name} ") for command in table.every()]
+    places = [out.index(f"  {command.name} ") for command in command_table.every()]
     assert places == sorted(places)
-    assert all(command.help in out for command in table.every())
+    assert all(command.help in out for command in command_table.every())
 
 
-@pytest.mark.parametrize("command", table.OWN, ids=lambda command: command.name)
-def test_every_command_of_the_table_can_be_loaded(command: table.Command) -> None:
+@pytest.mark.parametrize("command", command_table.OWN, ids=lambda command: command.name)
+def test_every_command_of_the_table_can_be_loaded(command: command_table.Command) -> None:
     """Behind every name stands a function whose annotations typer understands."""
     assert app.built(command).name == command.name
 
@@ -89,7 +91,7 @@ def test_what_a_command_of_a_package_prints_is_not_lost_without_a_word() -> None
     """A command that only prints need not know of full disks: what Python would drop at its end is said, with a code."""
     program = (
         "import sys, types\n"
-        "from runtime.cli import app, table\n"
+        "from runtime.cli import app\nfrom runtime.cli import command_table as table\n"
         "greeter = sys.modules['greeter'] = types.ModuleType('greeter')\n"
         "greeter.greet = lambda: print('hello')\n"
         "table.OWN += (table.Command('greet', 'Say hello', 'greeter:greet'),)\n"
@@ -125,8 +127,8 @@ def test_a_failure_ends_with_the_next_command_to_type(error: RunOpsError, comman
 def test_a_package_cannot_replace_a_command_of_ours(offers) -> None:
     """An entry with the name of one of our own commands is passed over."""
     offers(run_Something_else="evil:run")
-    assert table.find("run") is table.OWN[0]
-    assert [command.name for command in table.every()].count("run") == 1
+    assert command_table.find("run") is command_table.OWN[0]
+    assert [command.name for command in command_table.every()].count("run") == 1
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("rnu", "run"), ("resum", "resume"), ("vaildate", "validate")])

@@ -9,9 +9,9 @@ import pytest
 from nodes.browser_action import Goto
 from nodes.errors import SiteError
 from nodes.targets import Target
-from runtime import log
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.log import entries
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
 from tests.unit.test_resume import OPEN, flow, kill, pay
@@ -88,7 +88,7 @@ async def test_a_payment_on_the_third_page_is_found(tmp_path: Path) -> None:
     await died(rig, paid=True)
     assert (await rig.resume()).status == "passed"
     assert rig.site.deeds == ['role=button name="Pay"']
-    in_confirm = [each.call for each in rig.history.all_attempts() if each.call.thread.startswith(log.CONFIRM)]
+    in_confirm = [each.call for each in rig.history.all_attempts() if each.call.thread.startswith(entries.CONFIRM)]
     assert [each.path for each in in_confirm][:4] == [
         "pay/confirm/look",
         "pay/confirm/found[1]/bill",

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime import crashes, files, log
-from runtime.crashes import CrashPoint
+from runtime.log import entries as log_entries
+from runtime.log.store import file_store
+from runtime.system import crash_points
+from runtime.system.crash_points import CrashPoint
 from tests.rig import Rig
 
 PAGE = Path(__file__).parents[2] / "docs" / "crash-recovery.md"
@@ -37,7 +39,7 @@ def test_the_page_tells_every_point() -> None:
 
 def test_every_note_is_a_point() -> None:
     """Whatever a note says, a run may die right after it; a torn line is cut before there is a run to die."""
-    assert set(typing.get_args(log.NoteName)) - {"tail-cut"} <= set(CrashPoint)
+    assert set(typing.get_args(log_entries.NoteName)) - {"tail-cut"} <= set(CrashPoint)
 
 
 async def test_what_a_deed_leaves_at_each_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,9 +47,9 @@ async def test_what_a_deed_leaves_at_each_point(tmp_path: Path, monkeypatch: pyt
     rig = Rig(tmp_path, TWO_DEEDS)
     synced = 0
     seen: list[tuple[str, str, bool, int]] = []
-    barrier = files.OpenFile.barrier
+    barrier = file_store.OpenFile.barrier
 
-    async def counted(conversation: files.OpenFile) -> None:
+    async def counted(conversation: file_store.OpenFile) -> None:
         nonlocal synced
         await barrier(conversation)
         synced = len(rig.store.read(rig.id).entries)
@@ -55,14 +57,14 @@ async def test_what_a_deed_leaves_at_each_point(tmp_path: Path, monkeypatch: pyt
     def look(point: CrashPoint) -> None:
         assert rig.open_pen is not None
         conversation = rig.open_pen.conversation
-        assert isinstance(conversation, files.OpenFile)
+        assert isinstance(conversation, file_store.OpenFile)
         # What stands behind the text of the workflow waits for that.
         conversation._submit(lambda: None).result()
         entries = rig.store.read(rig.id).entries
         seen.append((point, entries[-1].kind if entries else "", synced == len(entries), len(rig.site.deeds)))
 
-    monkeypatch.setattr(files.OpenFile, "barrier", counted)
-    monkeypatch.setattr(crashes, "hook", look)
+    monkeypatch.setattr(file_store.OpenFile, "barrier", counted)
+    monkeypatch.setattr(crash_points, "hook", look)
     await rig.start()
     at = [number for number, (point, *_rest) in enumerate(seen) if point == CrashPoint.BEFORE_CALL]
     assert len(at) == 2
@@ -83,5 +85,5 @@ async def test_what_a_deed_leaves_at_each_point(tmp_path: Path, monkeypatch: pyt
 
 def test_a_run_has_no_hook() -> None:
     """Outside tests nothing waits at these points."""
-    assert crashes.hook is None
-    crashes.crash_point(CrashPoint.ENDED)
+    assert crash_points.hook is None
+    crash_points.crash_point(CrashPoint.ENDED)

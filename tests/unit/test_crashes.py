@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from runtime import history, journal, judge, log, rounds
+from runtime.engine import block_retries, reconcile
+from runtime.log import entries, history, writer
 from tests.crashes import trial
 
 SEEDS = range(1, 41)
@@ -25,28 +26,28 @@ async def test_no_deed_is_lost_or_done_twice(tmp_path: Path) -> None:
 def no_barrier(patched: pytest.MonkeyPatch) -> None:
     """A deed is begun before its call is on the disk."""
 
-    async def unsynced(self: journal.Journal, each: log.Call) -> log.Call:
+    async def unsynced(self: writer.Journal, each: entries.Call) -> entries.Call:
         return self.call(each)
 
-    patched.setattr(journal.Journal, "announce", unsynced)
+    patched.setattr(writer.Journal, "announce", unsynced)
 
 
 def deaf(patched: pytest.MonkeyPatch) -> None:
     """What `confirm` says is not heard."""
 
-    async def ask(*_given: Any) -> judge.Judgement:
-        return judge.Judgement("not-done", "nobody was asked")
+    async def ask(*_given: Any) -> reconcile.Judgement:
+        return reconcile.Judgement("not-done", "nobody was asked")
 
     async def look(*_given: Any) -> bool:
         return False
 
-    patched.setattr(judge, "ask_the_site", ask)
-    patched.setattr(judge, "_look", look)
+    patched.setattr(reconcile, "ask_the_site", ask)
+    patched.setattr(reconcile, "_look", look)
 
 
 def nothing_in_the_way(patched: pytest.MonkeyPatch) -> None:
     """A `try` runs again whatever it did."""
-    patched.setattr(rounds, "in_the_way", lambda *_given: [])
+    patched.setattr(block_retries, "in_the_way", lambda *_given: [])
 
 
 def forgetting(node: str) -> Callable[[pytest.MonkeyPatch], None]:
@@ -55,7 +56,7 @@ def forgetting(node: str) -> Callable[[pytest.MonkeyPatch], None]:
     def patch(patched: pytest.MonkeyPatch) -> None:
         fold = history.History._scope
 
-        def forget(self: history.History, entry: log.Scope) -> None:
+        def forget(self: history.History, entry: entries.Scope) -> None:
             fold(self, entry)
             if entry.node == node and entry.event in ("committed", "failed"):
                 self.scopes[entry.path].committed = self.scopes[entry.path].failed = None

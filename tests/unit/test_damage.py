@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import LogError, SiteError
-from runtime import crashes, damage, files, log, query, store
-from runtime.crashes import CrashPoint
+from runtime.log import entries as log_entries
+from runtime.log.store import file_store, integrity, store
+from runtime.query import query
+from runtime.system import crash_points
+from runtime.system.crash_points import CrashPoint
 from tests.rig import Killed, Rig
 
 ORDER = """
@@ -100,7 +103,7 @@ async def killed_at(home: Path, number: int, monkeypatch: pytest.MonkeyPatch) ->
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fdatasync", fdatasync)
-        patched.setattr(crashes, "hook", hook)
+        patched.setattr(crash_points, "hook", hook)
         try:
             await order.start()
         except Killed:
@@ -149,12 +152,12 @@ async def test_every_cut_of_the_last_lines_yields_the_lines_before_it(
     """Cut at any byte of its last three lines a log holds its whole lines, and says how much of a torn one follows."""
     order, _point = await killed_at(tmp_path / "home", 0, monkeypatch)
     data = order.log.read_bytes()
-    entries, torn = damage.parse(order.log, data)
+    entries, torn = integrity.parse(order.log, data)
     lines = lines_of(data)
     assert (len(entries), torn) == (len(lines), 0)
     for cut in range(lines[-3][0], len(data)):
         whole = sum(end <= cut for _begin, end in lines)
-        assert damage.parse(order.log, data[:cut]) == (entries[:whole], cut - lines[whole][0])
+        assert integrity.parse(order.log, data[:cut]) == (entries[:whole], cut - lines[whole][0])
 
 
 def flips(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -174,7 +177,7 @@ async def test_a_flipped_byte_is_refused_by_its_line(tmp_path: Path, monkeypatch
     data = order.log.read_bytes()
     for number, hurt in flips(data):
         with pytest.raises(LogError, match=f":{number}: this line of the log is damaged") as caught:
-            damage.parse(order.log, hurt)
+            integrity.parse(order.log, hurt)
         assert caught.value.code == "log-damaged"
     for number, hurt in [next(each for each in flips(data) if each[0] == n) for n in range(1, len(lines_of(data)) + 1)]:
         order.log.write_bytes(hurt)
@@ -183,7 +186,7 @@ async def test_a_flipped_byte_is_refused_by_its_line(tmp_path: Path, monkeypatch
                 look(order.id)
         assert order.log.read_bytes() == hurt
         assert not order.store.held(order.id)
-    assert damage.parse(beside.log, beside.log.read_bytes())[1] == 0
+    assert integrity.parse(beside.log, beside.log.read_bytes())[1] == 0
 
 
 async def test_a_damaged_call_of_a_deed_that_happened_is_not_cut(
@@ -214,7 +217,7 @@ async def test_a_question_whose_line_is_torn_is_asked_again(tmp_path: Path) -> N
     assert (await order.start()).status == "paused"
     order.die()
     data = order.log.read_bytes()
-    calls = [each for each in order.store.read(order.id).entries if isinstance(each, log.Call)]
+    calls = [each for each in order.store.read(order.id).entries if isinstance(each, log_entries.Call)]
     (deed,) = (each.seq for each in calls if each.effect == "effect")
     behind = lines_of(data)[deed:]
     assert len(behind) >= 2
@@ -226,17 +229,17 @@ async def test_a_question_whose_line_is_torn_is_asked_again(tmp_path: Path) -> N
             assert (ended.status, ended.path, other.site.deeds) == ("paused", "unit/add", ["css=add"]), cut
 
 
-def entry(number: int, effect: bool = False) -> log.AnyEntry:
+def entry(number: int, effect: bool = False) -> log_entries.AnyEntry:
     """Any line, or the call of a deed."""
     if effect:
-        return log.Call(path="pay", node="browser_action", attempt=1, effect="effect", fingerprint="f" * 400)
-    return log.Note(name="restored", data={"mode": "attached", "number": number, "more": "x" * 300})
+        return log_entries.Call(path="pay", node="browser_action", attempt=1, effect="effect", fingerprint="f" * 400)
+    return log_entries.Note(name="restored", data={"mode": "attached", "number": number, "more": "x" * 300})
 
 
-def written(*effects: bool) -> tuple[bytes, list[log.AnyEntry], list[tuple[int, int]]]:
+def written(*effects: bool) -> tuple[bytes, list[log_entries.AnyEntry], list[tuple[int, int]]]:
     """A log of such lines, its entries, and where each begins and ends."""
-    entries = [log.numbered(entry(number, effect), number) for number, effect in enumerate(effects, start=1)]
-    data = b"".join(map(log.encode, entries))
+    entries = [log_entries.numbered(entry(number, effect), number) for number, effect in enumerate(effects, start=1)]
+    data = b"".join(map(log_entries.encode, entries))
     return data, entries, lines_of(data)
 
 
@@ -251,38 +254,38 @@ def test_what_a_power_cut_kept_from_the_disk_is_torn_whatever_lies_behind_it(tmp
     synced, size = lines[0][1], len(data)
     for after in range(synced, size, 37):  # whatever had been written back before
         begin = max(end for _begin, end in lines if end <= after)
-        for end in [each for each in range(0, size, damage.SECTOR) if each > begin] + [size]:
+        for end in [each for each in range(0, size, integrity.SECTOR) if each > begin] + [size]:
             known = sum(line_end <= begin for _begin, line_end in lines)
-            assert damage.parse(tmp_path, zeroed(data, begin, end)) == (entries[:known], size - begin)
-    for begin in range(damage.SECTOR * (synced // damage.SECTOR + 1), size, damage.SECTOR):
+            assert integrity.parse(tmp_path, zeroed(data, begin, end)) == (entries[:known], size - begin)
+    for begin in range(integrity.SECTOR * (synced // integrity.SECTOR + 1), size, integrity.SECTOR):
         known = sum(line_end <= begin for _begin, line_end in lines)
-        assert damage.parse(tmp_path, zeroed(data, begin, min(size, begin + damage.SECTOR)))[0] == entries[:known]
+        assert integrity.parse(tmp_path, zeroed(data, begin, min(size, begin + integrity.SECTOR)))[0] == entries[:known]
 
 
 def test_zeros_before_the_call_of_a_deed_are_damage(tmp_path: Path) -> None:
     """A deed's call behind zeros may have been on the disk, and then so was what the zeros stand for: nothing is cut."""
     data, _entries, lines = written(False, False, False, False, False, True)
-    sector = lines[2][0] // damage.SECTOR * damage.SECTOR + damage.SECTOR
-    for begin, end, line in ((lines[1][1], sector, 3), (sector, sector + damage.SECTOR, 3)):
+    sector = lines[2][0] // integrity.SECTOR * integrity.SECTOR + integrity.SECTOR
+    for begin, end, line in ((lines[1][1], sector, 3), (sector, sector + integrity.SECTOR, 3)):
         with pytest.raises(LogError, match=f":{line}: this line") as caught:
-            damage.parse(tmp_path, zeroed(data, begin, end))
+            integrity.parse(tmp_path, zeroed(data, begin, end))
         assert caught.value.code == "log-damaged"
 
 
 def test_zeros_that_no_power_cut_leaves_are_damage(tmp_path: Path) -> None:
     """Zeros in the middle of a sector are no sector that is missing."""
     data, _entries, lines = written(False, False, False)
-    begin = next(each for each in range(lines[2][0] + 20, len(data)) if each % damage.SECTOR == 100)
+    begin = next(each for each in range(lines[2][0] + 20, len(data)) if each % integrity.SECTOR == 100)
     for hurt in (zeroed(data, begin, begin + 40), zeroed(data, len(data) - 3, len(data) - 1)):
         with pytest.raises(LogError, match=":3: this line"):
-            damage.parse(tmp_path, hurt)
+            integrity.parse(tmp_path, hurt)
 
 
 def test_after_a_torn_end_the_log_is_cut_on_the_disk_before_it_is_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever claims a run with a torn end brings the cut to the disk first, so that no power cut mixes what was cut with what follows."""
-    kept, run = files.Files(tmp_path), store.new_id()
+    kept, run = file_store.Files(tmp_path), store.new_id()
     kept.make()
     data, _entries, lines = written(False, False)
     file = kept.conversation_file(run)
@@ -305,7 +308,7 @@ def test_reading_leaves_the_garbage_collector_as_the_program_has_it(collects: bo
         if frozen:
             gc.freeze()
         before = gc.get_freeze_count()
-        with damage.uncollected():
+        with integrity.uncollected():
             assert not gc.isenabled()
         assert (gc.isenabled(), gc.get_freeze_count()) == (collects, before)
         assert (before > 0) == frozen

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import LogError
-from runtime import checkpoints, files, log, store
-from runtime.browser import launch, own
+from runtime.browser import own
+from runtime.browser.chromium import launch
+from runtime.engine import checkpoints
+from runtime.log import entries
+from runtime.log.store import file_store, store
 from tests.orders import DEEDS, SHOWS, Order, as_was
 from tests.rig import Killed
 
@@ -126,8 +129,8 @@ async def test_without_its_checkpoint_a_run_goes_on_from_its_beginning(
 
 async def test_a_checkpoint_without_a_hash_is_read(tmp_path: Path) -> None:
     """A log whose checkpoints have no hash is gone on with as it is."""
-    checkpoint = log.Checkpoint(file="checkpoint-1.json", urls=[], after=1)
-    kept, run = files.Files(tmp_path), store.new_id()
+    checkpoint = entries.Checkpoint(file="checkpoint-1.json", urls=[], after=1)
+    kept, run = file_store.Files(tmp_path), store.new_id()
     with pytest.raises(checkpoints.Unusable, match="is missing"):
         checkpoints.content(checkpoint, kept, run)
     (kept.private(run) / checkpoint.file).write_bytes(b"anything")

@@ -17,10 +17,12 @@ from typing_extensions import override
 from director import delegation, listening, talking
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import log, sessions, window
-from runtime.models import ledger
-from runtime.models.exchange import Answer, Message, Request, is_models
-from runtime.models.failures import Failed
+from runtime.context import window
+from runtime.log import entries as log_entries
+from runtime.log import ledger
+from runtime.log import session as log_session
+from runtime.messages.messages import Answer, Message, Request, is_models
+from runtime.models.client.errors import Failed
 from tests import breadth, talks
 from tests.unit.test_talking_crashes import answered, demand_closed, spoken
 
@@ -61,9 +63,11 @@ def of_thread(life: talks.Life, task: str) -> list[Request]:
     ]
 
 
-def results(life: talks.Life) -> list[log.Result]:
+def results(life: talks.Life) -> list[log_entries.Result]:
     """Of the calls of the session itself."""
-    return [each for each in life.now if isinstance(each, log.Result) and each.thread == log.SESSION_THREAD]
+    return [
+        each for each in life.now if isinstance(each, log_entries.Result) and each.thread == log_entries.SESSION_THREAD
+    ]
 
 
 def test_only_the_answer_and_what_it_cost_come_back() -> None:
@@ -75,7 +79,7 @@ def test_only_the_answer_and_what_it_cost_come_back() -> None:
         "done: look\n(the delegate took 2 requests  20 tokens in  10 out  price unknown)"
     ]
     assert "Buys tea" not in str(life.requests[-1].items)
-    threads = {each.thread for each in life.now if isinstance(each, log.Assistant)}
+    threads = {each.thread for each in life.now if isinstance(each, log_entries.Assistant)}
     assert len(threads) == 2
 
 
@@ -214,7 +218,9 @@ def test_a_delegate_that_inherits_more_than_there_is_room_for_is_refused(monkeyp
 
 def told_of(life: talks.Life) -> list[str]:
     """What the session was told of its calls, word for word."""
-    entries = [each for each in life.now if isinstance(each, log.Told) and each.thread == log.SESSION_THREAD]
+    entries = [
+        each for each in life.now if isinstance(each, log_entries.Told) and each.thread == log_entries.SESSION_THREAD
+    ]
     return [life.pen.text_of(each) for each in entries]
 
 
@@ -255,12 +261,12 @@ def test_ctrl_c_closes_delegates_and_what_works_for_them() -> None:
     assert life.answers == ["done: continue"]
     told = talks.outputs(life.requests[-1])
     assert "the delegate was interrupted before it had an answer (the delegate took 2 requests" in told[0]
-    assert "I see" in [each.text for each in life.now if isinstance(each, log.ModelError)]
+    assert "I see" in [each.text for each in life.now if isinstance(each, log_entries.ModelError)]
     assert [row.status for row in life.pen.history.ledger.rows].count("open") == 0
     demand_costs(life.pen.history)
 
 
-def demand_costs(session: sessions.Session) -> None:
+def demand_costs(session: log_session.Session) -> None:
     """Raises where a session does not cost what all its attempts and all who work for it cost together."""
     rows = session.ledger.rows
     every = ledger.totals(rows)
@@ -268,7 +274,7 @@ def demand_costs(session: sessions.Session) -> None:
     tops = [
         each.call.path
         for each in session.deeds.values()
-        if each.call.thread == log.SESSION_THREAD and each.call.node == "delegate"
+        if each.call.thread == log_entries.SESSION_THREAD and each.call.node == "delegate"
     ]
     parts += [ledger.totals([*session.ledger.within(path)]) for path in tops]
     for name in ("requests", "paid", "input_tokens", "output_tokens"):
@@ -317,18 +323,22 @@ def test_a_session_that_is_killed_among_its_delegates_goes_on(
         asyncio.run(live())
         demand_closed(again.now)
         demand_costs(again.pen.history)
-        sent = {each.call: each for each in there if isinstance(each, log.Call) and each.node == "delegate"}
-        over = {each.call for each in there if isinstance(each, log.Result)}
+        sent = {each.call: each for each in there if isinstance(each, log_entries.Call) and each.node == "delegate"}
+        over = {each.call for each in there if isinstance(each, log_entries.Result)}
         left = [call for call in sent if call not in over]
         new = again.now[lines:]
         for call in left:
-            result = next(each for each in new if isinstance(each, log.Result) and each.call == call)
+            result = next(each for each in new if isinstance(each, log_entries.Result) and each.call == call)
             said = [
-                each for each in there if each.thread == log.delegate_thread(call) and isinstance(each, log.Assistant)
+                each
+                for each in there
+                if each.thread == log_entries.delegate_thread(call) and isinstance(each, log_entries.Assistant)
             ]
             finished = bool(said) and not said[-1].calls
             assert result.status == ("recovered" if finished else "interrupted")
-            assert not any(isinstance(each, log.Note) and each.thread == log.delegate_thread(call) for each in new)
+            assert not any(
+                isinstance(each, log_entries.Note) and each.thread == log_entries.delegate_thread(call) for each in new
+            )
         if not left:
             assert again.requests == whole.requests[answered(there) :], f"behind line {lines}"
 

@@ -12,8 +12,9 @@ from director import draft as drafts
 from director import plan as plans
 from director import variables
 from nodes.errors import ModelError
-from runtime import secrets, sessions
-from runtime.testing import memory
+from runtime.log import session
+from runtime.secrets import masking
+from runtime.testing import memory_store
 from tests.sessions import begun, desk_of
 
 SECRET = "tops3cret-word"
@@ -50,14 +51,14 @@ def test_everything_that_is_kept_is_a_version_with_its_reason(tmp_path: Path) ->
 
 def test_what_is_kept_is_there_for_whoever_goes_on(tmp_path: Path) -> None:
     """A desk over the same log, in another process, has the same plan, description, draft and variables."""
-    kept = memory.MemoryStore(tmp_path)
+    kept = memory_store.MemoryStore(tmp_path)
     pen = begun(tmp_path, kept=kept)
     first = desks.Desk(pen)
     first.set_plan(PLAN, reason="r", by="model")
     first.describe("Pay " + "all " * 3000, reason="r", by="model")
     first.write_draft(drafts.Draft.begun(HEAD, "- {id: one, type: transform, expr: 1}"), reason="r", by="model")
     first.variables.set("rows", ["x" * 9000], reason="r", by="person")
-    fold = sessions.Session(kept.kept.read(pen.conversation.id).entries)
+    fold = session.Session(kept.kept.read(pen.conversation.id).entries)
     again = desks.Desk(type(pen)(pen.conversation, fold, pen.masker, kept.kept))
     assert again.plan == PLAN
     assert again.description == first.description
@@ -106,8 +107,8 @@ def test_no_secret_is_kept(tmp_path: Path) -> None:
         )
     assert caught.value.code == "secret-refused"
     desk.describe(f"Sign in with {SECRET}.", reason=f"{SECRET} was told", by="person")
-    assert desk.description == f"Sign in with {secrets.MASK}."
-    assert versions(desk, "description")[0][1] == f"{secrets.MASK} was told"
+    assert desk.description == f"Sign in with {masking.MASK}."
+    assert versions(desk, "description")[0][1] == f"{masking.MASK} was told"
     assert desk.variables.names() == []
     assert desk.draft is None
 
@@ -161,12 +162,12 @@ def test_a_variable_that_is_not_there_is_told_with_the_one_that_was_meant(tmp_pa
 
 def test_values_are_shown_by_the_rules_of_display() -> None:
     """Up to 100 characters whole, longer ones cut; of a list the first item and how many; what is hidden stays hidden."""
-    values = {"a": "x" * 98, "b": "x" * 200, "c": [], "d": [{"n": 1}, {"n": 2}], "secrets.e": secrets.MASK}
+    values = {"a": "x" * 98, "b": "x" * 200, "c": [], "d": [{"n": 1}, {"n": 2}], "secrets.e": masking.MASK}
     told = list(variables.told(values))
     assert told[0] == f'a = "{"x" * 98}"'
     assert told[1].endswith("x…")
     assert len(told[1]) == len("b = ") + 100
-    assert told[2:] == ["c = [] (empty)", 'd = [{"n": 1}, …] (2)', f'secrets.e = "{secrets.MASK}"']
+    assert told[2:] == ["c = [] (empty)", 'd = [{"n": 1}, …] (2)', f'secrets.e = "{masking.MASK}"']
 
 
 def test_the_recent_nodes_are_those_that_were_written_last(tmp_path: Path) -> None:

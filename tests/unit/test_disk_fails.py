@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 from nodes.errors import LogError
-from runtime import files, host, keys, preparing, settings
-from runtime.language import workflow
+from runtime.language import prepare, workflow
+from runtime.log.store import file_store
+from runtime.runs import keys
+from runtime.settings import settings
+from runtime.workspace import host
 from tests import faults
 from tests.fakes import FakeSite
 from tests.orders import DEEDS, SHOWS, Order, as_was
@@ -116,7 +119,7 @@ def test_at_each_write_of_a_key_nobody_gets_another_run(tmp_path: Path) -> None:
     for number in range(1, 12):
         disk = faults.Disk(tmp_path / str(number), number)
         disk.root.mkdir()
-        kept = files.Files(disk.root / "home")
+        kept = file_store.Files(disk.root / "home")
         kept.make()
         known: str | None = None
         with pytest.MonkeyPatch.context() as patched:
@@ -143,7 +146,7 @@ async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
     """Whichever write of a whole run under a key fails: nobody holds the run, and whoever asks for the key again, here or elsewhere, gets its result."""
     file = tmp_path / "square.yaml"
     file.write_text(SQUARE)
-    prepared = preparing.prepare(workflow.load(file), {}, host.ENVIRONMENT)
+    prepared = prepare.prepare(workflow.load(file), {}, host.ENVIRONMENT)
     said: list[str] = []
     for number in itertools.count(1):
         disk = faults.Disk(tmp_path / str(number), number)
@@ -156,7 +159,7 @@ async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
                 said.append(str(ended.error["code"]) if ended.error is not None else ended.status)
             except LogError as error:
                 said.append(error.code)
-        kept = files.Files(chosen.home)
+        kept = file_store.Files(chosen.home)
         assert not any(kept.held(each) for each in kept.ids()), disk.failed
         ended = await keys.begin_or_go_on(prepared, "nightly", host.of_command(chosen))
         assert (ended.status, ended.output, len(kept.ids())) == ("passed", 49, 1), disk.failed

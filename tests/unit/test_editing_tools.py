@@ -12,10 +12,10 @@ from director.editing import examples, heads, lint, reference, tools
 from director.workshop import Wish, Workshop
 from nodes import registry, rules
 from nodes.errors import ModelError
-from runtime.browser import locators
+from runtime.browser.elements import locators
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
-from runtime.models import tokens
+from runtime.messages import tokens
 from tests import workshops
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,9 @@ from typing import Literal
 import pytest
 
 from nodes.errors import OriginRefused, SiteError
-from runtime import events, log
+from runtime import events
 from runtime.browser.port import MissingAnswer
+from runtime.log import entries
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Rig
 
@@ -91,7 +92,7 @@ async def test_a_deed_is_on_the_disk_before_it_begins(tmp_path: Path) -> None:
     async def look(_target: str, _page: FakePage) -> None:
         assert rig.open_pen is not None
         last = rig.store.read(rig.id).entries[-1]
-        assert isinstance(last, log.Call)
+        assert isinstance(last, entries.Call)
         assert (last.path, last.effect) == ("pay", "effect")
         assert rig.open_pen.synced == last.seq
 

@@ -81,7 +81,7 @@ def test_a_result_for_people_is_read_back_as_it_was(text: str) -> None:
 BORDER = {
     "runtime/display/stream.py": "the border itself",
     "runtime/sql/worker.py": "its stdout is a pipe to the process that started it",
-    "runtime/browser/watcher.py": "the same",
+    "runtime/browser/chromium/watcher.py": "the same",
     "director/cli/reading.py": "a prompt that never varies, drawn by the line editor",
     "runtime/cli/console.py": "asks by typer's prompt, what it asks made harmless",
 }

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runtime import model
-from runtime.models import estimates, profiles, tokens
-from runtime.models.exchange import Message, Request, Tool, ToolCall, ToolOutput
-from runtime.testing import responses, scripted
+from runtime.messages import estimates, tokens
+from runtime.messages.messages import Message, Request, Tool, ToolCall, ToolOutput
+from runtime.models.client import client as model_client
+from runtime.models.client import profiles
+from runtime.testing import responses, scripted_model
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "tokens.json").read_text(encoding="utf-8"))
 SAMPLES: list[dict[str, Any]] = GOLDEN["samples"]
@@ -185,9 +186,13 @@ async def test_a_conversation_with_tools_is_never_estimated_lower_than_the_serve
     """At each of its requests, by the real client, by a server that counts the whole of what it is sent with the same tokenizer."""
     tools = (LOOK, dataclasses.replace(LOOK, name="find", description="Find an element of the page by its words."))
     asked = dataclasses.replace(request("Pay the order.", instructions="Work."), tools=tools, brief="Step 3 of 4.")
-    script = [scripted.call("look", {"ref": None}), scripted.call("find", {"ref": "e5"}), scripted.text("Done.")]
+    script = [
+        scripted_model.call("look", {"ref": None}),
+        scripted_model.call("find", {"ref": "e5"}),
+        scripted_model.text("Done."),
+    ]
     with responses.serve(script, tokens=tokens.count) as server:
-        client = model.Client(server.url, server.key, profiles.PROFILES["openai"])
+        client = model_client.Client(server.url, server.key, profiles.PROFILES["openai"])
         counted: list[int] = []
         try:
             for _turn in script:

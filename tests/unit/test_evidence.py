@@ -12,8 +12,8 @@ from typing_extensions import override
 from nodes.errors import AuthorError
 from nodes.targets import Target
 from nodes.values import Json
-from runtime import evidence
-from runtime.observation import Observation
+from runtime.engine import evidence
+from runtime.observation.observation import Observation
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Rig
 

@@ -14,7 +14,8 @@ from nodes.errors import UsageError
 from nodes.iterate import Iterate
 from nodes.ports import Item
 from nodes.values import Json
-from runtime import engine, excerpt, frames, run
+from runtime.engine import engine, scopes
+from runtime.runs import excerpt, run
 from tests import rig
 
 pytestmark = pytest.mark.anyio
@@ -46,11 +47,11 @@ class Watching(engine.Watch):
         self.seen: list[str] = []
 
     @override
-    async def before(self, node: Node, frame: frames.Frame, path: str) -> None:
+    async def before(self, node: Node, frame: scopes.Frame, path: str) -> None:
         self.seen.append(f"> {path}")
 
     @override
-    async def after(self, node: Node, frame: frames.Frame, path: str, *, ran: bool) -> None:
+    async def after(self, node: Node, frame: scopes.Frame, path: str, *, ran: bool) -> None:
         self.seen.append(f"{path} {frame[node.id]}" if ran else f"{path} -")
 
 

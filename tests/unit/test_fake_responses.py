@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests.asking import ask, said_by, send
 
 STRICT: dict[str, Any] = {
@@ -25,7 +25,7 @@ LOOK = {"type": "function", "name": "look", "parameters": STRICT, "strict": True
 
 def test_the_script_answers_in_order() -> None:
     """Each request gets the script's next answer, also after a fault, and every request is on record with what came back."""
-    script = [scripted.text("one"), scripted.server_error(), scripted.text({"n": 3})]
+    script = [scripted_model.text("one"), scripted_model.server_error(), scripted_model.text({"n": 3})]
     with responses.serve(script, strict=True) as server:
         got = [ask(server, f"request {number}") for number in range(3)]
         assert [status for status, _headers, _body in got] == [200, 500, 200]
@@ -39,7 +39,7 @@ def test_the_record_holds_every_byte_that_came() -> None:
     """The raw record of a request is what went over the wire, from its first line to the last byte of its body."""
     line = b"POST /v1/responses?x=1 HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer "
     body = json.dumps({"model": "any", "input": "grüße"}, ensure_ascii=False).encode()
-    with responses.serve([scripted.text("yes")]) as server:
+    with responses.serve([scripted_model.text("yes")]) as server:
         whole = line + server.key.encode() + b"\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body
         url = urlsplit(server.url)
         with socket.create_connection((f"{url.hostname}", url.port or 0), timeout=30) as connection:
@@ -54,7 +54,7 @@ def test_a_repetition_is_the_same_to_the_byte() -> None:
     """Two servers with the same script answer the same requests with the same bytes: no id and no time is drawn."""
 
     def recorded() -> list[object]:
-        script = [scripted.text("one"), scripted.thought("so") + scripted.call("look", {"name": "x"})]
+        script = [scripted_model.text("one"), scripted_model.thought("so") + scripted_model.call("look", {"name": "x"})]
         with responses.serve(script) as server:
             _status, headers, first = ask(server)
             ask(server, "again", previous_response_id=first["id"], tools=[LOOK])
@@ -74,7 +74,7 @@ def test_a_script_that_has_ended_says_so() -> None:
 
 def test_several_threads_get_an_answer_each() -> None:
     """Asked by many at once, the script gives each of its answers once."""
-    with responses.serve([scripted.text(f"{number}") for number in range(20)], strict=True) as server:
+    with responses.serve([scripted_model.text(f"{number}") for number in range(20)], strict=True) as server:
         got = list[str]()
         threads = [threading.Thread(target=lambda: got.append(said_by(ask(server)[2]))) for _ in range(20)]
         for thread in threads:
@@ -94,7 +94,7 @@ def test_strict_raises_at_the_end() -> None:
 def test_nothing_is_left_when_it_closes() -> None:
     """Closing ends every thread, also those of connections that hang or lie idle, and frees the port."""
     before = set(threading.enumerate())
-    with responses.serve([scripted.hang(), scripted.text("yes")]) as server:
+    with responses.serve([scripted_model.hang(), scripted_model.text("yes")]) as server:
         url = urlsplit(server.url)
         idle = http.client.HTTPConnection(f"{url.hostname}", url.port, timeout=30)
         idle.connect()
@@ -108,7 +108,7 @@ def test_nothing_is_left_when_it_closes() -> None:
         hanging.getresponse()
     idle.close()
     hanging.close()
-    with responses.serve([scripted.text("yes")], port=url.port or 0) as server:
+    with responses.serve([scripted_model.text("yes")], port=url.port or 0) as server:
         assert ask(server)[0] == 200
 
 
@@ -137,7 +137,7 @@ def test_nothing_is_left_when_it_closes() -> None:
 )  # fmt: skip
 def test_a_request_that_the_api_refuses(body: object, status: int, code: str | None, message: str) -> None:
     """What the API refuses is refused with its status, code and words, and the model is never asked."""
-    with responses.serve([scripted.text("still mine")], models=("any",)) as server:
+    with responses.serve([scripted_model.text("still mine")], models=("any",)) as server:
         found, _headers, answer = send(server, body)
         assert (found, answer["error"]["code"]) == (status, code)
         assert message in answer["error"]["message"]
@@ -175,11 +175,11 @@ def test_a_thread_that_the_api_refuses(items: list[Any], message: str) -> None:
 
 def test_a_whole_thread_is_taken() -> None:
     """A thread with thoughts, calls and outputs in order is answered, and the script sees what came since the model last spoke."""
-    seen = list[scripted.Asked]()
+    seen = list[scripted_model.Asked]()
 
-    def model(asked: scripted.Asked) -> scripted.Scripted:
+    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
         seen.append(asked)
-        return scripted.text("done")
+        return scripted_model.text("done")
 
     thread = [USER, {**THOUGHT, "encrypted_content": "x"}, CALL, OUTPUT, {"role": "user", "content": "Well?"}]
     with responses.serve(model, strict=True) as server:
@@ -213,7 +213,7 @@ def test_a_schema_that_strict_refuses(asked: dict[str, Any], message: str) -> No
     """A strict schema that the API refuses is refused with the place, for the text's form and for a tool; without strict it is taken."""
     form = {"type": "json_schema", "name": "answer", "schema": asked}
     tool = {"type": "function", "name": "look", "parameters": asked}
-    with responses.serve([scripted.text("{}")] * 2) as server:
+    with responses.serve([scripted_model.text("{}")] * 2) as server:
         status, _headers, answer = ask(server, text={"format": {**form, "strict": True}})
         assert (status, answer["error"]["code"]) == (400, "invalid_json_schema")
         assert answer["error"]["message"].startswith("Invalid schema for response_format 'answer': ")
@@ -243,7 +243,7 @@ def test_a_schema_that_strict_takes() -> None:
         "additionalProperties": False,
         "$defs": {"leaf": schema(type="string", pattern="^x", description="a leaf")},
     }
-    with responses.serve([scripted.text("{}")] * 2) as server:
+    with responses.serve([scripted_model.text("{}")] * 2) as server:
         for asked, status in ((good, 200), (nested(9), 200), (nested(10), 400)):
             form = {"type": "json_schema", "name": "answer", "schema": asked, "strict": True}
             assert ask(server, text={"format": form})[0] == status
@@ -267,7 +267,7 @@ def test_the_key() -> None:
 
 def test_a_client_that_dies_while_it_sends_has_asked_nothing() -> None:
     """Half a request is in the record, and neither answered nor a problem; the model's next answer is for the next request."""
-    with responses.serve([scripted.text("Hello.")], strict=True) as server:
+    with responses.serve([scripted_model.text("Hello.")], strict=True) as server:
         url = urlsplit(server.url)
         with socket.create_connection((str(url.hostname), url.port or 0), timeout=30) as dying:
             dying.sendall(

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from runtime.testing import responses, scripted
+from runtime.testing import responses, scripted_model
 from tests.asking import ask, said_by, send, stream
 from tests.pages import ROOT
 
@@ -24,11 +24,11 @@ def poll(server: responses.Server, name: str) -> tuple[int, dict[str, str], Any]
 
 def test_a_response_that_follows_another_one() -> None:
     """The model sees the input of the earlier request, its answer and the new input; the instructions are those of the new request."""
-    seen = list[scripted.Asked]()
+    seen = list[scripted_model.Asked]()
 
-    def model(asked: scripted.Asked) -> scripted.Scripted:
+    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
         seen.append(asked)
-        return scripted.call("look", {}) if asked.number == 1 else scripted.text("I see.")
+        return scripted_model.call("look", {}) if asked.number == 1 else scripted_model.text("I see.")
 
     with responses.serve(model, strict=True) as server:
         first = ask(server, "one", instructions="First.")[2]
@@ -44,7 +44,7 @@ def test_a_response_that_follows_another_one() -> None:
 
 def test_an_open_call_is_refused_through_a_chain() -> None:
     """A request that follows a response with a call and brings no output for it is refused."""
-    with responses.serve([scripted.call("look", {})]) as server:
+    with responses.serve([scripted_model.call("look", {})]) as server:
         first = ask(server)[2]
         status, _headers, body = ask(server, "and now?", previous_response_id=first["id"])
         assert status == 400
@@ -53,7 +53,7 @@ def test_an_open_call_is_refused_through_a_chain() -> None:
 
 def test_what_is_not_stored_is_not_found() -> None:
     """With store false, after a delete and after the server forgot, a response can neither be fetched nor followed; only forgetting is no fault of the client's."""
-    with responses.serve([scripted.text("x")] * 3) as server:
+    with responses.serve([scripted_model.text("x")] * 3) as server:
         loose = ask(server, store=False)[2]["id"]
         deleted = ask(server)[2]["id"]
         lost = ask(server)[2]["id"]
@@ -72,9 +72,9 @@ def test_a_server_that_ignores_what_it_does_not_know() -> None:
     """It takes a request that follows another one, and shows the model the new input alone; it works at once, and keeps nothing."""
     seen = list[int]()
 
-    def model(asked: scripted.Asked) -> scripted.Scripted:
+    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
         seen.append(len(asked.items))
-        return scripted.text("x")
+        return scripted_model.text("x")
 
     with responses.serve(model, strict=True, profile=responses.IGNORING) as server:
         first = ask(server, store=True)[2]
@@ -102,7 +102,9 @@ def test_a_server_that_refuses_what_it_does_not_know(field: str, value: object) 
 def test_the_order_of_events() -> None:
     """A stream opens, spells out each item in pieces that make the whole, and closes with the response as a plain request gets it."""
     said = (
-        scripted.thought("Let me see.") + scripted.text("Here it is: 42.") + scripted.call("look", {"name": "basket"})
+        scripted_model.thought("Let me see.")
+        + scripted_model.text("Here it is: 42.")
+        + scripted_model.call("look", {"name": "basket"})
     )
     with responses.serve([said, said], strict=True) as server:
         events = stream(server)
@@ -123,7 +125,7 @@ def test_the_order_of_events() -> None:
         assert len(pieces) > 1
         assert "".join(pieces) == whole
     opened = [event["item"] for event in events if event["type"] == "response.output_item.added"]
-    assert [scripted.text_of(item) for item in opened] == ["", "", "look()"]
+    assert [scripted_model.text_of(item) for item in opened] == ["", "", "look()"]
     ended = events[-1]["response"]
     assert ended["status"] == "completed"
     assert [item["type"] for item in ended["output"]] == [item["type"] for item in plain["output"]]
@@ -133,15 +135,15 @@ def test_the_order_of_events() -> None:
 @pytest.mark.parametrize(
     ("said", "last"),
     [
-        (scripted.incomplete("so fa"), "response.incomplete"),
-        (scripted.incomplete("", "content_filter"), "response.incomplete"),
-        (scripted.failed("rate_limit_exceeded", "Slow down."), "response.failed"),
-        (scripted.refusal("I won't."), "response.completed"),
-        (scripted.error_event("so fa"), "error"),
-        (scripted.cut("so fa"), "response.output_text.delta"),
+        (scripted_model.incomplete("so fa"), "response.incomplete"),
+        (scripted_model.incomplete("", "content_filter"), "response.incomplete"),
+        (scripted_model.failed("rate_limit_exceeded", "Slow down."), "response.failed"),
+        (scripted_model.refusal("I won't."), "response.completed"),
+        (scripted_model.error_event("so fa"), "error"),
+        (scripted_model.cut("so fa"), "response.output_text.delta"),
     ],
 )
-def test_how_a_stream_may_end(said: scripted.Scripted, last: str) -> None:
+def test_how_a_stream_may_end(said: scripted_model.Scripted, last: str) -> None:
     """The last event is what the script says, also where none says that it is over."""
     with responses.serve([said]) as server:
         assert stream(server)[-1]["type"] == last
@@ -149,7 +151,11 @@ def test_how_a_stream_may_end(said: scripted.Scripted, last: str) -> None:
 
 def test_a_response_that_did_not_go_well() -> None:
     """A plain answer tells of being cut short, of failing and of refusing where the API tells it."""
-    script = [scripted.incomplete("so fa"), scripted.failed("server_error", "Oh."), scripted.refusal("I won't.")]
+    script = [
+        scripted_model.incomplete("so fa"),
+        scripted_model.failed("server_error", "Oh."),
+        scripted_model.refusal("I won't."),
+    ]
     with responses.serve(script) as server:
         short, failed, refused = (ask(server)[2] for _ in range(3))
     assert (short["status"], short["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
@@ -161,7 +167,7 @@ def test_a_response_that_did_not_go_well() -> None:
 def test_what_is_counted() -> None:
     """Input is instructions, items, tools and schema; output what is said and thought: each by the server's rule, unless the answer says, or says nothing."""
     form = {"type": "json_schema", "name": "answer", "schema": {"type": "object"}}
-    said = scripted.thought("well") + scripted.text("one two")
+    said = scripted_model.thought("well") + scripted_model.text("one two")
     script = [said, said, said.using(input=100, cached=60, output=9, reasoning=3), said.without_usage()]
     with responses.serve(script, tokens=lambda text: len(text.split())) as server:
         usage = ask(server, "a b c")[2]["usage"]
@@ -178,7 +184,7 @@ def test_what_is_counted() -> None:
 
 def test_an_answer_longer_than_allowed_is_a_problem() -> None:
     """A script whose answer has more tokens than the request allowed is told so: no server would send it."""
-    with responses.serve([scripted.text("x" * 68), scripted.text("x" * 64)]) as server:
+    with responses.serve([scripted_model.text("x" * 68), scripted_model.text("x" * 64)]) as server:
         ask(server, max_output_tokens=16)
         assert len(server.problems) == 1
         assert "has 17 tokens, and the request allowed 16" in server.problems[0]
@@ -188,7 +194,7 @@ def test_an_answer_longer_than_allowed_is_a_problem() -> None:
 
 def test_in_the_background() -> None:
     """A response in the background is queued, at work for as many polls as were set, and then done; it can be followed only then."""
-    with responses.serve([scripted.text("done").in_background(polls=2), scripted.text("next")]) as server:
+    with responses.serve([scripted_model.text("done").in_background(polls=2), scripted_model.text("next")]) as server:
         first = ask(server, background=True)[2]
         assert (first["status"], first["output"]) == ("queued", [])
         assert ask(server, previous_response_id=first["id"])[0] == 400
@@ -201,8 +207,8 @@ def test_the_background_waits_for_a_gate_and_for_time() -> None:
     """It is at work until its gate is set, and until its seconds have passed by the server's clock; the first polls get the faults."""
     gate, now = threading.Event(), [0.0]
     script = [
-        scripted.text("one").in_background(polls=0).held(gate),
-        scripted.text("two").in_background(polls=0, seconds=5.0, faults=[scripted.server_error(503)]),
+        scripted_model.text("one").in_background(polls=0).held(gate),
+        scripted_model.text("two").in_background(polls=0, seconds=5.0, faults=[scripted_model.server_error(503)]),
     ]
     with responses.serve(script, strict=True, clock=lambda: now[0]) as server:
         one, two = (ask(server, background=True)[2]["id"] for _ in range(2))
@@ -218,7 +224,7 @@ def test_the_background_waits_for_a_gate_and_for_time() -> None:
 
 def test_a_cancelled_response_stays_cancelled() -> None:
     """Cancelling ends a response in the background that is at work, leaves one that is done, and is refused for one that was plain."""
-    with responses.serve([scripted.text("x").in_background(polls=0)] * 3) as server:
+    with responses.serve([scripted_model.text("x").in_background(polls=0)] * 3) as server:
         running, done = (ask(server, background=True)[2]["id"] for _ in range(2))
         plain = ask(server)[2]["id"]
         poll(server, done)
@@ -234,7 +240,7 @@ def test_a_cancelled_response_stays_cancelled() -> None:
 
 def test_a_stream_in_the_background_can_be_taken_up_again() -> None:
     """What was streamed in the background is streamed once more from the event after the one named."""
-    with responses.serve([scripted.text("a longer answer")], strict=True) as server:
+    with responses.serve([scripted_model.text("a longer answer")], strict=True) as server:
         events = stream(server, background=True)
         assert [event["type"] for event in events[:3]] == [
             "response.created",
@@ -250,15 +256,20 @@ def test_the_words_of_the_faults() -> None:
     """Limits, quota and failures come with the status, code and headers that the API gives them."""
     when = dt.datetime(2030, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
     faults = [
-        (scripted.rate_limited(), 429, "rate_limit_exceeded", {}),
-        (scripted.rate_limited(2), 429, "rate_limit_exceeded", {"retry-after": "2"}),
-        (scripted.rate_limited(when), 429, "rate_limit_exceeded", {"retry-after": "Wed, 02 Jan 2030 03:04:05 GMT"}),
-        (scripted.rate_limited(milliseconds=1500), 429, "rate_limit_exceeded", {"retry-after-ms": "1500"}),
-        (scripted.quota(), 429, "insufficient_quota", {}),
-        (scripted.server_error(), 500, None, {}),
-        (scripted.server_error(503), 503, None, {}),
-        (scripted.chain_lost(), 400, "previous_response_not_found", {}),
-        (scripted.error_event(code="overloaded"), 500, "overloaded", {}),
+        (scripted_model.rate_limited(), 429, "rate_limit_exceeded", {}),
+        (scripted_model.rate_limited(2), 429, "rate_limit_exceeded", {"retry-after": "2"}),
+        (
+            scripted_model.rate_limited(when),
+            429,
+            "rate_limit_exceeded",
+            {"retry-after": "Wed, 02 Jan 2030 03:04:05 GMT"},
+        ),
+        (scripted_model.rate_limited(milliseconds=1500), 429, "rate_limit_exceeded", {"retry-after-ms": "1500"}),
+        (scripted_model.quota(), 429, "insufficient_quota", {}),
+        (scripted_model.server_error(), 500, None, {}),
+        (scripted_model.server_error(503), 503, None, {}),
+        (scripted_model.chain_lost(), 400, "previous_response_not_found", {}),
+        (scripted_model.error_event(code="overloaded"), 500, "overloaded", {}),
     ]
     with responses.serve([fault for fault, *_rest in faults], strict=True) as server:
         for _fault, status, code, wanted in faults:
@@ -277,25 +288,27 @@ def spans(page: str) -> list[str]:
 def test_what_the_manual_writes_down_works() -> None:
     """Each expression of the page is one that can be written, its model answers a request, and every maker of answers is on the page."""
     page = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
-    names: dict[str, Any] = {**vars(scripted), "a_datetime": dt.datetime(2030, 1, 1, tzinfo=dt.UTC)}
-    names |= {"scripted": scripted, "responses": responses}
+    names: dict[str, Any] = {**vars(scripted_model), "a_datetime": dt.datetime(2030, 1, 1, tzinfo=dt.UTC)}
+    names |= {"scripted": scripted_model, "responses": responses}
     scripts = list[Any]()
     for span in spans(page):
-        if span.split("(")[0] in vars(scripted) and "(" in span:
+        if span.split("(")[0] in vars(scripted_model) and "(" in span:
             scripts.append([eval(span, names)])
         elif span.startswith("scripted.first_of("):
             scripts.append(eval(span, names))
         elif span.startswith("responses.serve(lambda"):
             with eval(span, names) as server:
                 assert said_by(ask(server)[2]) == "HELLO"
-    functions = {name: made for name, made in vars(scripted).items() if inspect.isfunction(made) and name[0] != "_"}
+    functions = {
+        name: made for name, made in vars(scripted_model).items() if inspect.isfunction(made) and name[0] != "_"
+    }
     kinds = ("Answer", "Failure", "Broken")
     makers = [name for name, made in functions.items() if inspect.signature(made).return_annotation in kinds]
     assert len(makers) > 10
     assert not [name for name in makers if f"`{name}(" not in page]
     # What hangs is left out of the asking: nothing would come.
     for script in scripts:
-        if isinstance(script, list) and isinstance(script[0], scripted.Broken):
+        if isinstance(script, list) and isinstance(script[0], scripted_model.Broken):
             continue
         with responses.serve(script, strict=True) as server:
             url = urlsplit(server.url)
@@ -308,13 +321,13 @@ def test_what_the_manual_writes_down_works() -> None:
 
 def test_rules_choose_what_the_model_says() -> None:
     """The first rule that fits what came since the model last spoke answers; where none fits, the script says so."""
-    late = scripted.when("late", scripted.text("delay"))
-    tool = scripted.when(lambda asked: bool(asked.body.get("tools")), scripted.call("look", {}))
-    with responses.serve(scripted.first_of(late, tool, otherwise=scripted.text("other"))) as server:
+    late = scripted_model.when("late", scripted_model.text("delay"))
+    tool = scripted_model.when(lambda asked: bool(asked.body.get("tools")), scripted_model.call("look", {}))
+    with responses.serve(scripted_model.first_of(late, tool, otherwise=scripted_model.text("other"))) as server:
         first = ask(server, "It is late.")[2]
         assert said_by(first) == "delay"
         assert said_by(ask(server, "It is early.", previous_response_id=first["id"])[2]) == "other"
-    with responses.serve(scripted.first_of(late)) as server:
+    with responses.serve(scripted_model.first_of(late)) as server:
         assert ask(server, "It is early.")[0] == 500
         assert "no rule fits: 'It is early.'" in server.problems[0]
 
@@ -322,7 +335,9 @@ def test_rules_choose_what_the_model_says() -> None:
 def test_an_answer_waits_for_its_gate() -> None:
     """A held answer is sent when its gate is set, and not before; other requests are answered meanwhile."""
     gate = threading.Event()
-    with responses.serve([scripted.text("now").held(gate), scripted.text("on time")], strict=True) as server:
+    with responses.serve(
+        [scripted_model.text("now").held(gate), scripted_model.text("on time")], strict=True
+    ) as server:
         got = list[str]()
         waiting = threading.Thread(target=lambda: got.append(said_by(ask(server)[2])))
         waiting.start()
@@ -336,7 +351,7 @@ def test_an_answer_waits_for_its_gate() -> None:
 
 def test_a_client_that_goes_is_on_record() -> None:
     """A client that closes its connection while its answer waits is seen to go, and its answer is not complete."""
-    with responses.serve([scripted.text("now").held(threading.Event())], strict=True) as server:
+    with responses.serve([scripted_model.text("now").held(threading.Event())], strict=True) as server:
         url = urlsplit(server.url)
         connection = http.client.HTTPConnection(f"{url.hostname}", url.port, timeout=30)
         body = b'{"model": "any", "input": "Hello"}'
@@ -356,7 +371,7 @@ def test_waiting_for_requests_ends() -> None:
 
 def test_a_reset_drops_the_connection() -> None:
     """A reset connection is dropped with no farewell, and nothing was sent."""
-    with responses.serve([scripted.reset()], strict=True) as server:
+    with responses.serve([scripted_model.reset()], strict=True) as server:
         with pytest.raises(ConnectionResetError) as raised:
             ask(server)
         # http.client has a kind of its own for a connection that is closed in peace.

@@ -13,16 +13,18 @@ from typing import Any
 import pytest
 
 from nodes.errors import LogError, RunHeld
-from runtime import damage, durable, files, locks, log, regular, store
+from runtime.log import entries
+from runtime.log.store import file_store, integrity, store
+from runtime.system import files, locks, regular_files
 
 
-def note(number: int) -> log.Note:
+def note(number: int) -> entries.Note:
     """Any entry."""
-    return log.Note(name="restored", data={"mode": "attached", "number": number})
+    return entries.Note(name="restored", data={"mode": "attached", "number": number})
 
 
-FIRST = log.encode(log.numbered(log.Note(name="restored", data={"mode": "x" * 2000}), 1))
-NO_SECTOR = b"\0" * damage.SECTOR + FIRST[damage.SECTOR :]
+FIRST = entries.encode(entries.numbered(entries.Note(name="restored", data={"mode": "x" * 2000}), 1))
+NO_SECTOR = b"\0" * integrity.SECTOR + FIRST[integrity.SECTOR :]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ NO_SECTOR = b"\0" * damage.SECTOR + FIRST[damage.SECTOR :]
 )
 def test_a_run_whose_maker_died_before_its_first_line_is_made_anew(tmp_path: Path, left: bytes) -> None:
     """What a process left that died before its first entry was whole is emptied, and the run begins at line 1."""
-    kept, run = files.Files(tmp_path), store.new_id()
+    kept, run = file_store.Files(tmp_path), store.new_id()
     kept.make()
     kept.conversation_file(run).write_bytes(left)
     assert kept.read(run).entries == []
@@ -44,7 +46,7 @@ def test_a_run_whose_maker_died_before_its_first_line_is_made_anew(tmp_path: Pat
 
 def test_a_run_that_began_is_not_made_anew(tmp_path: Path) -> None:
     """A run with an entry is refused to whoever would make it, and nothing of it is lost."""
-    kept, run = files.Files(tmp_path), store.new_id()
+    kept, run = file_store.Files(tmp_path), store.new_id()
     conversation = kept.create(run)
     conversation.append(note(1))
     conversation.close()
@@ -58,7 +60,7 @@ def test_a_run_that_began_is_not_made_anew(tmp_path: Path) -> None:
 
 def test_a_run_that_somebody_is_making_is_held(tmp_path: Path) -> None:
     """Between its making and its first entry a run belongs to its maker already."""
-    kept, run = files.Files(tmp_path), store.new_id()
+    kept, run = file_store.Files(tmp_path), store.new_id()
     conversation = kept.create(run)
     with pytest.raises(RunHeld):
         kept.create(run)
@@ -71,7 +73,7 @@ def test_a_file_that_was_taken_away_while_its_lock_was_waited_for_is_not_written
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who gets the lock of a file that has no name any more makes the run anew under its name."""
-    kept, run = files.Files(tmp_path), store.new_id()
+    kept, run = file_store.Files(tmp_path), store.new_id()
     kept.make()
     file = kept.conversation_file(run)
     file.touch()
@@ -99,7 +101,7 @@ def test_of_many_who_ask_for_a_key_at_once_all_get_the_same_run(tmp_path: Path) 
         ready = threading.Barrier(many)
 
         def ask(_number: int, key: str = key, ready: threading.Barrier = ready) -> str:
-            kept = files.Files(tmp_path)
+            kept = file_store.Files(tmp_path)
             ready.wait()
             return kept.keyed(key)
 
@@ -112,7 +114,7 @@ def test_of_many_who_ask_for_a_key_at_once_all_get_the_same_run(tmp_path: Path) 
 
 def test_a_damaged_key_is_named(tmp_path: Path) -> None:
     """With any one byte of it changed, cut or added the file of a key is refused by its path: no other run is begun in its place."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     kept.keyed("nightly")
     (file,) = (tmp_path / "keys").iterdir()
     whole = file.read_bytes()
@@ -126,7 +128,7 @@ def test_a_damaged_key_is_named(tmp_path: Path) -> None:
 
 def test_a_damaged_first_line_is_no_new_run(tmp_path: Path) -> None:
     """A first line that is there, and is another one now, is refused: the run may have begun."""
-    kept, run = files.Files(tmp_path), store.new_id()
+    kept, run = file_store.Files(tmp_path), store.new_id()
     kept.make()
     kept.conversation_file(run).write_bytes(FIRST.replace(b"x", b"y", 1))
     with pytest.raises(LogError, match=":1: this line of the log is damaged"):
@@ -135,7 +137,7 @@ def test_a_damaged_first_line_is_no_new_run(tmp_path: Path) -> None:
 
 def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     """What cannot be read is told as that, with its file."""
-    kept, run = files.Files(tmp_path), store.new_id()
+    kept, run = file_store.Files(tmp_path), store.new_id()
     kept.make()
     kept.conversation_file(run).mkdir()
     with pytest.raises(LogError, match="the log could not be read: Is a directory") as caught:
@@ -145,10 +147,10 @@ def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
 
 def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks while `runops prune` takes the key away gets a run that stands on the disk."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     before = kept.keyed("nightly")
     (file,) = (tmp_path / "keys").iterdir()
-    really, removed = durable.sync_folder, list[bool]()
+    really, removed = files.sync_folder, list[bool]()
 
     def sync_folder(folder: Path) -> None:
         if not removed:
@@ -156,7 +158,7 @@ def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, m
             file.unlink()
         really(folder)
 
-    monkeypatch.setattr(durable, "sync_folder", sync_folder)
+    monkeypatch.setattr(files, "sync_folder", sync_folder)
     after = kept.keyed("nightly")
     assert after != before
     assert store.run_of_key(file.read_bytes()) == after
@@ -164,7 +166,7 @@ def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, m
 
 def test_a_blob_that_is_kept_again_is_as_young_as_a_new_one(tmp_path: Path) -> None:
     """Keeping a value that is there already makes its file young, so that nobody who clears away old ones takes it."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     conversation = kept.create(store.new_id())
     file = kept.blob_file(conversation.put_blob(b"large", "orders").sha256)
     conversation.sync()
@@ -181,7 +183,7 @@ def test_a_blob_that_is_kept_again_is_as_young_as_a_new_one(tmp_path: Path) -> N
 
 def test_damage_to_a_value_is_not_handed_on(tmp_path: Path) -> None:
     """A run that keeps the same value as one whose file was damaged since writes it anew: both can be read."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     first, second = (kept.create(store.new_id()) for _each in range(2))
     blob = first.put_blob(b"a value", "x")
     first.close()
@@ -194,14 +196,14 @@ def test_damage_to_a_value_is_not_handed_on(tmp_path: Path) -> None:
 def test_every_name_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder or file that the store made has its name brought to the disk: what a power cut leaves has all of them."""
     synced: set[Path] = set()
-    really = durable.sync_folder
+    really = files.sync_folder
 
     def sync_folder(folder: Path) -> None:
         really(folder)
         synced.update(folder.iterdir())
 
-    monkeypatch.setattr(durable, "sync_folder", sync_folder)
-    kept, run = files.Files(tmp_path / "home"), store.new_id()
+    monkeypatch.setattr(files, "sync_folder", sync_folder)
+    kept, run = file_store.Files(tmp_path / "home"), store.new_id()
     kept.keyed("nightly")
     conversation = kept.create(run)
     conversation.put_blob(b"large", "orders")
@@ -213,20 +215,20 @@ def test_every_name_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch
 
 def test_looking_for_what_is_new_costs_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a log of many thousand lines who has seen all but the last few reads these, and so few others that it makes no difference how long the log is."""
-    kept, run = files.Files(tmp_path), store.new_id()
+    kept, run = file_store.Files(tmp_path), store.new_id()
     with contextlib.closing(kept.create(run)) as owned:
         for number in range(5000):
             owned.append(note(number))
     lines = kept.conversation_file(run).read_bytes().splitlines(keepends=True)
     read: list[int] = []
-    opened = regular.opened
+    opened = regular_files.opened
 
     @contextlib.contextmanager
     def counted(path: Path) -> Generator[Any]:
         with opened(path) as file:
             yield Counted(file, read)
 
-    monkeypatch.setattr(regular, "opened", counted)
+    monkeypatch.setattr(regular_files, "opened", counted)
     for new in (0, 1, 7):
         read.clear()
         assert len(kept.read(run, 5000 - new).entries) == new

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.errors import AuthorError
-from runtime.language import filters, manual, references, vocabulary
+from runtime.language import reference
+from runtime.language.expressions import builtins, filters, references
 from tests.expressions import Clock, value_of
 
 LANGUAGE = Path(__file__).parents[2] / "docs" / "references.md"
@@ -145,7 +146,7 @@ json_values = st.recursive(
 )
 
 
-@given(st.sampled_from(sorted(vocabulary.FILTERS)), json_values, st.lists(json_values, max_size=2))
+@given(st.sampled_from(sorted(builtins.FILTERS)), json_values, st.lists(json_values, max_size=2))
 def test_every_filter_gives_json_or_fails_in_words(name: str, value: Any, arguments: list[Any]) -> None:
     """Whatever a filter is given, it yields plain data or an error for the author, never one of Python's."""
     known = {f"a{index}": each for index, each in enumerate(arguments)}
@@ -166,9 +167,9 @@ def test_every_filter_of_ours_is_documented(name: str) -> None:
 
 
 def test_the_manual_lists_the_filters_as_they_are() -> None:
-    """The table in the manual is the one that the filters themselves make (`python -m runtime.language.manual FILE` puts it there)."""
+    """The table in the manual is the one that the filters themselves make (`python -m runtime.language.reference FILE` puts it there)."""
     page = LANGUAGE.read_text(encoding="utf-8")
-    assert manual.with_filters(page) == page
+    assert reference.with_filters(page) == page
 
 
 class TestNumbers:

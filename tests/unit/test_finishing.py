@@ -12,8 +12,9 @@ from director import desk, draft
 from director.proving import telling, tools
 from nodes.errors import SiteError
 from nodes.values import Json
-from runtime import engine, log, preparing
-from runtime.language import callees, workflow
+from runtime.engine import engine
+from runtime.language import callees, prepare, workflow
+from runtime.log import entries
 from tests import workshops
 from tests.finishes import SITE, TEXT, Browsers, clicks, finish, installed, left, opened
 
@@ -234,7 +235,7 @@ def test_the_tools_are_small(tmp_path: Path) -> None:
         schema = kit.tool.parameters
         assert schema["required"] == list(schema["properties"])
         assert "reason" in schema["properties"]
-        assert kit.modes == frozenset[log.Mode]({"agent"})
+        assert kit.modes == frozenset[entries.Mode]({"agent"})
 
 
 async def test_a_run_with_other_inputs_takes_nothing_from_the_bench(
@@ -246,7 +247,7 @@ async def test_a_run_with_other_inputs_takes_nothing_from_the_bench(
     watched: list[str] = []
     onlooker = shop.bench.onlooker
 
-    def looks(prepared: preparing.Prepared, call: log.Call) -> engine.Watch:
+    def looks(prepared: prepare.Prepared, call: entries.Call) -> engine.Watch:
         watched.append(str(prepared.inputs["number"]))
         return onlooker(prepared, call)
 

@@ -8,7 +8,7 @@ import pytest
 
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime.cli import given
+from runtime.cli import values
 from runtime.language import workflow
 
 FLOW = "version: 1\ninputs: {%s}\nnodes: [{id: a, type: transform, expr: 1}]\n"
@@ -31,7 +31,7 @@ def test_the_suffix_says_how_a_file_is_read(tmp_path: Path, name: str, text: str
     """JSON, YAML as in a workflow file, CSV as a list of maps of text, and everything else as its text."""
     file = tmp_path / name
     file.write_text(text, newline="")
-    assert given.inputs([f"x=@{file}"]).values == {"x": value}
+    assert values.inputs([f"x=@{file}"]).values == {"x": value}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_file_that_cannot_be_read_names_the_place(tmp_path: Path, name: str, d
     file = tmp_path / name
     file.write_bytes(data)
     with pytest.raises(UsageError) as caught:
-        given.inputs([], file) if name == "list.yaml" else given.inputs([f"x=@{file}"])
+        values.inputs([], file) if name == "list.yaml" else values.inputs([f"x=@{file}"])
     assert caught.value.code == "input-file-invalid"
     assert f"{tmp_path}/{place}" in caught.value.message
     assert caught.value.mend
@@ -63,17 +63,17 @@ def test_a_file_that_is_not_there_names_one_that_is(tmp_path: Path) -> None:
     """A misspelt name gets its near miss, a folder its reason."""
     (tmp_path / "prices.json").write_text("1")
     with pytest.raises(UsageError, match="there is no file") as caught:
-        given.inputs([f"x=@{tmp_path}/price.json"])
+        values.inputs([f"x=@{tmp_path}/price.json"])
     assert caught.value.mend == f"did you mean {tmp_path}/prices.json?"
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
-        given.inputs([f"x=@{tmp_path}"])
+        values.inputs([f"x=@{tmp_path}"])
 
 
 def test_a_text_wins_over_the_file_and_two_at_signs_are_one(tmp_path: Path) -> None:
     """A file gives what the command line does not say; `@@x` is the text `@x`."""
     file = tmp_path / "inputs.yaml"
     file.write_text("a: 1\nb: {c: 2}\n")
-    found = given.inputs(["a=@@me", "d=x=y"], file)
+    found = values.inputs(["a=@@me", "d=x=y"], file)
     assert found.values == {"a": "@me", "b": {"c": 2}, "d": "x=y"}
     assert found.places == {"b": f"{file}:2:1"}
 
@@ -82,7 +82,7 @@ def test_a_text_wins_over_the_file_and_two_at_signs_are_one(tmp_path: Path) -> N
 def test_a_pair_without_a_name_is_refused(pair: str) -> None:
     """With what to write."""
     with pytest.raises(UsageError) as caught:
-        given.inputs([pair])
+        values.inputs([pair])
     assert (caught.value.code, "NAME=@FILE" in str(caught.value.mend)) == ("bad-input", True)
 
 
@@ -90,13 +90,13 @@ def test_an_input_goes_to_the_files_that_declare_it(tmp_path: Path) -> None:
     """One that no file declares is refused with its place and its near miss, whichever file was meant."""
     one = workflow.parse(FLOW % "user: {type: string}, base_url: {type: string}", "one.yaml")
     two = workflow.parse(FLOW % "base_url: {type: string}", "two.yaml")
-    found = given.inputs(["user=me", "base_url=x"])
+    found = values.inputs(["user=me", "base_url=x"])
     found.refuse_unknown([one, two])
     assert [found.of(each) for each in (one, two)] == [{"user": "me", "base_url": "x"}, {"base_url": "x"}]
     for name, text in (("in.yaml", "user: me\nbase_ulr: x\n"), ("in.json", '{"user": "me",\n"base_ulr": "x"}')):
         (tmp_path / name).write_text(text)
         with pytest.raises(UsageError) as caught:
-            given.inputs([], tmp_path / name).refuse_unknown([one, two])
+            values.inputs([], tmp_path / name).refuse_unknown([one, two])
         assert caught.value.code == "unknown-input"
         assert caught.value.message.startswith(f"{tmp_path}/{name}:2:1: none of the 2 workflows has")
         assert caught.value.mend == "did you mean `base_url`?"
@@ -105,9 +105,9 @@ def test_an_input_goes_to_the_files_that_declare_it(tmp_path: Path) -> None:
 def test_a_pin_is_read_as_in_a_workflow_file() -> None:
     """Numbers, lists and maps as they would be written there; what cannot be read is refused, never guessed."""
     texts = ["a=12", "b=no", "c=[1, {x: y}]", 'd={"n": 1.5}', "e=two words", "f=", "g='12'"]
-    assert given.pins(texts) == {
+    assert values.pins(texts) == {
         "a": 12, "b": "no", "c": [1, {"x": "y"}], "d": {"n": 1.5}, "e": "two words", "f": "", "g": "12",
     }  # fmt: skip
     with pytest.raises(UsageError) as caught:
-        given.pins(["a=x: y: z"])
+        values.pins(["a=x: y: z"])
     assert (caught.value.code, caught.value.exit) == ("bad-input", 2)

@@ -7,7 +7,8 @@ import gc
 from collections.abc import Callable
 from typing import Any, cast
 
-from runtime.browser import cdp, guard
+from runtime.browser.devtools import connection as devtools_connection
+from runtime.browser.devtools import origin_guard
 
 
 class Connection:
@@ -82,7 +83,9 @@ def held(root: object) -> int:
     seen, pending, found = set[int](), [root], 0
     while pending:
         each = pending.pop()
-        if id(each) in seen or not isinstance(each, dict | set | frozenset | list | tuple | guard.Guard | guard.Ward):
+        if id(each) in seen or not isinstance(
+            each, dict | set | frozenset | list | tuple | origin_guard.Guard | origin_guard.Ward
+        ):
             continue
         seen.add(id(each))
         found += len(cast("list[object]", each)) if isinstance(each, dict | set | frozenset | list) else 0
@@ -90,10 +93,10 @@ def held(root: object) -> int:
     return found
 
 
-async def started() -> tuple[guard.Guard, Connection]:
+async def started() -> tuple[origin_guard.Guard, Connection]:
     """A guard over a browser without tabs."""
     connection = Connection()
-    one = guard.Guard(cast("cdp.Connection", connection), lambda: None)
+    one = origin_guard.Guard(cast("devtools_connection.Connection", connection), lambda: None)
     await one.start()
     return one, connection
 
@@ -104,7 +107,7 @@ async def test_runs_that_are_over_leave_nothing() -> None:
     sizes: list[int] = []
     for number in range(40):
         context, tab, frame = f"c{number}", f"t{number}", f"f{number}"
-        await one.ward(["http://a.test"], [guard.Credentials("me", "secret")], context)
+        await one.ward(["http://a.test"], [origin_guard.Credentials("me", "secret")], context)
         await chromium.opened(tab, context)
         chromium.frames[tab].append(frame)
         assert await chromium.loads(frame) == "Fetch.continueRequest"

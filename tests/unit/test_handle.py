@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import OriginRefused, SiteError
-from runtime import events, files, journal, runs
+from runtime import events
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.log import writer
+from runtime.log.store import file_store
+from runtime.workspace import run_index
 from tests.fakes import FakePage
 from tests.now import now
 from tests.rig import Killed, Rig
@@ -365,16 +368,16 @@ WHY = ["target-not-found clean/try[2]/ship 42", 42, "-"]
 def kill_at(monkeypatch: pytest.MonkeyPatch, line: int) -> None:
     """The process dies just before it writes the ``line``-th entry from now on."""
     written = 0
-    append = journal.Journal._append
+    append = writer.Journal._append
 
-    def counted(self: journal.Journal, entry: object) -> object:
+    def counted(self: writer.Journal, entry: object) -> object:
         nonlocal written
         written += 1
         if written == line:
             raise Killed
         return append(self, entry)
 
-    monkeypatch.setattr(journal.Journal, "_append", counted)
+    monkeypatch.setattr(writer.Journal, "_append", counted)
 
 
 async def end_of_process(rig: Rig, *, survives: bool) -> None:
@@ -485,7 +488,7 @@ async def test_killed_after_a_finally_the_failure_is_told(tmp_path: Path) -> Non
     [("done", ["pay", "sweep", "ship", "sweep"]), ("not-done", ["pay", "sweep", "pay", "ship", "sweep"])],
 )
 async def test_a_new_round_asks_about_deeds_that_nobody_can_tell_of(
-    tmp_path: Path, verdict: runs.Verdict, deeds: list[str]
+    tmp_path: Path, verdict: run_index.Verdict, deeds: list[str]
 ) -> None:
     """A deed of the first round without `confirm` pauses the second one, which then does as the person says."""
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay"), click("ship")], last=[idempotent("sweep")])))
@@ -495,7 +498,7 @@ async def test_a_new_round_asks_about_deeds_that_nobody_can_tell_of(
     assert ended.question is not None
     assert (ended.exit, ended.question["reason"], ended.path) == (4, "redo-unconfirmed", "clean/try[2]/pay")
     rig.die()
-    now(runs.decide(files.FileStore(tmp_path), rig.id, verdict))
+    now(run_index.decide(file_store.FileStore(tmp_path), rig.id, verdict))
     ended = await rig.resume()
     assert (ended.status, site.deeds) == ("passed", deeds)
 

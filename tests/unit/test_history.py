@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.values import Json
-from runtime import history, log, paths, records
+from runtime.log import attempts as log_attempts
+from runtime.log import entries, history, step_paths
 
-BLOB = log.Blob(sha256="0" * 64, bytes=1, preview="x", path="workflow")
-HEADER = log.RunHeader(
+BLOB = entries.Blob(sha256="0" * 64, bytes=1, preview="x", path="workflow")
+HEADER = entries.RunHeader(
     workflow="w", file="w.yaml", text=BLOB, callees={}, inputs={}, secrets=[], origins=[], browser={}, versions={}
 )
 TAKEN: Json = {"workflow": "w", "text": BLOB.model_dump(), "callees": {}, "inputs": {}, "secrets": [], "origins": []}
@@ -40,12 +41,12 @@ class Past:
 
     def __init__(self) -> None:
         self.history = history.History()
-        self.open: list[log.Call] = []
-        self.add(log.Scope(path="", event="opened", node="workflow", run=HEADER))
+        self.open: list[entries.Call] = []
+        self.add(entries.Scope(path="", event="opened", node="workflow", run=HEADER))
 
-    def add(self, entry: log.AnyEntry) -> log.AnyEntry:
+    def add(self, entry: entries.AnyEntry) -> entries.AnyEntry:
         """Append it."""
-        written = log.numbered(entry, self.history.last_seq + 1)
+        written = entries.numbered(entry, self.history.last_seq + 1)
         self.history.add(written)
         return written
 
@@ -54,7 +55,7 @@ class Past:
         match act:
             case ("call", str(path), str(node), str(thread)):
                 action = "click" if node == "browser_action" else None
-                call = log.Call(
+                call = entries.Call(
                     thread=thread,
                     path=path,
                     node=node,
@@ -66,8 +67,8 @@ class Past:
                 self._call(call)
             case ("deed", effect) if self.open:
                 asked_by = self.open[0]
-                call = log.Call(
-                    thread=log.model_thread(asked_by.call),
+                call = entries.Call(
+                    thread=entries.model_thread(asked_by.call),
                     path=f"{asked_by.path}/1_click",
                     node="browser_action",
                     action="click",
@@ -81,28 +82,28 @@ class Past:
                 self._result(self.open.pop(0), how, file)
             case ("scope", (path, node), event):
                 if self.history.scopes.get(path) is not None or event == "opened":
-                    self.add(log.Scope(path=path, event=event, node=node))
+                    self.add(entries.Scope(path=path, event=event, node=node))
             case ("void", paths):
                 data: dict[str, Json] = {"voided": sorted(paths), "renewed": [], "reopened": [], "rebuild": False}
-                self.add(log.Note(name="changed", data={"taken": TAKEN, **data}))
+                self.add(entries.Note(name="changed", data={"taken": TAKEN, **data}))
             case ("restored", line):
-                self.add(log.Note(name="restored", data={"mode": "checkpoint", "after": line}))
+                self.add(entries.Note(name="restored", data={"mode": "checkpoint", "after": line}))
             case _:
                 pass
 
-    def _call(self, call: log.Call) -> None:
+    def _call(self, call: entries.Call) -> None:
         written = self.add(call)
-        assert isinstance(written, log.Call)
+        assert isinstance(written, entries.Call)
         self.open.append(written)
 
-    def _result(self, call: log.Call, how: str, file: str) -> None:
+    def _result(self, call: entries.Call, how: str, file: str) -> None:
         error: dict[str, Json] | None = {"code": "x", "phase": how} if how in ("before", "after") else None
-        status: log.Status = "error" if error else "interrupted" if how == "interrupted" else "ok"
+        status: entries.Status = "error" if error else "interrupted" if how == "interrupted" else "ok"
         files: list[dict[str, Json]] | None = [{"name": file}] if file else None
-        self.add(log.Result(call=call.call, status=status, error=error, files=files))
+        self.add(entries.Result(call=call.call, status=status, error=error, files=files))
 
 
-def every(past: history.History) -> list[records.Attempt]:
+def every(past: history.History) -> list[log_attempts.Attempt]:
     """All attempts, in order."""
     return past.all_attempts()
 
@@ -131,7 +132,7 @@ def test_what_is_asked_often_is_what_a_walk_over_everything_says(acts: list[tupl
         assert [now.page_changed_since(line) for line in lines] == [
             any(each.call.seq > line for each in on_page) for line in lines
         ]
-        in_run = [each for each in every(now) if each.call.thread == log.RUN_THREAD and each.call.asked is None]
+        in_run = [each for each in every(now) if each.call.thread == entries.RUN_THREAD and each.call.asked is None]
         assert [*now.steps_backwards()] == in_run[::-1]
         kept = [
             (file["name"], each.call.path) for each in every(now) for file in (each.result and each.result.files) or ()
@@ -178,17 +179,17 @@ SIDE_EFFECTS = st.lists(
 )  # fmt: skip
 
 
-def last_effect(now: history.History, path: str) -> records.Attempt | None:
+def last_effect(now: history.History, path: str) -> log_attempts.Attempt | None:
     """What the step at ``path`` did last, if anything."""
     return next((each for each in reversed(now.attempts.get(path, [])) if each.may_have_happened), None)
 
 
-def repeated(now: history.History, block: paths.Block) -> records.Attempt | None:
+def repeated(now: history.History, block: step_paths.Block) -> log_attempts.Attempt | None:
     """The definition of ``History.repeated``."""
     first = block.first
     before = tuple(f"{first}{f'[{each}]' if each > 1 else ''}/" for each in range(1, block.number))
-    same: list[records.Attempt] = []
-    elsewhere: list[records.Attempt] = []
+    same: list[log_attempts.Attempt] = []
+    elsewhere: list[log_attempts.Attempt] = []
     for path in now.attempts:
         start = next((each for each in before if path.startswith(each)), None)
         effect = last_effect(now, path)
@@ -208,7 +209,7 @@ def test_a_side_effect_of_an_earlier_run_of_a_block_is_found(acts: list[tuple[An
         past.take(act)
     now = past.history
     for path in BLOCKS:
-        for block in paths.blocks(path):
+        for block in step_paths.blocks(path):
             assert now.repeated(block) is repeated(now, block)
             within = [
                 effect

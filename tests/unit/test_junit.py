@@ -13,23 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.errors import SetupError, UsageError
-from runtime import events, junit, outcomes, secrets
+from runtime import events
 from runtime.language import workflow
+from runtime.runs import junit, results
+from runtime.secrets import masking
 
-NOBODY = secrets.Masker({})
+NOBODY = masking.Masker({})
 TEXT = 'version: 1\nname: Pay "all" & <go>\nnodes:\n  - {id: pay, type: transform, expr: 1}\n'
 LOADED = workflow.parse(TEXT, "shop/pay.yaml")
 
 
-def outcome(status: Any, code: int = 1, **fields: Any) -> outcomes.Outcome:
+def outcome(status: Any, code: int = 1, **fields: Any) -> results.Outcome:
     """A run of the workflow that has ended."""
-    one = outcomes.Outcome(Path("shop/pay.yaml"), LOADED)
+    one = results.Outcome(Path("shop/pay.yaml"), LOADED)
     one.begin()
     one.end(events.RunEnded("01RUN", status, code, 1.25, **fields), code)
     return one
 
 
-def cases(*ended: outcomes.Outcome) -> list[Any]:
+def cases(*ended: results.Outcome) -> list[Any]:
     """The test cases of the report."""
     found = junitparser.JUnitXml.fromstring(junit.document(ended, NOBODY))
     return [case for suite in found for case in suite]
@@ -37,9 +39,9 @@ def cases(*ended: outcomes.Outcome) -> list[Any]:
 
 def test_each_ending_is_what_a_ci_server_makes_of_it() -> None:
     """Passed, failed; pause, interruption, start that failed and silence are errors; what was not begun is skipped. The totals agree."""
-    refused = outcomes.Outcome(Path("x.yaml"))
+    refused = results.Outcome(Path("x.yaml"))
     refused.refuse(SetupError("secret-missing", "no TOKEN", mend="set it"))
-    silent = outcomes.Outcome(Path("y.yaml"), LOADED)
+    silent = results.Outcome(Path("y.yaml"), LOADED)
     silent.begin()
     ended = [
         outcome("passed", 0, output={"a": 1}, tolerated=2),
@@ -49,7 +51,7 @@ def test_each_ending_is_what_a_ci_server_makes_of_it() -> None:
         outcome("interrupted", 130, error={"code": "interrupted", "message": "no"}),
         refused,
         silent,
-        outcomes.Outcome(Path("z.yaml"), LOADED),
+        results.Outcome(Path("z.yaml"), LOADED),
     ]
     report = junitparser.JUnitXml.fromstring(junit.document(ended, NOBODY))
     kinds = [[(type(result).__name__, result.type) for result in case.result] for suite in report for case in suite]
@@ -99,7 +101,7 @@ def test_any_text_makes_sound_xml(text: str) -> None:
 
 def test_no_secret_is_in_a_report() -> None:
     """Secrets are masked in names, messages and outputs, also where XML would have escaped them; a long output is cut."""
-    masker = secrets.Masker({"A": "p<w&d>'s"})
+    masker = masking.Masker({"A": "p<w&d>'s"})
     told = "x p<w&d>'s y"
     ended = outcome("failed", error={"code": "x", "message": told, "evidence": {"seen": told}}, output=told * 1000)
     data = junit.document([ended], masker).decode()

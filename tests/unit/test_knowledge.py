@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from director import knowledge
 from nodes.errors import UsageError
-from runtime.window import Part
+from runtime.context.window import Part
 
 SHOP = """\
 The shop sells hats.

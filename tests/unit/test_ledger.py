@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime import log
+from runtime.log import entries
+from runtime.log.ledger import Ledger
+from runtime.messages.messages import Usage
 from runtime.models import budgets
-from runtime.models.exchange import Usage
-from runtime.models.ledger import Ledger
 
 AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC).isoformat()
 
@@ -27,25 +27,25 @@ EVENTS = st.lists(
 )
 
 
-def entry(number: int, thread: str, what: str, tokens: int, dollars: str | None) -> log.AnyEntry:
+def entry(number: int, thread: str, what: str, tokens: int, dollars: str | None) -> entries.AnyEntry:
     """One entry of a thread with a model."""
     common: dict[str, Any] = {"seq": number, "at": AT, "thread": thread}
-    usage = log.Usage(input=tokens, cached=0, output=1, reasoning=0)
+    usage = entries.Usage(input=tokens, cached=0, output=1, reasoning=0)
     error = {"code": "model-unreachable", "message": "gone"}
     match what:
         case "asked":
             asked = {"model": "m", "estimate": tokens, "limit": 10, "key": "k", "raw": tokens, "seconds": 5, "try": 1}
-            return log.Note(name="requested", data=asked, **common)
+            return entries.Note(name="requested", data=asked, **common)
         case "submitted":
-            return log.Note(name="submitted", data={"key": "k", "response": f"r{tokens % 3}"}, **common)
+            return entries.Note(name="submitted", data={"key": "k", "response": f"r{tokens % 3}"}, **common)
         case "answer" | "cassette":
             source: Any = "model" if what == "answer" else "cassette"
-            return log.Assistant(
+            return entries.Assistant(
                 key="k", source=source, usage=usage, model="m", dollars=dollars, seconds=0.5, response="r", **common
             )
         case _:
             marks = {what: True} if what in ("free", "pending") else {}
-            return log.ModelError(error=error, seconds=0.25, **marks, **common)
+            return entries.ModelError(error=error, seconds=0.25, **marks, **common)
 
 
 @given(EVENTS)

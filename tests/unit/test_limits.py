@@ -10,15 +10,19 @@ from director import opening
 from director.cli import beginning
 from director.desk import Desk
 from nodes.errors import UsageError
-from runtime import journal, limits, log, secrets, sessions, settings, version
-from runtime.testing import memory
+from runtime import version
+from runtime.context import limits
+from runtime.log import entries, session, writer
+from runtime.secrets import masking
+from runtime.settings import settings
+from runtime.testing import memory_store
 from tests.now import now
 
 
-def pen(folder: Path) -> journal.Journal[sessions.Session]:
+def pen(folder: Path) -> writer.Journal[session.Session]:
     """That of a new session."""
-    header = log.SessionHeader(purpose="chat", versions=version.versions())
-    return now(opening.begin(memory.MemoryStore(folder), header, secrets.Masker({})))
+    header = entries.SessionHeader(purpose="chat", versions=version.versions())
+    return now(opening.begin(memory_store.MemoryStore(folder), header, masking.Masker({})))
 
 
 def test_without_a_word_the_limits_are_those_of_the_strategy(tmp_path: Path) -> None:

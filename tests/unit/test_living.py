@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from runtime import files, store
 from runtime.cli import app
+from runtime.log.store import file_store, store
 from tests.kept_runs import begun, ended
 from tests.now import let_go
 from tests.watched import watched
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> files.Files:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     """An empty place for runs, which the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
-    return files.Files(tmp_path / ".runops")
+    return file_store.Files(tmp_path / ".runops")
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return said["alive"]
 
 
-def test_where_nothing_lives_it_says_so(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_nothing_lives_it_says_so(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Runs that are over are not alive: stdout is empty, stderr has a sentence and what to type."""
     for status in ("passed", "failed", None):
         ended(kept, status)
@@ -45,7 +45,7 @@ def test_where_nothing_lives_it_says_so(kept: files.Files, capsys: pytest.Captur
     assert "runops runs" in said.err
 
 
-def test_a_held_run_names_its_holder(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_held_run_names_its_holder(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """A run that a process holds has a line: its id, that process, since when, and how to look at it."""
     pen = begun(kept)
     ended(kept, "passed")
@@ -63,7 +63,9 @@ def test_a_held_run_names_its_holder(kept: files.Files, capsys: pytest.CaptureFi
     assert told(capsys) == []
 
 
-def test_a_holder_on_another_machine_is_told_with_it(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_holder_on_another_machine_is_told_with_it(
+    kept: file_store.Files, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A process id means something only with its machine."""
     pen = begun(kept)
     pen.note("claimed", pid=os.getpid(), started="1", boot="1", host="builder-7", epoch=2, version="0")
@@ -73,7 +75,9 @@ def test_a_holder_on_another_machine_is_told_with_it(kept: files.Files, capsys: 
     let_go(pen.conversation)
 
 
-def test_a_run_that_has_not_said_who_holds_it_is_held(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_has_not_said_who_holds_it_is_held(
+    kept: file_store.Files, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Between its making and its first words a run is held by nobody knows whom."""
     conversation = kept.create(store.new_id())
     (found,) = told(capsys)
@@ -81,7 +85,7 @@ def test_a_run_that_has_not_said_who_holds_it_is_held(kept: files.Files, capsys:
     conversation.close()
 
 
-def test_a_held_run_with_a_damaged_log_is_told(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_held_run_with_a_damaged_log_is_told(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Who holds it cannot be read, and that somebody does can."""
     pen = begun(kept)
     file = kept.conversation_file(pen.conversation.id)
@@ -106,7 +110,7 @@ async def test_a_browser_that_is_left_is_told_with_its_time(
     trial: bool,
     state: str,
     command: str,
-    kept: files.Files,
+    kept: file_store.Files,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -133,10 +137,10 @@ async def test_a_browser_that_is_left_is_told_with_its_time(
 
 
 async def test_a_browser_whose_watcher_is_stuck_is_told(
-    kept: files.Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: file_store.Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is there, and nobody knows for how long."""
-    monkeypatch.setattr("runtime.browser.surviving.look", lambda _alive: None)
+    monkeypatch.setattr("runtime.browser.chromium.survivors.look", lambda _alive: None)
     run = ended(kept, None)
     async with watched(tmp_path) as found:
         found.note(kept.private(run))

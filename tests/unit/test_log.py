@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from nodes.errors import LogError
 from nodes.values import normalise
-from runtime import files, history, log, sessions, store
-from runtime.models import threads
+from runtime.log import entries as log_entries
+from runtime.log import history, session, threads
+from runtime.log.store import file_store, store
 
 GOLDEN = Path(__file__).parent / "golden" / "log-1.jsonl"
 GOLDEN_SESSION = GOLDEN.with_name("session-1.jsonl")
@@ -30,24 +31,24 @@ paths = st.text(st.characters(codec="utf-8"), max_size=30)
 
 
 @st.composite
-def entries(draw: st.DrawFn) -> log.AnyEntry:
+def entries(draw: st.DrawFn) -> log_entries.AnyEntry:
     """Any entry but a result, whose call must stand before it."""
     match draw(st.sampled_from(["scope", "call", "checkpoint", "note"])):
         case "scope":
             event: Any = draw(st.sampled_from(["opened", "decided", "committed"]))
-            return log.Scope(path=draw(paths), event=event, node="group", value=draw(values))
+            return log_entries.Scope(path=draw(paths), event=event, node="group", value=draw(values))
         case "call":
             effect: Any = draw(st.sampled_from(["read", "idempotent", "effect"]))
-            return log.Call(
+            return log_entries.Call(
                 path=draw(paths), node="transform", attempt=1, effect=effect, args=draw(values), fingerprint="f"
             )
         case "checkpoint":
-            return log.Checkpoint(file="checkpoint-1.json", urls=draw(st.lists(paths, max_size=2)), after=1)
+            return log_entries.Checkpoint(file="checkpoint-1.json", urls=draw(st.lists(paths, max_size=2)), after=1)
         case _:
-            return log.Note(name="restored", data={"mode": "attached", "more": draw(values)})
+            return log_entries.Note(name="restored", data={"mode": "attached", "more": draw(values)})
 
 
-def fill(kept: files.Files, run: str, given: list[log.AnyEntry]) -> list[log.AnyEntry]:
+def fill(kept: file_store.Files, run: str, given: list[log_entries.AnyEntry]) -> list[log_entries.AnyEntry]:
     """A conversation with these entries, closed again."""
     conversation = kept.create(run)
     try:
@@ -57,9 +58,11 @@ def fill(kept: files.Files, run: str, given: list[log.AnyEntry]) -> list[log.Any
 
 
 @given(given_entries=st.lists(entries(), min_size=1, max_size=6))
-def test_any_appends_read_back(given_entries: list[log.AnyEntry], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_appends_read_back(
+    given_entries: list[log_entries.AnyEntry], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Whatever is appended is read back as it was, in order, with line numbers from 1."""
-    kept, run = files.Files(tmp_path_factory.mktemp("home")), store.new_id()
+    kept, run = file_store.Files(tmp_path_factory.mktemp("home")), store.new_id()
     written = fill(kept, run, given_entries)
     assert kept.read(run).entries == written
     assert [entry.seq for entry in written] == list(range(1, len(given_entries) + 1))
@@ -68,10 +71,10 @@ def test_any_appends_read_back(given_entries: list[log.AnyEntry], tmp_path_facto
 @given(given_entries=st.lists(entries(), min_size=2, max_size=5), data=st.data())
 @settings(max_examples=60)
 def test_any_cut_of_the_tail_recovers(
-    given_entries: list[log.AnyEntry], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+    given_entries: list[log_entries.AnyEntry], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A log cut anywhere behind its first line yields every whole line before the cut, and can be gone on with."""
-    kept, run = files.Files(tmp_path_factory.mktemp("home")), store.new_id()
+    kept, run = file_store.Files(tmp_path_factory.mktemp("home")), store.new_id()
     written = fill(kept, run, given_entries)
     file = kept.conversation_file(run)
     whole = file.read_bytes()
@@ -81,11 +84,11 @@ def test_any_cut_of_the_tail_recovers(
     left = whole[:cut].count(b"\n")
     assert kept.read(run).entries == written[:left]
     conversation, recovered = kept.claim(run)
-    conversation.append(log.Note(name="claimed", data={"epoch": 2}))
+    conversation.append(log_entries.Note(name="claimed", data={"epoch": 2}))
     conversation.close()
     assert recovered[:left] == written[:left]
     torn = cut - (whole[:cut].rindex(b"\n") + 1)
-    assert [entry.data for entry in recovered[left:] if isinstance(entry, log.Note)] == (
+    assert [entry.data for entry in recovered[left:] if isinstance(entry, log_entries.Note)] == (
         [{"bytes": torn}] if torn else []
     )
     assert len(kept.read(run).entries) == left + 1 + bool(torn)
@@ -93,9 +96,11 @@ def test_any_cut_of_the_tail_recovers(
 
 def test_a_flipped_byte_refuses_that_run_by_its_line_and_no_other(tmp_path: Path) -> None:
     """Damage before the last line names the file and the line; the run beside it is read as ever."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     hurt, whole = store.new_id(), store.new_id()
-    notes: list[log.AnyEntry] = [log.Note(name="restored", data={"mode": "attached", "n": n}) for n in range(3)]
+    notes: list[log_entries.AnyEntry] = [
+        log_entries.Note(name="restored", data={"mode": "attached", "n": n}) for n in range(3)
+    ]
     fill(kept, hurt, notes)
     fill(kept, whole, notes)
     file = kept.conversation_file(hurt)
@@ -113,9 +118,9 @@ def test_a_flipped_byte_refuses_that_run_by_its_line_and_no_other(tmp_path: Path
 
 def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
     """A log of a later version says which version it has and which can be read."""
-    kept, run = files.Files(tmp_path), store.new_id()
-    fill(kept, run, [log.Note(name="restored", data={})])
-    later = log.seal(b'{"v":2,"seq":1,"at":"x","thread":"run","kind":"dream"')
+    kept, run = file_store.Files(tmp_path), store.new_id()
+    fill(kept, run, [log_entries.Note(name="restored", data={})])
+    later = log_entries.seal(b'{"v":2,"seq":1,"at":"x","thread":"run","kind":"dream"')
     kept.conversation_file(run).write_bytes(later)
     with pytest.raises(LogError, match="format version 2, and this RunOps reads versions up to 1") as caught:
         kept.read(run)
@@ -124,9 +129,9 @@ def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that fails stops every later append and barrier, also when the disk would take them again."""
-    kept, run = files.Files(tmp_path), store.new_id()
+    kept, run = file_store.Files(tmp_path), store.new_id()
     conversation = kept.create(run)
-    conversation.append(log.Note(name="restored", data={}))
+    conversation.append(log_entries.Note(name="restored", data={}))
 
     def full(_handle: int, _line: bytes) -> int:
         raise OSError(28, "No space left on device")
@@ -134,8 +139,8 @@ def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypa
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", full)
         with pytest.raises(LogError, match="No space left on device"):
-            conversation.append(log.Note(name="restored", data={}))
-    for attempt in (lambda: conversation.append(log.Note(name="restored", data={})), conversation.sync):
+            conversation.append(log_entries.Note(name="restored", data={}))
+    for attempt in (lambda: conversation.append(log_entries.Note(name="restored", data={})), conversation.sync):
         with pytest.raises(LogError) as caught:
             attempt()
         assert caught.value.code == "log-write-failed"
@@ -145,7 +150,7 @@ def test_after_a_failed_write_the_handle_is_not_trusted(tmp_path: Path, monkeypa
 
 def test_blobs_are_named_by_what_is_in_them(tmp_path: Path) -> None:
     """A blob reads back by its hash; one that was changed or lost is refused by name."""
-    kept, run = files.Files(tmp_path), store.new_id()
+    kept, run = file_store.Files(tmp_path), store.new_id()
     conversation = kept.create(run)
     blob = conversation.put_blob(b"large", "orders")
     conversation.close()
@@ -161,29 +166,31 @@ def test_blobs_are_named_by_what_is_in_them(tmp_path: Path) -> None:
 
 def test_the_home_is_private(tmp_path: Path) -> None:
     """Folders are for their owner only, files too, and git ignores them all."""
-    kept, run = files.Files(tmp_path / ".runops"), store.new_id()
-    fill(kept, run, [log.Note(name="restored", data={})])
+    kept, run = file_store.Files(tmp_path / ".runops"), store.new_id()
+    fill(kept, run, [log_entries.Note(name="restored", data={})])
     assert [oct(path.stat().st_mode & 0o777) for path in (kept.home, kept.private(run))] == ["0o700", "0o700"]
     assert oct(kept.conversation_file(run).stat().st_mode & 0o777) == "0o600"
     assert (kept.home / ".gitignore").read_text() == "*\n"
 
 
-def golden_conversation(blob: log.Blob, error: dict[str, Any]) -> list[log.AnyEntry]:
+def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[log_entries.AnyEntry]:
     """What a step and its model said to each other: an answer that did not come, one that asks for tools, what became of each; and one that goes on."""
     thread = "model:c15"
-    usage = log.Usage(input=100, cached=20, output=30, reasoning=5)
+    usage = log_entries.Usage(input=100, cached=20, output=30, reasoning=5)
     asked: dict[str, Any] = {"key": "0" * 64, "model": "m", "estimate": 90, "raw": 90, "limit": 500, "seconds": 60.0}
     lost: dict[str, Any] = {"thread": thread, "error": {**error, "code": "model-failed", "who": "model"}}
     step: dict[str, Any] = {"path": "buy", "node": "agent", "effect": "effect", "fingerprint": "f" * 64}
     deed: dict[str, Any] = {"thread": thread, "attempt": 1, "fingerprint": "f" * 64}
     return [
-        log.Call(call="c15", attempt=1, **step),
-        log.User(thread=thread, text="Pay the order."),
-        log.Note(thread=thread, name="requested", data={**asked, "try": 1}),
-        log.ModelError(**lost, text="I w", usage=usage, dollars="0.1", seconds=1.5, again=0.5, free=True, pending=True),
-        log.Note(thread=thread, name="requested", data={**asked, "try": 2}),
-        log.Reasoning(thread=thread, text="It has a button."),
-        log.Assistant(
+        log_entries.Call(call="c15", attempt=1, **step),
+        log_entries.User(thread=thread, text="Pay the order."),
+        log_entries.Note(thread=thread, name="requested", data={**asked, "try": 1}),
+        log_entries.ModelError(
+            **lost, text="I w", usage=usage, dollars="0.1", seconds=1.5, again=0.5, free=True, pending=True
+        ),
+        log_entries.Note(thread=thread, name="requested", data={**asked, "try": 2}),
+        log_entries.Reasoning(thread=thread, text="It has a button."),
+        log_entries.Assistant(
             thread=thread,
             key="0" * 64,
             source="model",
@@ -194,13 +201,13 @@ def golden_conversation(blob: log.Blob, error: dict[str, Any]) -> list[log.AnyEn
             dollars="0.25",
             seconds=1.5,
             calls=[
-                log.Asked(id="a", name="find", arguments='{"name": "Pay"}'),
-                log.Asked(id="b", name="click", arguments='{"ref": "e5"}'),
-                log.Asked(id="c", name="fill", arguments='{"ref": "e6", "text": "[hidden]"}', masked=True),
-                log.Asked(id="d", name="read", blob=blob),
+                log_entries.Asked(id="a", name="find", arguments='{"name": "Pay"}'),
+                log_entries.Asked(id="b", name="click", arguments='{"ref": "e5"}'),
+                log_entries.Asked(id="c", name="fill", arguments='{"ref": "e6", "text": "[hidden]"}', masked=True),
+                log_entries.Asked(id="d", name="read", blob=blob),
             ],
         ),
-        log.Call(
+        log_entries.Call(
             call="c22",
             path="buy/1_find",
             node="agent",
@@ -210,24 +217,24 @@ def golden_conversation(blob: log.Blob, error: dict[str, Any]) -> list[log.AnyEn
             args={"name": "Pay"},
             **deed,
         ),
-        log.Result(call="c22", thread=thread, status="ok", seconds=0.5),
-        log.Told(thread=thread, asked="a", text='button "Pay" [ref=e5]'),
-        log.Call(
+        log_entries.Result(call="c22", thread=thread, status="ok", seconds=0.5),
+        log_entries.Told(thread=thread, asked="a", text='button "Pay" [ref=e5]'),
+        log_entries.Call(
             call="c25", path="buy/2_click", node="browser_action", action="click", asked="b", effect="effect", **deed
         ),
-        log.Result(call="c15", status="interrupted"),
-        log.Call(call="c27", attempt=2, again="c15", **step),
-        log.Result(call="c25", thread=thread, status="interrupted"),
-        log.Told(thread=thread, asked="b", blob=blob),
-        log.Assistant(thread=thread, key="1" * 64, source="log", blob=blob, masked=True, model="m-1"),
-        log.User(thread=thread, blob=blob),
+        log_entries.Result(call="c15", status="interrupted"),
+        log_entries.Call(call="c27", attempt=2, again="c15", **step),
+        log_entries.Result(call="c25", thread=thread, status="interrupted"),
+        log_entries.Told(thread=thread, asked="b", blob=blob),
+        log_entries.Assistant(thread=thread, key="1" * 64, source="log", blob=blob, masked=True, model="m-1"),
+        log_entries.User(thread=thread, blob=blob),
     ]
 
 
-def golden_entries() -> list[log.AnyEntry]:
+def golden_entries() -> list[log_entries.AnyEntry]:
     """One entry of every kind, with every field, as the specification has them."""
-    blob = log.Blob(sha256="0" * 64, bytes=5000, preview="version: 1", path="@state/01/workflow.yaml")
-    header = log.RunHeader(
+    blob = log_entries.Blob(sha256="0" * 64, bytes=5000, preview="version: 1", path="@state/01/workflow.yaml")
+    header = log_entries.RunHeader(
         workflow="Pay",
         file="pay.yaml",
         text=blob,
@@ -245,9 +252,9 @@ def golden_entries() -> list[log.AnyEntry]:
         "phase": "before",
     }
     at = {**error, "step": "clean/try[2]/pay"}
-    made: list[log.AnyEntry] = [
-        log.Scope(path="", event="opened", node="run", run=header),
-        log.Note(
+    made: list[log_entries.AnyEntry] = [
+        log_entries.Scope(path="", event="opened", node="run", run=header),
+        log_entries.Note(
             name="claimed",
             data={
                 "pid": 1,
@@ -259,7 +266,7 @@ def golden_entries() -> list[log.AnyEntry]:
                 "taken_from": {"pid": 3, "host": "ci", "since": "2026-01-01T00:00:00.000Z", "epoch": 1},
             },
         ),
-        log.Call(
+        log_entries.Call(
             call="c3",
             path="each[#1007]/pay",
             node="browser_action",
@@ -272,15 +279,15 @@ def golden_entries() -> list[log.AnyEntry]:
             recorded=["2026-01-01T00:00:00Z"],
             fingerprint="f" * 64,
         ),
-        log.Result(
+        log_entries.Result(
             call="c3",
             status="error",
             error=error,
             tolerated=True,
             seconds=0.5,
-            page=log.PageState(documents=1, pending=True),
+            page=log_entries.PageState(documents=1, pending=True),
         ),
-        log.Scope(
+        log_entries.Scope(
             path="each",
             event="decided",
             node="iterate",
@@ -288,15 +295,15 @@ def golden_entries() -> list[log.AnyEntry]:
             recorded=["x"],
             masked=True,
         ),
-        log.Scope(path="each", event="failed", node="iterate", error=error, tolerated=True),
-        log.Scope(path="each", event="committed", node="iterate", blob=blob),
-        log.Checkpoint(file="checkpoint-7.json", urls=["http://127.0.0.1:8765/"], after=7, sha256="0" * 64),
-        log.Scope(path="pages[2]", event="decided", node="item", value="go on"),
-        log.Scope(path="pages[3]", event="failed", node="item", value="stop", error=at, tolerated=True),
-        log.Scope(path="clean/try[2]", event="failed", node="try", error=at),
-        log.Note(name="answered", data={"path": "who", "answers": {"approver": "Ada", "amount": 21}}),
-        log.Note(name="ended", data={"status": "failed", "exit": 1, "error": error, "path": "each"}),
-        log.Note(
+        log_entries.Scope(path="each", event="failed", node="iterate", error=error, tolerated=True),
+        log_entries.Scope(path="each", event="committed", node="iterate", blob=blob),
+        log_entries.Checkpoint(file="checkpoint-7.json", urls=["http://127.0.0.1:8765/"], after=7, sha256="0" * 64),
+        log_entries.Scope(path="pages[2]", event="decided", node="item", value="go on"),
+        log_entries.Scope(path="pages[3]", event="failed", node="item", value="stop", error=at, tolerated=True),
+        log_entries.Scope(path="clean/try[2]", event="failed", node="try", error=at),
+        log_entries.Note(name="answered", data={"path": "who", "answers": {"approver": "Ada", "amount": 21}}),
+        log_entries.Note(name="ended", data={"status": "failed", "exit": 1, "error": error, "path": "each"}),
+        log_entries.Note(
             name="changed",
             data={
                 "taken": {
@@ -320,49 +327,53 @@ def golden_entries() -> list[log.AnyEntry]:
     ]
 
 
-def golden_session() -> list[log.AnyEntry]:
+def golden_session() -> list[log_entries.AnyEntry]:
     """What only a session has, with every field."""
-    blob = log.Blob(sha256="0" * 64, bytes=5000, preview="Pay", path="@state/01/plan")
-    thread = log.SESSION_THREAD
+    blob = log_entries.Blob(sha256="0" * 64, bytes=5000, preview="Pay", path="@state/01/plan")
+    thread = log_entries.SESSION_THREAD
     error: dict[str, Any] = {"code": "model-timeout", "who": "model", "message": "it did not answer"}
-    header = log.SessionHeader(
+    header = log_entries.SessionHeader(
         purpose="chat",
         run="01JD0000000000000000000002",
         file="pay.yaml",
         parent="01JD0000000000000000000003",
-        forked=log.Forked(conversation="01JD0000000000000000000001", line=9),
+        forked=log_entries.Forked(conversation="01JD0000000000000000000001", line=9),
         versions={"runops": "0.1.0"},
         budget="money=1usd",
     )
-    made: list[log.AnyEntry] = [
-        log.Scope(thread=thread, path="", event="opened", node="session", session=header),
-        log.Version(thread=thread, of="mode", number=1, value="agent", reason="/mode agent", by="person"),
-        log.Version(thread=thread, of="plan", number=1, blob=blob, masked=True, reason="first", by="model"),
-        log.Version(thread=thread, of="variable", name="total", number=1, value=12.5, reason="seen", by="model"),
-        log.Version(thread=thread, of="variable", name="total", number=2, cleared=True, reason="old", by="person"),
-        log.User(thread=thread, text="Pay it.", mode="agent", tokens=7, chars=7),
-        log.ModelError(thread=thread, error=error, text="I w", blob=blob, tokens=6, chars=3),
-        log.Event(
+    made: list[log_entries.AnyEntry] = [
+        log_entries.Scope(thread=thread, path="", event="opened", node="session", session=header),
+        log_entries.Version(thread=thread, of="mode", number=1, value="agent", reason="/mode agent", by="person"),
+        log_entries.Version(thread=thread, of="plan", number=1, blob=blob, masked=True, reason="first", by="model"),
+        log_entries.Version(
+            thread=thread, of="variable", name="total", number=1, value=12.5, reason="seen", by="model"
+        ),
+        log_entries.Version(
+            thread=thread, of="variable", name="total", number=2, cleared=True, reason="old", by="person"
+        ),
+        log_entries.User(thread=thread, text="Pay it.", mode="agent", tokens=7, chars=7),
+        log_entries.ModelError(thread=thread, error=error, text="I w", blob=blob, tokens=6, chars=3),
+        log_entries.Event(
             thread=thread,
             text="/run pay.yaml: passed",
             blob=blob,
             tokens=9,
             chars=21,
             run="01JD0000000000000000000004",
-            spent=log.Ran(calls=1, tokens=1_200, dollars="0.01", seconds=2.5, totals={"requests": 1}),
+            spent=log_entries.Ran(calls=1, tokens=1_200, dollars="0.01", seconds=2.5, totals={"requests": 1}),
         ),
-        log.User(thread=log.summary_thread(thread, 1), upto=6, text="Sum it up.", tokens=8, chars=10),
-        log.Summary(thread=thread, upto=6, text="The order is to be paid.", blob=blob, tokens=10, chars=24),
+        log_entries.User(thread=log_entries.summary_thread(thread, 1), upto=6, text="Sum it up.", tokens=8, chars=10),
+        log_entries.Summary(thread=thread, upto=6, text="The order is to be paid.", blob=blob, tokens=10, chars=24),
     ]
     return [
         entry.model_copy(update={"seq": n, "at": "2026-01-01T00:00:00.000Z"}) for n, entry in enumerate(made, start=1)
     ]
 
 
-def golden_build() -> list[log.AnyEntry]:
+def golden_build() -> list[log_entries.AnyEntry]:
     """What only a build has: its wish, the runs of its tools, what a person was asked, what its bench and its grants keep."""
-    thread, run = log.SESSION_THREAD, "01JD0000000000000000000004"
-    wish = log.Build(
+    thread, run = log_entries.SESSION_THREAD, "01JD0000000000000000000004"
+    wish = log_entries.Build(
         goal="Pay every open order",
         url="http://127.0.0.1:8765/login",
         save="/srv/shop/pay.yaml",
@@ -372,19 +383,23 @@ def golden_build() -> list[log.AnyEntry]:
         inputs={"user": "admin"},
         secrets=["SHOP_PASSWORD"],
     )
-    header = log.SessionHeader(purpose="build", versions={"runops": "0.1.0"}, build=wish)
+    header = log_entries.SessionHeader(purpose="build", versions={"runops": "0.1.0"}, build=wish)
     asked: dict[str, Any] = {"question": "Pay it?", "choices": ["yes", "no"], "free": False, "place": "7_execute_nodes"}
     spent: dict[str, Any] = {"calls": 0, "tokens": 0, "dollars": "0", "seconds": 0}
     following: dict[str, Any] = {"run": run, "what": "execute_nodes", "call": "c9", "spent": spent}
-    made: list[log.AnyEntry] = [
-        log.Scope(thread=thread, path="", event="opened", node="session", session=header),
-        log.Version(thread=thread, of="draft", number=1, value="version: 1\n", reason="first", by="model"),
-        log.Note(thread=thread, name="paused", data=asked),
-        log.Note(thread=thread, name="answered", data={**asked, "answer": "yes"}),
-        log.Version(thread=thread, of="grant", name="0" * 32, number=1, value="yes", reason="asked", by="person"),
-        log.Note(thread=thread, name="following", data=following),
-        log.Note(thread=thread, name="followed", data={"run": run, "status": "passed", "spent": None}),
-        log.Version(thread=thread, of="bench", name="orders", number=1, value={"value": []}, reason="seen", by="model"),
+    made: list[log_entries.AnyEntry] = [
+        log_entries.Scope(thread=thread, path="", event="opened", node="session", session=header),
+        log_entries.Version(thread=thread, of="draft", number=1, value="version: 1\n", reason="first", by="model"),
+        log_entries.Note(thread=thread, name="paused", data=asked),
+        log_entries.Note(thread=thread, name="answered", data={**asked, "answer": "yes"}),
+        log_entries.Version(
+            thread=thread, of="grant", name="0" * 32, number=1, value="yes", reason="asked", by="person"
+        ),
+        log_entries.Note(thread=thread, name="following", data=following),
+        log_entries.Note(thread=thread, name="followed", data={"run": run, "status": "passed", "spent": None}),
+        log_entries.Version(
+            thread=thread, of="bench", name="orders", number=1, value={"value": []}, reason="seen", by="model"
+        ),
     ]
     return [
         entry.model_copy(update={"seq": n, "at": "2026-01-01T00:00:00.000Z"}) for n, entry in enumerate(made, start=1)
@@ -393,13 +408,13 @@ def golden_build() -> list[log.AnyEntry]:
 
 def test_a_build_is_folded_to_its_mode_its_runs_and_its_questions() -> None:
     """Its first line alone says what it is to reach, and that it goes on in mode agent."""
-    folded = sessions.Session(golden_build())
-    assert sessions.Session(golden_build()[:1]).mode == folded.mode == "agent"
+    folded = session.Session(golden_build())
+    assert session.Session(golden_build()[:1]).mode == folded.mode == "agent"
     assert folded.runs_of == {"c9": ["01JD0000000000000000000004"]}
     assert folded.open_runs == {}
     assert folded.waits_for is None
     assert [each.answer for each in folded.questions] == ["yes"]
-    asked = sessions.Session(golden_build()[:3]).waits_for
+    asked = session.Session(golden_build()[:3]).waits_for
     assert asked is not None
     assert (asked.question, asked.choices, asked.place) == ("Pay it?", ["yes", "no"], "7_execute_nodes")
 
@@ -408,35 +423,45 @@ def test_a_build_is_folded_to_its_mode_its_runs_and_its_questions() -> None:
     ("file", "entries"),
     [(GOLDEN, golden_entries), (GOLDEN_SESSION, golden_session), (GOLDEN_BUILD, golden_build)],
 )
-def test_the_golden_log_is_written_and_read_the_same(file: Path, entries: Callable[[], list[log.AnyEntry]]) -> None:
+def test_the_golden_log_is_written_and_read_the_same(
+    file: Path, entries: Callable[[], list[log_entries.AnyEntry]]
+) -> None:
     """Format 1 stays what it is: the golden file holds exactly these lines, and reads back as these entries."""
-    written = b"".join(log.encode(entry) for entry in entries())
+    written = b"".join(log_entries.encode(entry) for entry in entries())
     assert file.read_bytes() == written
-    assert [log.decode(line) for line in file.read_bytes().splitlines()] == entries()
+    assert [log_entries.decode(line) for line in file.read_bytes().splitlines()] == entries()
 
 
 def test_a_session_is_folded_to_what_it_keeps() -> None:
     """What was cleared has no value; a summary stands for what came before it; a failed answer's beginning is kept."""
-    folded = sessions.Session(golden_session())
+    folded = session.Session(golden_session())
     assert folded.mode == "agent"
     assert folded.about == "01JD0000000000000000000004"
     assert folded.latest("variable", "total") is None
     assert [each.number for each in folded.versions("variable", "total")] == [1, 2]
-    thread = folded.thread(log.SESSION_THREAD)
-    assert [type(each) for each in thread.said] == [log.User, log.ModelError, threads.Happened]
+    thread = folded.thread(log_entries.SESSION_THREAD)
+    assert [type(each) for each in thread.said] == [log_entries.User, log_entries.ModelError, threads.Happened]
     assert (thread.first, thread.newest_word, thread.tokens_before(3)) == (1, 0, 22)
 
 
 def test_the_golden_log_has_every_kind_of_entry_and_every_field_of_a_conversation() -> None:
     """Whatever is added to what is logged of models stands in the golden log, too."""
-    kinds: dict[type[log.AnyEntry], set[str]] = {}
+    kinds: dict[type[log_entries.AnyEntry], set[str]] = {}
     for each in [*golden_entries(), *golden_session()]:
         kinds.setdefault(type(each), set()).update(each.model_dump(exclude_none=True))
-    assert set(kinds) == set(get_args(log.AnyEntry))
-    conversation = (log.User, log.Reasoning, log.Assistant, log.Told, log.ModelError, log.Event, log.Summary)
-    for kind in (*conversation, log.Version):
+    assert set(kinds) == set(get_args(log_entries.AnyEntry))
+    conversation = (
+        log_entries.User,
+        log_entries.Reasoning,
+        log_entries.Assistant,
+        log_entries.Told,
+        log_entries.ModelError,
+        log_entries.Event,
+        log_entries.Summary,
+    )
+    for kind in (*conversation, log_entries.Version):
         assert kinds[kind] == set(kind.model_fields)
-    assert {"asked", "again"} <= kinds[log.Call]
+    assert {"asked", "again"} <= kinds[log_entries.Call]
 
 
 def test_the_golden_conversation_is_folded_with_what_became_of_its_calls() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nodes import fitting
-from runtime.models import estimates
-from runtime.testing import responses, scripted
+from runtime.messages import estimates
+from runtime.testing import responses, scripted_model
 from tests import models
 from tests.rig import Rig
 
@@ -46,7 +46,7 @@ async def test_a_long_text_is_counted_and_read_beside_the_run(
     seen(fitting, "read")
     seen(estimates, "tokens")
     text = "tea " * (size // 4)
-    with responses.serve([scripted.server_error(), scripted.text({"value": text})]) as server:
+    with responses.serve([scripted_model.server_error(), scripted_model.text({"value": text})]) as server:
         ended = await Rig(tmp_path, ASK.replace("NOTE", text), chosen=models.asked_at(server, monkeypatch)).start()
     assert (ended.status, ended.output) == ("passed", text)
     # Also where a request is sent twice it is counted once.

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import LogError
-from runtime import crashes, testing
-from runtime.crashes import CrashPoint
+from runtime import testing
+from runtime.system import crash_points
+from runtime.system.crash_points import CrashPoint
 from tests.orders import DEEDS, ORDER, OUTPUT, Order
 from tests.rig import Killed
 from tests.unit.test_power_cut import cut_at
@@ -33,7 +34,7 @@ async def killed_at(order: Order, number: int, monkeypatch: pytest.MonkeyPatch) 
             raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(crashes, "hook", hook)
+        patched.setattr(crash_points, "hook", hook)
         try:
             await (order.pay() if order.begun else order.begin())
         except (Killed, LogError):

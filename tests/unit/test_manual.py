@@ -8,13 +8,13 @@ import pytest
 
 from nodes import registry
 from nodes.errors import UsageError
-from runtime.language import manual
+from runtime.language import reference
 
 ENTRIES = list(
     {
         entry.name: entry
-        for name in [*manual.PARTS, *(kind.name for kind in registry.BUILT_IN)]
-        for top in [manual.entry(name)]
+        for name in [*reference.PARTS, *(kind.name for kind in registry.BUILT_IN)]
+        for top in [reference.entry(name)]
         for one in [top, *top.kinds]
         for entry in [one, *one.parts]
     }.values()
@@ -23,9 +23,9 @@ ENTRIES = list(
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_everything_is_told_in_sentences(entry: manual.Entry) -> None:
+def test_everything_is_told_in_sentences(entry: reference.Entry) -> None:
     """Each node, kind and part begins with a sentence, and each of its fields has one; only `type` speaks for itself."""
-    assert re.match(r"[A-Z].*[.:]", manual.sentence(entry.text))
+    assert re.match(r"[A-Z].*[.:]", reference.sentence(entry.text))
     mute = [each.name for each in entry.fields if not re.fullmatch(r"[A-Z`].*[.…]", each.text) and each.name != "type"]
     assert mute == []
 
@@ -35,16 +35,20 @@ def test_everything_is_told_in_sentences(entry: manual.Entry) -> None:
 )
 def test_every_step_says_what_its_value_is(kind: registry.NodeType) -> None:
     """Whoever refers to a step can read what it yields; a step whose value is free says so in its fields."""
-    entry = manual.entry(kind.name)
+    entry = reference.entry(kind.name)
     assert [each.name for each in entry.kinds if each.value is None] == []
     assert all(each.effect in ("read", "idempotent", "effect") for each in entry.kinds or [entry])
 
 
 def test_a_kind_is_found_by_its_own_name_and_after_its_type() -> None:
     """`click`, `browser_action.click` and `browser_action click` are one; a near miss is told."""
-    assert manual.entry("click") == manual.entry("browser_action.click") == manual.entry("browser_action", "click")
+    assert (
+        reference.entry("click")
+        == reference.entry("browser_action.click")
+        == reference.entry("browser_action", "click")
+    )
     with pytest.raises(UsageError) as raised:
-        manual.entry("browser_action", "clik")
+        reference.entry("browser_action", "clik")
     assert raised.value.mend == "did you mean `browser_action.click`?"
 
 
@@ -52,5 +56,5 @@ def test_what_all_have_stands_once() -> None:
     """No kind of node repeats a field of the step or container around it."""
     for entry in ENTRIES:
         if entry.around:
-            shared = {each.name for each in manual.entry(entry.around).fields}
+            shared = {each.name for each in reference.entry(entry.around).fields}
             assert not shared & {each.name for each in entry.fields}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AssertFailed, AuthorError, CassetteMiss, ModelError, OriginRefused, RunOpsError, SiteError
-from runtime import rounds
-from runtime.models import cassettes
-from runtime.testing import responses, scripted
+from runtime.engine import block_retries
+from runtime.models.cassettes import cassettes
+from runtime.testing import responses, scripted_model
 from tests import models
 from tests.rig import Rig
 
@@ -43,7 +43,7 @@ nodes:
 
 async def test_a_handle_catches_what_a_model_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of the model is one that the author may provide for, as one of the page."""
-    with responses.serve([scripted.quota()]) as server:
+    with responses.serve([scripted_model.quota()]) as server:
         rig = Rig(tmp_path, CAUGHT, chosen=models.asked_at(server, monkeypatch))
         ended = await rig.start()
     assert (ended.status, ended.output) == ("passed", "model-quota")
@@ -78,7 +78,7 @@ ERRORS: list[RunOpsError] = [
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
 def test_an_error_of_the_log_is_what_was_raised(error: RunOpsError) -> None:
     """A run that goes on behind a block that failed knows the error by its class, so that it catches and leaves the same ones."""
-    rebuilt = rounds.rebuilt({**error.as_json(), "step": "guarded/kind"})
+    rebuilt = block_retries.rebuilt({**error.as_json(), "step": "guarded/kind"})
     assert type(rebuilt) is type(error)
     assert rebuilt.as_json() == error.as_json()
     assert rebuilt.path == "guarded/kind"

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from runtime import model
-from runtime.models import probing
-from runtime.models.failures import Failed
-from runtime.testing import responses, scripted
+from runtime.models.client import client as model_client
+from runtime.models.client import probing
+from runtime.models.client.errors import Failed
+from runtime.testing import responses, scripted_model
 
 
 @asynccontextmanager
-async def answering(status: str, kind: str, body: bytes) -> AsyncGenerator[model.Client]:
+async def answering(status: str, kind: str, body: bytes) -> AsyncGenerator[model_client.Client]:
     """A client of a server that answers everything with this."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -25,7 +25,7 @@ async def answering(status: str, kind: str, body: bytes) -> AsyncGenerator[model
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        client = model.Client(url, "key-of-nobody", probing.PLAIN)
+        client = model_client.Client(url, "key-of-nobody", probing.PLAIN)
         try:
             yield client
         finally:
@@ -34,8 +34,8 @@ async def answering(status: str, kind: str, body: bytes) -> AsyncGenerator[model
 
 async def test_the_models_of_a_server_are_listed_by_name() -> None:
     """Sorted, whatever their order there, each with the date of its end where it has one."""
-    with responses.serve([scripted.text("unused")], models=("b", "a"), ending={"a": "2026-12-11"}) as server:
-        client = model.Client(server.url, server.key, probing.PLAIN)
+    with responses.serve([scripted_model.text("unused")], models=("b", "a"), ending={"a": "2026-12-11"}) as server:
+        client = model_client.Client(server.url, server.key, probing.PLAIN)
         assert [*(await client.models(30)).items()] == [("a", "2026-12-11"), ("b", None)]
         await client.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from runtime import settings
+from runtime.settings import settings
 
 ROOT = Path(__file__).parents[2]
 OF_PROVIDERS = re.compile(

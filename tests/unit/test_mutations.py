@@ -56,6 +56,6 @@ def test_what_is_no_fault_is_not_found(
 def test_a_fault_says_what_it_is_and_what_finds_it(tmp_path: Path, head: str) -> None:
     """A patch that does not is none."""
     patch = tmp_path / "01_fault.patch"
-    patch.write_text(f"{head}\n--- a/runtime/window.py\n+++ b/runtime/window.py\n")
+    patch.write_text(f"{head}\n--- a/runtime/context/window.py\n+++ b/runtime/context/window.py\n")
     with pytest.raises(ValueError, match="does not say"):
         mutations.read(patch)

@@ -16,16 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime import secrets, store
-from runtime.models import normal
-from runtime.models.exchange import Message, Request, ToolCall, ToolOutput
+from runtime.log.store import store
+from runtime.messages.messages import Message, Request, ToolCall, ToolOutput
+from runtime.models.cassettes import normal_form
+from runtime.secrets import masking
 
 SECRETS = {"PASSWORD": 'pa"ss wörd/1', "TOKEN": "tok3n-of-the-shop"}
 
 
 def form(request: Request, secrets: Mapping[str, str]) -> str:
     """The normal form of a request, in the order of its fields."""
-    return json.dumps(normal.normal(request, secrets).request)
+    return json.dumps(normal_form.normal(request, secrets).request)
 
 
 def asking(text: str, **other: Any) -> Request:
@@ -36,7 +37,7 @@ def asking(text: str, **other: Any) -> Request:
 
 def said(text: str) -> str:
     """The text in normal form."""
-    return normal.normal(asking(text), SECRETS).request["messages"][0]["text"]
+    return normal_form.normal(asking(text), SECRETS).request["messages"][0]["text"]
 
 
 MOMENTS = [
@@ -186,7 +187,7 @@ def test_no_secret_stands_in_a_normal_form(before: str, name: str, after: str, d
         )
     )
     found = said(before + form + after)
-    assert secrets.Masker(SECRETS).text(found) == found
+    assert masking.Masker(SECRETS).text(found) == found
 
 
 def test_a_changed_secret_asks_the_same() -> None:
@@ -196,14 +197,15 @@ def test_a_changed_secret_asks_the_same() -> None:
     assert one == other
     assert said("tok3n-of-the-shop") == "<secret TOKEN>"
     assert (
-        normal.normal(asking("msg_0a1b2c3d4e"), {"S": "c3d4e"}).request["messages"][0]["text"] == "msg_0a1b2<secret S>"
+        normal_form.normal(asking("msg_0a1b2c3d4e"), {"S": "c3d4e"}).request["messages"][0]["text"]
+        == "msg_0a1b2<secret S>"
     )
 
 
 def test_of_two_secrets_the_longer_one_is_meant() -> None:
     """Where one begins with the other, no rest of the longer one is left."""
     known = {"LONG": "shop-pass-of-anna", "SHORT": "shop-pass"}
-    asked = normal.normal(asking("shop-pass-of-anna, shop-pass"), known)
+    asked = normal_form.normal(asking("shop-pass-of-anna, shop-pass"), known)
     assert asked.request["messages"][0]["text"] == "<secret LONG>, <secret SHORT>"
 
 
@@ -216,21 +218,21 @@ PIECES = st.lists(
 @given(PIECES, PIECES)
 def test_an_answer_comes_back_as_it_was(question: str, answer: str) -> None:
     """Placeholders in an answer are undone, and what only looks like one is left."""
-    asked = normal.normal(asking(question), {})
+    asked = normal_form.normal(asking(question), {})
     assert asked.undo(asked.apply(answer)) == answer
 
 
 @given(PIECES, PIECES)
 def test_what_looks_like_a_placeholder_is_none(one: str, other: str) -> None:
     """Two texts with one normal form differ in times and ids only: undone with the same table, they are the same."""
-    first, second = normal.normal(asking(one), {}), normal.normal(asking(other), {})
+    first, second = normal_form.normal(asking(one), {}), normal_form.normal(asking(other), {})
     if first.request == second.request:
         assert second.undo(said(one)) == other
 
 
 def test_an_answer_speaks_of_the_ids_of_this_run() -> None:
     """An id that the model gives back is that of the request which is asked, and not of the one that was recorded."""
-    recorded, asked = (normal.normal(asking(f"order {number}"), {}) for number in (IDS[0], str(uuid.uuid4())))
+    recorded, asked = (normal_form.normal(asking(f"order {number}"), {}) for number in (IDS[0], str(uuid.uuid4())))
     kept = recorded.apply(f"refund {IDS[0]}, not {IDS[1]}")
     assert kept == f"refund <id 1>, not {IDS[1]}"
     assert asked.undo(kept) == f"refund {asked.texts['<id 1>']}, not {IDS[1]}"
@@ -252,25 +254,25 @@ def looked(origin: str, ref: str, other: str) -> Request:
 def test_where_the_pages_are_does_not_count() -> None:
     """An origin that the run may load is known by its place in the file; what only begins like it, and any other address, are data."""
     text = f"{HERE}/orders, {HERE}. {HERE}0/orders {HERE}.evil.test x{HERE} {THERE}/"
-    found = normal.normal(asking(text), {}, [THERE, HERE]).request["messages"][0]["text"]
+    found = normal_form.normal(asking(text), {}, [THERE, HERE]).request["messages"][0]["text"]
     assert found == f"<origin 2>/orders, <origin 2>. {HERE}0/orders {HERE}.evil.test x{HERE} <origin 1>/"
     assert said(f"{HERE}/orders") == f"{HERE}/orders"
 
 
 def test_how_elements_are_counted_does_not_count() -> None:
     """A page of another shop whose frames came in another order is the same page; which element is meant counts."""
-    one = normal.normal(looked(HERE, "f1e5", "f2x7"), {}, [HERE])
-    assert one.request == normal.normal(looked(THERE, "e9", "f3e1"), {}, [THERE]).request
+    one = normal_form.normal(looked(HERE, "f1e5", "f2x7"), {}, [HERE])
+    assert one.request == normal_form.normal(looked(THERE, "e9", "f3e1"), {}, [THERE]).request
     other = looked(THERE, "e9", "f3e1")
     swapped = dataclasses.replace(
         other, items=(*other.items[:3], ToolCall("a", "click", '{"ref": "f3e1"}'), other.items[4])
     )
-    assert one.request != normal.normal(swapped, {}, [THERE]).request
+    assert one.request != normal_form.normal(swapped, {}, [THERE]).request
 
 
 def test_what_only_looks_like_a_ref_is_data() -> None:
     """A text that is typed, and a word of the page, keep their letters, though an element has them for its ref."""
-    asked = normal.normal(asking("[ref=e5] room e5, f1e5"), {})
+    asked = normal_form.normal(asking("[ref=e5] room e5, f1e5"), {})
     assert asked.request["messages"][0]["text"] == "[ref=<ref 1>] room e5, f1e5"
     assert asked.apply('{"ref": "e5", "text": "e5"}') == '{"ref": "<ref 1>", "text": "e5"}'
 
@@ -278,8 +280,8 @@ def test_what_only_looks_like_a_ref_is_data() -> None:
 def test_an_answer_acts_on_the_page_of_the_run_that_is_played() -> None:
     """The element and the address that the model chose are those of this run's page."""
     mine, theirs = (
-        normal.normal(looked(HERE, "f1e5", "f2x7"), {}, [HERE]),
-        normal.normal(looked(THERE, "e9", "f3e1"), {}, [THERE]),
+        normal_form.normal(looked(HERE, "f1e5", "f2x7"), {}, [HERE]),
+        normal_form.normal(looked(THERE, "e9", "f3e1"), {}, [THERE]),
     )
     [(_name, kept)] = mine.named(
         [ToolCall("z", "goto", json.dumps({"ref": "f2x7", "url": f"{HERE}/help", "no": "e9"}))]
@@ -289,6 +291,6 @@ def test_an_answer_acts_on_the_page_of_the_run_that_is_played() -> None:
 
 def test_a_text_that_looks_like_our_placeholder_of_a_ref_is_kept() -> None:
     """It comes back as it was, whatever refs the page has."""
-    asked = normal.normal(asking("[ref=e5] <ref 1> <origin 1>"), {}, [HERE])
+    asked = normal_form.normal(asking("[ref=e5] <ref 1> <origin 1>"), {}, [HERE])
     assert asked.request["messages"][0]["text"] == "[ref=<ref 1>] <_ref 1> <_origin 1>"
     assert asked.undo(asked.apply("<ref 1> <origin 1> <_ref 1>")) == "<ref 1> <origin 1> <_ref 1>"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.observation import Observation
-from runtime.observing.tree import HIDDEN_VALUE, Fact
+from runtime.observation.observation import Observation
+from runtime.observation.tree import HIDDEN_VALUE, Fact
 
 ROLES = (
     "generic", "paragraph", "text", "heading", "link", "button", "textbox", "checkbox", "combobox", "option", "list", "listitem", "table",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.observation import Observation
-from runtime.observing import marks
+from runtime.observation import test_ids
+from runtime.observation.observation import Observation
 
 INVOICE = """
 - table [ref=e1]:
@@ -132,7 +132,7 @@ def test_a_test_id_is_shown_where_nothing_else_finds_the_element() -> None:
         ((None, "e73"), "listed", "List"),
         ((None, None), "gone", "gone"),
     )
-    seen = Observation.read("\n".join(snapshot), seen=[marks.Mark(*each) for each in given])
+    seen = Observation.read("\n".join(snapshot), seen=[test_ids.Mark(*each) for each in given])
     assert [each for each in shown(seen) if "test_id" in each] == [
         'textbox beside "Discount code" [ref=e24] {test_id: "the code"}',
         'definition beside "Decision" [ref=e62] = "accepted" {test_id: decision}',

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from nodes.values import Json
-from runtime import refusals
-from runtime.models.exchange import Answer, Tool, ToolCall, Usage
-from runtime.models.failures import Failed
-from runtime.testing import responses, scripted
+from runtime.messages.messages import Answer, Tool, ToolCall, Usage
+from runtime.models.client.errors import Failed
+from runtime.models.turns import call_checks
+from runtime.testing import responses, scripted_model
 from tests import models
 from tests.rig import Rig
 from tests.unit.test_cognition import ASK, GOOD, REFUND
@@ -62,7 +62,7 @@ async def test_a_call_without_a_name_is_one_of_a_tool_that_is_not_there(name: ob
     """The model can be told so, and mends it: its id says which call it was."""
     found = await answered(streamed, calling(name=name, arguments=""))
     assert found.calls == (ToolCall("a", "unnamed", ""),)
-    refused = refusals.of(found.calls[0], [Tool("look", "Looks.", {"type": "object"})], holds_secret=False)
+    refused = call_checks.of(found.calls[0], [Tool("look", "Looks.", {"type": "object"})], holds_secret=False)
     assert refused is not None
     assert refused.code == "tool-unknown"
     assert "look" in (refused.mend or "")
@@ -125,7 +125,7 @@ async def test_a_call_of_a_tool_where_none_was_offered_is_an_answer_that_does_no
 ) -> None:
     """The model is told so and mends it, also where the server keeps the conversation; it is told of no call, and nothing is done."""
     with responses.serve(
-        [scripted.call("look", {}).in_background(polls=0), GOOD.in_background(polls=0)], strict=True
+        [scripted_model.call("look", {}).in_background(polls=0), GOOD.in_background(polls=0)], strict=True
     ) as server:
         rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, **settings))
         over = await rig.start()

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from nodes.values import Json
-from runtime import log, model
-from runtime.models import profiles
-from runtime.models.exchange import Answer, Message, Request, Usage
-from runtime.models.failures import Failed
+from runtime.log import entries
+from runtime.messages.messages import Answer, Message, Request, Usage
+from runtime.models.client import client as model_client
+from runtime.models.client import profiles
+from runtime.models.client.errors import Failed
 
 ASKED = Request("m", "Say.", (Message("user", "tea"),), None, 100)
 USED = {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}
@@ -75,7 +76,7 @@ async def answering(sent: bytes, head: str = "200 OK", kind: str = "application/
 
 async def asked(url: str, profile: str = "compatible", background: bool = False) -> Answer:
     """What the client makes of the answer; what it makes is written as the log writes it."""
-    client = model.Client(url, KEY, profiles.PROFILES[profile])
+    client = model_client.Client(url, KEY, profiles.PROFILES[profile])
     try:
         found = await (client.fetch("resp_1", 30) if background else client.ask(ASKED, 30))
         assert found is not None
@@ -85,7 +86,9 @@ async def asked(url: str, profile: str = "compatible", background: bool = False)
         raise
     finally:
         await client.close()
-    log.Assistant(thread="t", key="k", source="model", model=found.model, response=found.id or None, text=found.text)
+    entries.Assistant(
+        thread="t", key="k", source="model", model=found.model, response=found.id or None, text=found.text
+    )
     logged(found.usage)
     return found
 
@@ -93,7 +96,7 @@ async def asked(url: str, profile: str = "compatible", background: bool = False)
 def logged(usage: Usage | None) -> None:
     """Raises where the log does not take it."""
     if usage is not None:
-        log.Usage(**dataclasses.asdict(usage))
+        entries.Usage(**dataclasses.asdict(usage))
 
 
 UNREADABLE: dict[str, bytes] = {
@@ -172,7 +175,7 @@ async def test_an_id_is_a_text_or_nothing(id_: Json, seen: str) -> None:
 async def test_a_background_response_without_an_id_is_refused() -> None:
     """Nobody could ask for it again: it is no response."""
     async with answering(body(id=None, status="queued")) as url:
-        client = model.Client(url, KEY, profiles.PROFILES["openai"])
+        client = model_client.Client(url, KEY, profiles.PROFILES["openai"])
         with pytest.raises(Failed) as failed:
             await client.submit(ASKED, 30)
         await client.close()

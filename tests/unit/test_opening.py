@@ -17,59 +17,53 @@ from hypothesis import strategies as draw
 from director import opening
 from nodes.errors import LogError, RunHeld, RunOpsError, UsageError
 from nodes.values import Json
-from runtime import (
-    blobs,
-    conversations,
-    crashes,
-    damage,
-    files,
-    log,
-    outdated,
-    pieces,
-    pruning,
-    query,
-    secrets,
-    sessions,
-    settings,
-)
+from runtime.context import items as window_items
+from runtime.log import entries as log_entries
+from runtime.log import session as log_session
+from runtime.log.store import file_store, integrity
+from runtime.query import query
+from runtime.secrets import masking
+from runtime.settings import settings
+from runtime.system import crash_points
+from runtime.workspace import prune, retention, session_index, unused_blobs
 from tests.kept_runs import ended
 from tests.now import let_go, now
 from tests.rig import Killed
 from tests.session_log import LARGE, STEPS, End, Hand, Step, everything, header, reopened
 
-NOBODY = secrets.Masker({})
+NOBODY = masking.Masker({})
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> files.Files:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     """An empty place for sessions, which the settings name."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
-    return files.Files(tmp_path / ".runops")
+    return file_store.Files(tmp_path / ".runops")
 
 
-def folded(kept: files.Files, session: str) -> sessions.Session:
+def folded(kept: file_store.Files, session: str) -> log_session.Session:
     """What it holds, as a reader finds it."""
-    return conversations.fold(kept.read(session))
+    return session_index.fold(kept.read(session))
 
 
-def fork(kept: files.Files, session: str, line: int | None = None) -> str:
+def fork(kept: file_store.Files, session: str, line: int | None = None) -> str:
     """The id of a fork; nobody holds it any more."""
-    pen = now(opening.fork(files.FileStore.over(kept), session, NOBODY, line))
+    pen = now(opening.fork(file_store.FileStore.over(kept), session, NOBODY, line))
     let_go(pen.conversation)
     return pen.conversation.id
 
 
-def items(kept: files.Files, past: sessions.Session, *, pointers: bool) -> list[str]:
+def items(kept: file_store.Files, past: log_session.Session, *, pointers: bool) -> list[str]:
     """Everything that a request could hold of its thread; lines of the log, by which pointers name what is small, are all called 0."""
     texts = opening.look(kept, kept.read(kept.ids()[0]), past, NOBODY)
-    thread = pieces.Thread(past.thread(log.SESSION_THREAD), texts)
+    thread = window_items.Thread(past.thread(log_entries.SESSION_THREAD), texts)
     found = [thread[number].items(pointers=pointers) for number in range(len(thread))]
     summary = thread.summary.items(pointers=pointers) if thread.summary is not None else ()
     return [re.sub(r"@state/line/\d+", "@state/line/0", repr(each)) for each in (*found, summary)]
 
 
-def kept_things(kept: files.Files, past: sessions.Session) -> dict[str, object]:
+def kept_things(kept: file_store.Files, past: log_session.Session) -> dict[str, object]:
     """What the session keeps, all of it with its numbers and reasons."""
     texts = opening.look(kept, kept.read(kept.ids()[0]), past, NOBODY)
     return {
@@ -80,9 +74,9 @@ def kept_things(kept: files.Files, past: sessions.Session) -> dict[str, object]:
     }
 
 
-def upto(kept: files.Files, session: str, line: int) -> sessions.Session:
+def upto(kept: file_store.Files, session: str, line: int) -> log_session.Session:
     """What the session held up to that line."""
-    return sessions.Session(kept.read(session).entries[:line])
+    return log_session.Session(kept.read(session).entries[:line])
 
 
 @hypothesis.settings(max_examples=30)
@@ -90,7 +84,7 @@ def upto(kept: files.Files, session: str, line: int) -> sessions.Session:
 def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[Step], at: int) -> None:
     """Whatever happened: the parent's bytes stay, the fork's thread is that of the parent up to the line, what is kept too, and nothing is paid."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = files.Files(Path(folder))
+        kept = file_store.Files(Path(folder))
         hand = Hand(kept)
         for step in steps:
             hand.does(step)
@@ -114,8 +108,8 @@ def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[St
         assert past.ledger.totals() is None
         assert past.open_calls() == []
         entries = kept.read(child).entries
-        assert {each.thread for each in entries} == {log.SESSION_THREAD}
-        assert not any(isinstance(each, log.ModelError) and each.again is not None for each in entries)
+        assert {each.thread for each in entries} == {log_entries.SESSION_THREAD}
+        assert not any(isinstance(each, log_entries.ModelError) and each.again is not None for each in entries)
 
 
 @hypothesis.settings(max_examples=30)
@@ -123,7 +117,7 @@ def test_a_fork_changes_nothing_and_renders_as_its_parent_did(steps: Sequence[St
 def test_a_fork_of_a_fork_is_the_same_again(steps: Sequence[Step]) -> None:
     """It holds what the first one did, and names that one."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = files.Files(Path(folder))
+        kept = file_store.Files(Path(folder))
         hand = Hand(kept)
         for step in steps:
             hand.does(step)
@@ -138,7 +132,7 @@ def test_a_fork_of_a_fork_is_the_same_again(steps: Sequence[Step]) -> None:
 
 
 @pytest.mark.parametrize("end", ["result", "called", "asked"])
-def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(kept: files.Files, end: End) -> None:
+def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(kept: file_store.Files, end: End) -> None:
     """Neither the answer nor what was done of it is in the fork, nor what was kept meanwhile; so no call of it is open, and the parent's stays so."""
     hand = Hand(kept)
     hand.says("Look.")
@@ -148,25 +142,29 @@ def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(kept: files
     hand.keeps("variable", "total", 1)
     parent = hand.closed()
     child = folded(kept, fork(kept, parent))
-    said = child.thread(log.SESSION_THREAD).said
-    assert [each.text if isinstance(each, log.User) else "exchange" for each in said] == ["Look.", "exchange", "Again."]
+    said = child.thread(log_entries.SESSION_THREAD).said
+    assert [each.text if isinstance(each, log_entries.User) else "exchange" for each in said] == [
+        "Look.",
+        "exchange",
+        "Again.",
+    ]
     assert child.versions("variable", "total") == []
     assert child.open_calls() == []
-    assert not any(isinstance(each, log.Reasoning) for each in kept.read(fork(kept, parent)).entries[-3:])
+    assert not any(isinstance(each, log_entries.Reasoning) for each in kept.read(fork(kept, parent)).entries[-3:])
 
 
-def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(kept: files.Files) -> None:
+def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(kept: file_store.Files) -> None:
     """Also where the parent went on, and all its calls were done later."""
     parent = everything(kept)
     entries = kept.read(parent).entries
-    first = next(each for each in entries if isinstance(each, log.Assistant))
-    last_told = [each for each in entries if isinstance(each, log.Told)][1]
+    first = next(each for each in entries if isinstance(each, log_entries.Assistant))
+    last_told = [each for each in entries if isinstance(each, log_entries.Told)][1]
     for line in range(first.seq, last_told.seq):
-        assert not any(isinstance(each, log.Assistant) for each in kept.read(fork(kept, parent, line)).entries)
-    assert any(isinstance(each, log.Assistant) for each in kept.read(fork(kept, parent, last_told.seq)).entries)
+        assert not any(isinstance(each, log_entries.Assistant) for each in kept.read(fork(kept, parent, line)).entries)
+    assert any(isinstance(each, log_entries.Assistant) for each in kept.read(fork(kept, parent, last_told.seq)).entries)
 
 
-def test_a_living_session_can_be_forked(kept: files.Files) -> None:
+def test_a_living_session_can_be_forked(kept: file_store.Files) -> None:
     """Its holder keeps it, and writes on."""
     hand = Hand(kept)
     hand.says("Look.")
@@ -176,39 +174,39 @@ def test_a_living_session_can_be_forked(kept: files.Files) -> None:
 
 
 def test_what_a_fork_has_taken_over_costs_nothing_in_any_list(
-    kept: files.Files, monkeypatch: pytest.MonkeyPatch
+    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`runops query costs` has the parent's requests once, and none of the fork's."""
     parent = everything(kept)
     child = fork(kept, parent)
     answer = query.ask(
-        files.Files(settings.load().home),
+        file_store.Files(settings.load().home),
         "SELECT run, count(*) AS n, sum(dollars) AS dollars FROM costs GROUP BY run",
     )
     rows = [row for batch in answer.result.batches for row in batch]
     assert [(row["run"], row["n"]) for row in rows] == [(parent, len(folded(kept, parent).ledger.rows))]
-    listed = {each.id: each.costs for each in conversations.list_sessions(files.Files(settings.load().home))}
+    listed = {each.id: each.costs for each in session_index.list_sessions(file_store.Files(settings.load().home))}
     assert listed[child] is None
     assert listed[parent] is not None
 
 
-def test_a_fork_outlives_its_parent(kept: files.Files) -> None:
+def test_a_fork_outlives_its_parent(kept: file_store.Files) -> None:
     """What both name stays when the parent is pruned, however old it is: text, values, outputs."""
     parent = everything(kept)
     child = fork(kept, parent)
     for file in (kept.home / "blobs").glob("??/*"):
-        os.utime(file, (time.time() - 10 * blobs.AGE, time.time() - 10 * blobs.AGE))
-    report = pruning.prune(kept, outdated.Wanted(keep_last=1, sessions=True), dry_run=False)
+        os.utime(file, (time.time() - 10 * unused_blobs.AGE, time.time() - 10 * unused_blobs.AGE))
+    report = prune.prune(kept, retention.Wanted(keep_last=1, sessions=True), dry_run=False)
     assert [each.run for each in report.gone if each.kind == "session"] == [parent]
     assert kept.ids() == [child]
     past = folded(kept, child)
     assert any(LARGE.strip() in repr(each) for each in items(kept, past, pointers=False))
     assert past.latest("variable", "rows") is not None
-    for sha256 in blobs.named_in(kept.conversation_file(child).read_bytes()) - {"k" * 64}:
+    for sha256 in unused_blobs.named_in(kept.conversation_file(child).read_bytes()) - {"k" * 64}:
         assert kept.blob(sha256)
 
 
-def test_a_blob_that_is_shared_is_as_young_as_the_fork(kept: files.Files) -> None:
+def test_a_blob_that_is_shared_is_as_young_as_the_fork(kept: file_store.Files) -> None:
     """It is touched before an entry of the fork names it, so no prune at work takes it away in between."""
     parent = everything(kept)
     for file in (kept.home / "blobs").glob("??/*"):
@@ -217,14 +215,14 @@ def test_a_blob_that_is_shared_is_as_young_as_the_fork(kept: files.Files) -> Non
     named = {
         each.blob.sha256
         for each in kept.read(parent).entries
-        if isinstance(each, log.Said | log.Version | log.Result) and each.blob is not None
+        if isinstance(each, log_entries.Said | log_entries.Version | log_entries.Result) and each.blob is not None
     }
     assert named
-    assert all(blobs.touched(kept.blob_file(each)) > time.time() - 60 for each in named)
+    assert all(unused_blobs.touched(kept.blob_file(each)) > time.time() - 60 for each in named)
 
 
 def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
-    kept: files.Files, monkeypatch: pytest.MonkeyPatch
+    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed at each point: nobody lists, finds, reopens or forks it, and prune takes it away; or it is whole. The parent never changes."""
     chosen, parent = settings.load(), everything(kept)
@@ -236,37 +234,37 @@ def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
         known = set(kept.ids())
         left = [number]
 
-        def hook(_point: crashes.CrashPoint, left: list[int] = left) -> None:
+        def hook(_point: crash_points.CrashPoint, left: list[int] = left) -> None:
             left[0] -= 1
             if left[0] == 0:
                 raise Killed
 
-        monkeypatch.setattr(crashes, "hook", hook)
+        monkeypatch.setattr(crash_points, "hook", hook)
         try:
             fork(kept, parent)
             break
         except Killed:
             pass
         finally:
-            monkeypatch.setattr(crashes, "hook", None)
+            monkeypatch.setattr(crash_points, "hook", None)
         assert kept.conversation_file(parent).read_bytes() == before
         (child,) = set(kept.ids()) - known
-        if any(isinstance(each, log.Note) and each.name == "claimed" for each in kept.read(child).entries):
+        if any(isinstance(each, log_entries.Note) and each.name == "claimed" for each in kept.read(child).entries):
             whole += 1
             assert items(kept, folded(kept, child), pointers=False) == items(kept, folded(kept, parent), pointers=False)
             kept.conversation_file(child).unlink()
             continue
         died += 1
-        assert [each.id for each in conversations.list_sessions(files.Files(chosen.home))] == [parent]
-        assert opening.find(files.Files(chosen.home), "last") == parent
+        assert [each.id for each in session_index.list_sessions(file_store.Files(chosen.home))] == [parent]
+        assert opening.find(file_store.Files(chosen.home), "last") == parent
         for use in (reopened, fork, folded):
             with pytest.raises(UsageError) as raised:
                 use(kept, child)
             assert raised.value.code == "not-a-session"
         if died % 8 == 1:
-            rows = query.ask(files.Files(chosen.home), "SELECT session FROM sessions").result.batches
+            rows = query.ask(file_store.Files(chosen.home), "SELECT session FROM sessions").result.batches
             assert [row["session"] for batch in rows for row in batch] == [parent]
-        gone = pruning.prune(kept, outdated.Wanted(), dry_run=False).gone
+        gone = prune.prune(kept, retention.Wanted(), dry_run=False).gone
         assert [(each.kind, each.run) for each in gone] == [("log", child)]
         assert kept.ids() == [parent]
     assert whole == 1
@@ -274,47 +272,49 @@ def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
 
 
 def test_a_fork_says_on_the_disk_what_it_is_before_it_takes_anything_over(
-    kept: files.Files, monkeypatch: pytest.MonkeyPatch
+    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its first line is synced by itself, and all of it once it is whole: a power cut in between leaves what is known to be a piece of a fork."""
     parent, synced = everything(kept), list[int]()
-    barrier = files.OpenFile.barrier
+    barrier = file_store.OpenFile.barrier
 
-    async def counted(conversation: files.OpenFile) -> None:
+    async def counted(conversation: file_store.OpenFile) -> None:
         await barrier(conversation)
         synced.append(len(kept.read(conversation.id).entries))
 
-    monkeypatch.setattr(files.OpenFile, "barrier", counted)
+    monkeypatch.setattr(file_store.OpenFile, "barrier", counted)
     child = fork(kept, parent)
     assert synced == [1, len(kept.read(child).entries)]
 
 
 @pytest.mark.parametrize("claimed", [False, True])
 def test_a_power_cut_leaves_a_fork_that_is_torn_and_never_one_that_is_damaged(
-    kept: files.Files, *, claimed: bool
+    kept: file_store.Files, *, claimed: bool
 ) -> None:
     """Sectors that did not get to the disk before the fork was whole are cut; behind the first thing that it did by itself they are damage."""
     child = fork(kept, everything(kept))
     file = kept.conversation_file(child)
     data = file.read_bytes()
     header_ends = data.index(b"\n") + 1
-    holes = range(-(-header_ends // damage.SECTOR) * damage.SECTOR, len(data) - damage.SECTOR, damage.SECTOR)
+    holes = range(
+        -(-header_ends // integrity.SECTOR) * integrity.SECTOR, len(data) - integrity.SECTOR, integrity.SECTOR
+    )
     assert len(holes) > 5
     if claimed:
         pen = reopened(kept, child)
-        pen.said(log.User(thread=log.SESSION_THREAD, mode="chat"), "Go on.", "")
-        pen.noted("requested", announced(), log.SESSION_THREAD)
+        pen.said(log_entries.User(thread=log_entries.SESSION_THREAD, mode="chat"), "Go on.", "")
+        pen.noted("requested", announced(), log_entries.SESSION_THREAD)
         let_go(pen.conversation)
         data = file.read_bytes()
     for hole in holes:
-        torn = data[:hole] + b"\0" * damage.SECTOR + data[hole + damage.SECTOR :]
+        torn = data[:hole] + b"\0" * integrity.SECTOR + data[hole + integrity.SECTOR :]
         if claimed:
             with pytest.raises(LogError, match="damaged"):
-                damage.parse(file, torn)
+                integrity.parse(file, torn)
         else:
-            entries, cut = damage.parse(file, torn)
+            entries, cut = integrity.parse(file, torn)
             assert cut > 0
-            assert damage.is_copying(entries)
+            assert integrity.is_copying(entries)
             file.write_bytes(torn)
             assert [entry.seq for entry in query.entries(file)] == [entry.seq for entry in entries]
 
@@ -324,7 +324,7 @@ def announced() -> dict[str, Json]:
     return {"key": "k" * 64, "model": "m", "estimate": 9, "raw": 9, "limit": 5, "seconds": 6.0, "try": 1}
 
 
-def test_a_fork_of_a_line_that_is_not_there_is_wrong_usage(kept: files.Files) -> None:
+def test_a_fork_of_a_line_that_is_not_there_is_wrong_usage(kept: file_store.Files) -> None:
     """The message says which lines there are, and nothing is made."""
     parent = everything(kept)
     for line in (0, 10_000):
@@ -333,44 +333,44 @@ def test_a_fork_of_a_line_that_is_not_there_is_wrong_usage(kept: files.Files) ->
     assert kept.ids() == [parent]
 
 
-def test_a_missing_value_of_the_parent_is_said_and_the_fork_counts_as_nothing(kept: files.Files) -> None:
+def test_a_missing_value_of_the_parent_is_said_and_the_fork_counts_as_nothing(kept: file_store.Files) -> None:
     """A fork that cannot have all is none."""
     parent = everything(kept)
     for file in (kept.home / "blobs").glob("??/*"):
         file.unlink()
     with pytest.raises(LogError, match="missing"):
         fork(kept, parent)
-    assert [each.id for each in conversations.list_sessions(files.Files(settings.load().home))] == [parent]
+    assert [each.id for each in session_index.list_sessions(file_store.Files(settings.load().home))] == [parent]
 
 
 # Beginning, going on, finding.
 
 
-def test_a_session_begins_with_what_it_is_and_who_has_it(kept: files.Files) -> None:
+def test_a_session_begins_with_what_it_is_and_who_has_it(kept: file_store.Files) -> None:
     """Both stand in its own thread, and nobody else can have it meanwhile."""
     hand = Hand(kept, file="pay.yaml", budget="calls=3")
     opened, claimed = kept.read(hand.id).entries
-    assert isinstance(opened, log.Scope)
+    assert isinstance(opened, log_entries.Scope)
     assert opened.session is not None
-    assert isinstance(claimed, log.Note)
+    assert isinstance(claimed, log_entries.Note)
     assert (opened.session.file, claimed.name, claimed.data["epoch"]) == ("pay.yaml", "claimed", 1)
-    assert {opened.thread, claimed.thread} == {log.SESSION_THREAD}
+    assert {opened.thread, claimed.thread} == {log_entries.SESSION_THREAD}
     with pytest.raises(RunHeld, match=f"session {hand.id} is held") as raised:
         reopened(kept, hand.id)
     assert f"runops chat --resume {hand.id} --take-over" in str(raised.value.mend)
 
 
-def test_a_reopened_session_goes_on_with_all_that_it_holds(kept: files.Files) -> None:
+def test_a_reopened_session_goes_on_with_all_that_it_holds(kept: file_store.Files) -> None:
     """Each claim has a higher number; a budget that is said anew holds from then on; what is open stays open for who takes the next turn."""
     session = everything(kept, "called", budget="calls=3")
-    pen = now(opening.reopen(files.FileStore.over(kept), session, NOBODY, budget="calls=30"))
+    pen = now(opening.reopen(file_store.FileStore.over(kept), session, NOBODY, budget="calls=30"))
     let_go(pen.conversation)
     past = folded(kept, session)
     assert (past.epoch, past.budget, len(past.open_calls())) == (2, "calls=30", 1)
     assert past.messages == folded(kept, session).messages
 
 
-def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(kept: files.Files) -> None:
+def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(kept: file_store.Files) -> None:
     """As for a run, but a session has no thread `run`."""
     session = everything(kept)
     file = kept.conversation_file(session)
@@ -379,13 +379,13 @@ def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(kept: fi
     pen = reopened(kept, session)
     let_go(pen.conversation)
     note = kept.read(session).entries[len(whole.splitlines())]
-    assert isinstance(note, log.Note)
-    assert (note.name, note.thread, note.data) == ("tail-cut", log.SESSION_THREAD, {"bytes": 10})
+    assert isinstance(note, log_entries.Note)
+    assert (note.name, note.thread, note.data) == ("tail-cut", log_entries.SESSION_THREAD, {"bytes": 10})
     assert {each.thread.partition(":")[0] for each in kept.read(session).entries} == {"session", "summary", "delegate"}
 
 
 @pytest.mark.parametrize("use", [reopened, fork])
-def test_a_run_is_no_session(kept: files.Files, use: Callable[[files.Files, str], object]) -> None:
+def test_a_run_is_no_session(kept: file_store.Files, use: Callable[[file_store.Files, str], object]) -> None:
     """It is said so, with what can be done, and the run's file stays as it is."""
     run = ended(kept, "failed")
     before = kept.conversation_file(run).read_bytes()
@@ -396,28 +396,28 @@ def test_a_run_is_no_session(kept: files.Files, use: Callable[[files.Files, str]
     assert kept.conversation_file(run).read_bytes() == before
 
 
-def test_the_last_session_is_no_run_and_the_parts_of_ids_work(kept: files.Files) -> None:
+def test_the_last_session_is_no_run_and_the_parts_of_ids_work(kept: file_store.Files) -> None:
     """`last` passes over runs; a beginning or an end of an id is enough; what is none is said."""
     chosen = settings.load()
     with pytest.raises(UsageError, match="no sessions"):
-        opening.find(files.Files(chosen.home), "last")
+        opening.find(file_store.Files(chosen.home), "last")
     session = everything(kept)
     run = ended(kept, "failed")
-    assert opening.find(files.Files(chosen.home), "last") == session
-    assert opening.find(files.Files(chosen.home), session[-6:].lower()) == session
+    assert opening.find(file_store.Files(chosen.home), "last") == session
+    assert opening.find(file_store.Files(chosen.home), session[-6:].lower()) == session
     for name, code in ((run, "not-a-session"), ("nothing", "unknown-session"), ("", "unknown-session")):
         with pytest.raises(RunOpsError) as raised:
-            opening.find(files.Files(chosen.home), name)
+            opening.find(file_store.Files(chosen.home), name)
         assert raised.value.code == code
 
 
-def test_whoever_only_reads_cannot_write(kept: files.Files) -> None:
+def test_whoever_only_reads_cannot_write(kept: file_store.Files) -> None:
     """A reader's pen raises, so no window that is only looked at can change a file."""
     session = everything(kept)
     reading = kept.read(session)
-    pen = opening.look(kept, reading, conversations.fold(reading), NOBODY)
+    pen = opening.look(kept, reading, session_index.fold(reading), NOBODY)
     with pytest.raises(AssertionError, match="only reads"):
-        pen.said(log.User(thread=log.SESSION_THREAD), "Hello.", "")
+        pen.said(log_entries.User(thread=log_entries.SESSION_THREAD), "Hello.", "")
     with pytest.raises(AssertionError, match="only reads"):
         pen.put_text("Hello.", "x")
 

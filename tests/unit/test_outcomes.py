@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime import outcomes
+from runtime.runs import results
 
 CODES = st.lists(st.sampled_from((0, 1, 2, 3, 4, 5, 6, 70, 75, 130, 143)), min_size=1)
 
@@ -11,18 +11,18 @@ CODES = st.lists(st.sampled_from((0, 1, 2, 3, 4, 5, 6, 70, 75, 130, 143)), min_s
 @given(CODES)
 def test_the_worst_code_stands_for_all(codes: list[int]) -> None:
     """It is one of them; the order of the runs and repetitions do not count; 0 only where all are 0."""
-    worst = outcomes.worst(codes)
+    worst = results.worst(codes)
     assert worst in codes
-    assert worst == outcomes.worst(sorted(codes)) == outcomes.worst(codes * 2)
+    assert worst == results.worst(sorted(codes)) == results.worst(codes * 2)
     assert (worst == 0) == (set(codes) == {0})
-    assert outcomes.worst([worst, *codes[:1]]) == worst
+    assert results.worst([worst, *codes[:1]]) == worst
 
 
 def test_the_order_is_that_of_the_design() -> None:
     """A bug, then an interruption, setup, usage, failure, drift, budget, a pause; a code that nobody knows is never passed over."""
     order = [70, 130, 3, 2, 1, 6, 5, 4, 0]
     for place, code in enumerate(order):
-        assert outcomes.worst(order[place:][::-1]) == code
-    assert outcomes.worst([143, 3]) == 143
-    assert outcomes.worst([0, 99, 70]) == 99
-    assert outcomes.worst([]) == 0
+        assert results.worst(order[place:][::-1]) == code
+    assert results.worst([143, 3]) == 143
+    assert results.worst([0, 99, 70]) == 99
+    assert results.worst([]) == 0

@@ -14,7 +14,8 @@ from playwright._impl import channel_owner, event_emitter, frame, network
 from playwright._impl import transport as transports
 from playwright.async_api import Page, Request
 
-from runtime.browser import failures, internals, unseen
+from runtime.browser import playwright_errors, playwright_internals
+from runtime.browser.elements import selectors
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(playwright.__file__).parent
@@ -51,15 +52,15 @@ def test_a_channel_has_its_object() -> None:
 def test_a_driver_is_started_by_the_event_loop() -> None:
     """With the word by which its command line is known, and by what a loop calls itself."""
     source = inspect.getsource(transports)
-    assert f'"{internals.DRIVER}"' in source
+    assert f'"{playwright_internals.DRIVER}"' in source
     assert "await asyncio.create_subprocess_exec(" in source
 
 
 def test_the_driver_keeps_refs_in_elements() -> None:
     """The snapshot writes each ref into its element, where our own selector engine reads it."""
-    assert f"element.{internals.ARIA_REF} = ariaRef" in DRIVER
+    assert f"element.{playwright_internals.ARIA_REF} = ariaRef" in DRIVER
     assert "ref: (" in DRIVER.split("ariaRef = {")[1].split("}")[0]
-    assert f".{internals.ARIA_REF}.ref" in unseen.ENGINE
+    assert f".{playwright_internals.ARIA_REF}.ref" in selectors.ENGINE
 
 
 def test_private_names_stand_in_one_module() -> None:
@@ -67,7 +68,7 @@ def test_private_names_stand_in_one_module() -> None:
     private = re.compile(r"\b_impl_obj\b|\b_event_emitter\b|(?<!self)\._object\b|playwright\._impl|\bsubprocess_exec\b")
     files = [each for folder in ("runtime", "director", "nodes") for each in (ROOT / folder).rglob("*.py")]
     found = [each.name for each in files if private.search(each.read_text(encoding="utf-8"))]
-    assert found == [Path(internals.__file__).name]
+    assert found == [Path(playwright_internals.__file__).name]
 
 
 WORDING = [
@@ -162,12 +163,12 @@ def _is_whole(pattern: str) -> bool:
 PHRASES = [
     *(
         each
-        for name, value in vars(failures).items()
+        for name, value in vars(playwright_errors).items()
         if name.startswith("_")
         for each in _alternatives(value)
         if each not in CHROMIUMS
     ),
-    *(each for _kind, phrases in failures._KINDS for each in phrases if each not in CHROMIUMS),
+    *(each for _kind, phrases in playwright_errors._KINDS for each in phrases if each not in CHROMIUMS),
 ]
 
 

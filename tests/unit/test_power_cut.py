@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from runtime import crashes, log
-from runtime.crashes import CrashPoint
+from runtime.log import entries as log_entries
+from runtime.system import crash_points
+from runtime.system.crash_points import CrashPoint
 from tests.kills import disk
 from tests.orders import DEEDS, ORDER, Order, as_was
 from tests.rig import Killed
@@ -36,7 +37,7 @@ async def cut_at(
         for name in WATCHED:
             patched.setattr(os, name, (lambda _handle: None) if "sync" in name else getattr(os, name))
         disk.watch(told.append)
-        patched.setattr(crashes, "hook", hook)
+        patched.setattr(crash_points, "hook", hook)
         # Whoever made this folder died before its name was on the disk.
         (root / "deep").mkdir(parents=True)
         order = Order(root / "deep" / "er" / "home", text=text)
@@ -64,14 +65,14 @@ async def test_what_a_deed_needs_survives_a_power_cut(tmp_path: Path, monkeypatc
             continue
         seen += 1
         entries, checkpoint = order.store.read(order.id).entries, order.history.checkpoint
-        assert isinstance(entries[-1], log.Call)
+        assert isinstance(entries[-1], log_entries.Call)
         assert entries[-1].effect == "effect"
         assert (order.store.files(order.id) / "picture.png").exists() == (entries[-1].path == "pay")
         assert checkpoint is not None
         assert (order.home / "private" / order.id / checkpoint.file).exists()
         for entry in entries:
             blob = getattr(entry, "blob", None) or (
-                entry.run.text if isinstance(entry, log.Scope) and entry.run else None
+                entry.run.text if isinstance(entry, log_entries.Scope) and entry.run else None
             )
             assert blob is None or order.store.blob(blob.sha256)
     assert seen == len(DEEDS)

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.errors import UsageError
-from runtime import settings
-from runtime.models import prices
-from runtime.models.exchange import Usage
+from runtime.messages.messages import Usage
+from runtime.settings import prices, settings
 from tests.pages import ROOT
 
 OWN = prices.table({"mine": {"input": 0.25, "cached": 0.05, "output": 2.0}, "plain": {"input": 1, "output": 3}})
@@ -130,8 +129,8 @@ import socket, sys, threading
 def refuse(*given, **more):
     raise AssertionError("a socket was opened")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
-from runtime.models import prices
-from runtime.models.exchange import Usage
+from runtime.settings import prices
+from runtime.messages.messages import Usage
 assert prices.dollars(Usage(1000, 0, 500, 0), "gpt-5-mini", {}, "vllm") is None
 assert "genai_prices" not in sys.modules, "half a second for nothing"
 assert prices.dollars(Usage(1000, 0, 500, 0), "gpt-5-mini", {}, "openai")

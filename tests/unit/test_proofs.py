@@ -13,8 +13,12 @@ from hypothesis import strategies as st
 
 from director.proving import drafts, finishing, proofs
 from nodes.errors import SiteError
-from runtime import files, history, host, log, preparing, running, runs, settings
-from runtime.language import workflow
+from runtime.language import prepare, workflow
+from runtime.log import entries, history
+from runtime.log.store import file_store
+from runtime.runs import start
+from runtime.settings import settings
+from runtime.workspace import host, run_index
 from tests import rig
 from tests.fakes import FakePage
 
@@ -112,11 +116,11 @@ async def test_a_run_says_what_it_did(tmp_path: Path, fails: bool) -> None:
 async def test_a_held_deed_was_not_done(tmp_path: Path) -> None:
     """A deed that was held is told as ready and not done, and what stands behind it as not reached; the site has seen neither."""
     one = rig.Rig(tmp_path, TEXT)
-    fit = preparing.Prepared(one.loaded, {}, {})
+    fit = prepare.Prepared(one.loaded, {}, {})
     chosen = settings.load(home=tmp_path / ".runops")
-    options = running.Options(browsers=one, holds=lambda leaf, _path: leaf.id == "two")
-    ended = await running.begin(fit, host.of_command(chosen), options=options)
-    past, _reading = runs.load_history(files.Files(chosen.home), ended.run)
+    options = start.Options(browsers=one, holds=lambda leaf, _path: leaf.id == "two")
+    ended = await start.begin(fit, host.of_command(chosen), options=options)
+    past, _reading = run_index.load_history(file_store.Files(chosen.home), ended.run)
     assert (ended.status, proofs.held_at(past)) == ("paused", "two")
     assert proofs.deeds_of(one.loaded, past) == {"one": "done", "two": "held", "three": "not reached"}
     assert len(one.site.deeds) == 2
@@ -129,11 +133,14 @@ def test_an_agent_that_changes_nothing_has_done_nothing(clicked: bool, became: p
         "version: 1\nallowed_origins: []\nnodes: [{id: work, type: agent, goal: Tidy up.}]\n", "t.yaml"
     )
     common = {"attempt": 1, "effect": "effect", "args": {}, "fingerprint": ""}
-    own = log.Call.model_validate({**common, "path": "work", "node": "agent", "call": "c1", "seq": 1})
-    thread = log.model_thread("c1")
+    own = entries.Call.model_validate({**common, "path": "work", "node": "agent", "call": "c1", "seq": 1})
+    thread = entries.model_thread("c1")
     inner = {"path": "work/1_click", "node": "browser_action", "call": "c2", "seq": 2, "thread": thread, "asked": "x"}
-    deed = [log.Call.model_validate({**common, **inner}), log.Result(call="c2", status="ok", thread=thread, seq=3)]
-    past = history.History([own, *(deed if clicked else []), log.Result(call="c1", status="ok", seq=4)])
+    deed = [
+        entries.Call.model_validate({**common, **inner}),
+        entries.Result(call="c2", status="ok", thread=thread, seq=3),
+    ]
+    past = history.History([own, *(deed if clicked else []), entries.Result(call="c1", status="ok", seq=4)])
     assert proofs.deeds_of(file, past) == {"work": became}
 
 

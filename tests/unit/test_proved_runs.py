@@ -14,8 +14,10 @@ import pytest
 from director import deeds, desk, draft, workshop
 from director.proving import drafts, tools
 from nodes.values import Json
-from runtime import log, trial, turn
 from runtime.language import callees, workflow
+from runtime.log import entries
+from runtime.models.turns import turn
+from runtime.runs import single_node
 from tests import workshops
 from tests.finishes import SITE, TEXT, Browsers, clicks, fails, finish, installed, opened
 
@@ -155,10 +157,10 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     shop = opened(tmp_path, text)
     loaded = workflow.parse(text, "draft.yaml")
-    alone = trial.Trial(loaded, loaded.index["pay"][0], {}, url=SITE)
+    alone = single_node.Trial(loaded, loaded.index["pay"][0], {}, url=SITE)
     fit = alone.prepare({"number": "7"}, shop.here.secrets)
 
-    async def work(call: log.Call) -> turn.Outcome:
+    async def work(call: entries.Call) -> turn.Outcome:
         await shop.runs.follow(
             call,
             lambda heard, options: shop.carrier.begin(
@@ -167,7 +169,7 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
         )
         return turn.Outcome("done", "done")
 
-    await deeds.done(shop.pen, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", log.SESSION_THREAD, "a"), work)
+    await deeds.done(shop.pen, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", entries.SESSION_THREAD, "a"), work)
     assert len(browsers.site.deeds) == 1
     whole = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="all")
     assert "next: done on the bench and in no whole run: `pay`." in whole.told

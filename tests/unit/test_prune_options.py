@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime import outdated
 from runtime.cli import app
 from runtime.display.text import size
+from runtime.workspace import retention
 
 
 @pytest.mark.parametrize("text", ["30", "d", "30x", "-1d", "30 days", "1m", "", "1d2h", "nan s"])
@@ -23,7 +23,7 @@ def test_a_time_that_is_none_is_answered_with_the_grammar(text: str, capsys: pyt
 )
 def test_times_are_written_as_people_do(text: str, seconds: float) -> None:
     """A number and a unit."""
-    assert outdated.span(text) == seconds
+    assert retention.span(text) == seconds
 
 
 @pytest.mark.parametrize("state", ["running", "damaged", "gone"])
@@ -34,7 +34,7 @@ def test_only_what_a_run_can_end_as_is_a_state(state: str, capsys: pytest.Captur
 
 
 KNOWN = st.builds(
-    outdated.Known,
+    retention.Known,
     run=st.integers(0, 10**9).map(lambda number: f"{number:026}"),
     state=st.sampled_from(["passed", "failed", "paused", "interrupted", "died"]),
     trial=st.booleans(),
@@ -53,10 +53,10 @@ KNOWN = st.builds(
     states=st.lists(st.sampled_from(["passed", "failed", "paused", "died"]), unique=True).map(tuple),
 )
 def test_what_goes_fits_every_option(
-    found: list[outdated.Known], older: float | None, keep: int | None, states: tuple[outdated.Ended, ...]
+    found: list[retention.Known], older: float | None, keep: int | None, states: tuple[retention.Ended, ...]
 ) -> None:
     """Without an option nothing goes; else exactly what has one of the states, is not among the youngest of these, and is old enough."""
-    goes = outdated.Wanted(older, keep, states).choose(found, now=1000.0)
+    goes = retention.Wanted(older, keep, states).choose(found, now=1000.0)
     if older is None and keep is None and not states:
         assert goes == []
         return

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from runtime import blobs, files, locks, outdated, pruning, store
 from runtime.cli import app
+from runtime.log.store import file_store, store
+from runtime.system import locks
+from runtime.workspace import prune, retention, unused_blobs
 from tests.kept_runs import WORKFLOW, begun, ended
 from tests.now import let_go
 from tests.watched import watched
@@ -22,11 +24,11 @@ LONG_AGO = 30 * 24 * HOURS
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> files.Files:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     """An empty place for runs, which the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
-    return files.Files(tmp_path / ".runops")
+    return file_store.Files(tmp_path / ".runops")
 
 
 def put(file: Path, text: str = "some text", *, age: float = 0.0) -> Path:
@@ -47,7 +49,7 @@ def aged(file: Path, age: float) -> Path:
     return file
 
 
-def blob(kept: files.Files, data: bytes, *, age: float) -> Path:
+def blob(kept: file_store.Files, data: bytes, *, age: float) -> Path:
     """A blob that no log names."""
     conversation = kept.create(store.new_id())
     found = conversation.put_blob(data, "step")
@@ -56,13 +58,13 @@ def blob(kept: files.Files, data: bytes, *, age: float) -> Path:
     return aged(kept.blob_file(found.sha256), age)
 
 
-def age_blobs(kept: files.Files, age: float) -> None:
+def age_blobs(kept: file_store.Files, age: float) -> None:
     """Let every blob be so old."""
     for file in (kept.home / "blobs").glob("??/*"):
         aged(file, age)
 
 
-def tree(kept: files.Files) -> set[str]:
+def tree(kept: file_store.Files) -> set[str]:
     """Every file below the home."""
     return {str(each.relative_to(kept.home)) for each in kept.home.rglob("*") if each.is_file()}
 
@@ -76,14 +78,14 @@ def pruned(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -
     return said
 
 
-def sound(kept: files.Files) -> None:
+def sound(kept: file_store.Files) -> None:
     """Every run that is there has all that its log names."""
     for run in kept.ids():
-        for sha256 in blobs.named_in(kept.conversation_file(run).read_bytes()):
+        for sha256 in unused_blobs.named_in(kept.conversation_file(run).read_bytes()):
             assert kept.blob(sha256)
 
 
-def populated(kept: files.Files) -> tuple[set[str], set[str]]:
+def populated(kept: file_store.Files) -> tuple[set[str], set[str]]:
     """A home with all that there can be; the files that nobody needs, and those that stay."""
     passed, died, failed = ended(kept, "passed"), ended(kept, None), ended(kept, "failed")
     tried, nobody = ended(kept, "failed", trial=True), store.new_id()
@@ -128,7 +130,9 @@ def populated(kept: files.Files) -> tuple[set[str], set[str]]:
     ]
     # What the runs name stays, however old it is, and so does what the held one may be about to name.
     named = {
-        kept.blob_file(each) for run in kept.ids() for each in blobs.named_in(kept.conversation_file(run).read_bytes())
+        kept.blob_file(each)
+        for run in kept.ids()
+        for each in unused_blobs.named_in(kept.conversation_file(run).read_bytes())
     }
     stays += [aged(each, LONG_AGO) for each in named]
     below = [{str(each.relative_to(home)) for each in some} for some in (goes, stays)]
@@ -136,7 +140,9 @@ def populated(kept: files.Files) -> tuple[set[str], set[str]]:
     return below[0], below[1]
 
 
-def test_without_options_only_what_nobody_needs_goes(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_options_only_what_nobody_needs_goes(
+    kept: file_store.Files, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Leftovers of runs that are over and of no run go; runs, their files, states that are signed in, and what is young stay. A dry run tells the same."""
     goes, stays = populated(kept)
     bytes_before = sum((kept.home / each).stat().st_size for each in goes)
@@ -149,7 +155,7 @@ def test_without_options_only_what_nobody_needs_goes(kept: files.Files, capsys: 
     assert pruned(capsys)["gone"] == []
 
 
-def test_whole_runs_go_with_all_that_is_theirs(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_whole_runs_go_with_all_that_is_theirs(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Log, private state, files, key and the values that no other run names; another run's things stay."""
     other = WORKFLOW.replace("expr: 1", "expr: 2")
     stays, goes = ended(kept, None), ended(kept, None, other)
@@ -177,7 +183,7 @@ def test_whole_runs_go_with_all_that_is_theirs(kept: files.Files, capsys: pytest
 
 @pytest.mark.parametrize("option", [["--older-than", "0s"], ["--keep-last", "0"], ["--state", "passed"]])
 def test_runs_that_can_go_on_go_only_by_name(
-    option: list[str], kept: files.Files, capsys: pytest.CaptureFixture[str]
+    option: list[str], kept: file_store.Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each option alone takes the runs that passed; the others stay unless `--state` says what became of them."""
     states = ["passed", "failed", "paused", "interrupted", None]
@@ -190,7 +196,7 @@ def test_runs_that_can_go_on_go_only_by_name(
         assert kept.ids() == sorted(run for left, run in made.items() if left != "passed")
 
 
-def test_a_held_run_is_never_touched(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_held_run_is_never_touched(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is asked for, a run that a process holds stays whole, also one that passed before."""
     pen = begun(kept)
     pen.note("ended", status="passed", exit=0)
@@ -204,7 +210,7 @@ def test_a_held_run_is_never_touched(kept: files.Files, capsys: pytest.CaptureFi
 
 
 def test_a_run_that_somebody_takes_just_then_stays(
-    kept: files.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Between the look and the lock a run may be resumed, and may even have ended again: it stays, and that is said."""
     taken, went_on = ended(kept, None), ended(kept, "failed")
@@ -230,7 +236,7 @@ def test_a_run_that_somebody_takes_just_then_stays(
 
 
 def test_nobody_resumes_a_run_while_it_goes(
-    kept: files.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the first thing that goes of a run to the last it is held, and then it is unknown."""
     run = ended(kept, None)
@@ -256,7 +262,7 @@ def test_nobody_resumes_a_run_while_it_goes(
     assert set(answers[2:]) == {"unknown-run"}
 
 
-def test_a_damaged_log_is_left_alone_and_named(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_log_is_left_alone_and_named(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is asked for it stays, with all that is its own; and as it may name any value, all values stay, and both are said."""
     broken, sound_one = ended(kept, "passed"), ended(kept, "passed")
     file = kept.conversation_file(broken)
@@ -272,7 +278,9 @@ def test_a_damaged_log_is_left_alone_and_named(kept: files.Files, capsys: pytest
     assert said["error"] is None
 
 
-def test_a_log_that_cannot_be_read_is_like_a_damaged_one(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_that_cannot_be_read_is_like_a_damaged_one(
+    kept: file_store.Files, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Whatever the system says of it: it is named and left alone, values stay, and the rest goes."""
     passed = ended(kept, "passed")
     strange = store.new_id()
@@ -291,7 +299,7 @@ class Killed(BaseException):
     """The process dies here."""
 
 
-def test_it_may_die_anywhere(kept: files.Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_may_die_anywhere(kept: file_store.Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each single step at which it can die every run is whole or gone, and the next prune brings all to the same end."""
     died, passed, nobody = (
         ended(kept, None, WORKFLOW.replace("expr: 1", "expr: 3")),
@@ -307,11 +315,11 @@ def test_it_may_die_anywhere(kept: files.Files, monkeypatch: pytest.MonkeyPatch)
     put(kept.home / "conversations" / f"{store.new_id()}.jsonl", '{"v":1,"se')
     blob(kept, b"old", age=LONG_AGO)
     age_blobs(kept, LONG_AGO)
-    wanted = outdated.Wanted(states=("died",))
+    wanted = retention.Wanted(states=("died",))
     first = kept.home.parent / "first"
     shutil.copytree(kept.home, first)
     copy = _again(first, kept.home.parent / "whole")
-    pruning.prune(copy, wanted, dry_run=False)
+    prune.prune(copy, wanted, dry_run=False)
     end, step = tree(copy), 0
     finished = False
     while not finished:
@@ -321,29 +329,29 @@ def test_it_may_die_anywhere(kept: files.Files, monkeypatch: pytest.MonkeyPatch)
             patched.setattr(os, "fsync", lambda _handle: None)
             _die_after(patched, step)
             try:
-                pruning.prune(copy, wanted, dry_run=False)
+                prune.prune(copy, wanted, dry_run=False)
                 finished = True
             except Killed:
                 pass
         sound(copy)
         for run in (each for each in copy.ids() if b"\n" in copy.conversation_file(each).read_bytes()):
             files = {each for each in tree(kept) if f"/{run}" in each and not each.startswith("keys")}
-            half = {each for each in files if pruning._TEMPORARY.fullmatch(Path(each).name)}
+            half = {each for each in files if prune._TEMPORARY.fullmatch(Path(each).name)}
             over = {each for each in files if each.startswith("private")} if _is_over(copy, run) else set()
             assert files - half - over <= tree(copy), f"run {run} is half there, killed after step {step}"
-        pruning.prune(copy, wanted, dry_run=False)
+        prune.prune(copy, wanted, dry_run=False)
         assert tree(copy) == end, f"killed after step {step}"
         shutil.rmtree(copy.home)
     assert step > 20
 
 
-def _again(first: Path, folder: Path) -> files.Files:
+def _again(first: Path, folder: Path) -> file_store.Files:
     shutil.copytree(first, folder)
-    return files.Files(folder)
+    return file_store.Files(folder)
 
 
-def _is_over(kept: files.Files, run: str) -> bool:
-    known = outdated.known(kept.read(run))
+def _is_over(kept: file_store.Files, run: str) -> bool:
+    known = retention.known(kept.read(run))
     return known is not None and known.over
 
 
@@ -364,7 +372,7 @@ def _die_after(patched: pytest.MonkeyPatch, steps: int) -> None:
 
 
 def test_what_cannot_be_removed_is_told_and_harms_nothing_else(
-    kept: files.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The rest goes all the same; the exit code is 2, with what stood in the way."""
     stuck, goes = ended(kept, "passed"), ended(kept, "passed")
@@ -386,7 +394,7 @@ def test_what_cannot_be_removed_is_told_and_harms_nothing_else(
 
 
 async def test_browsers_that_nobody_needs_end(
-    kept: files.Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kept: file_store.Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """That of a run that passed, and that of no run, end by their watcher; that of a run that can go on is left, until its run goes."""
     for name in ("passed", "nobody", "died"):
@@ -407,14 +415,14 @@ async def test_browsers_that_nobody_needs_end(
 
 
 def test_a_run_whose_browser_does_not_end_stays(
-    kept: files.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As long as its browser may act, nothing of a run is taken away, and the exit code says that something is wrong."""
     run = ended(kept, None)
     note = json.dumps({"chromium": 1, "watcher": 1, "watcher_port": 1, "address": "", "folders": [], "token": ""})
     more = {"chromium_started": "1", "watcher_started": "1", "boot": "1"}
     put(kept.home / "private" / run / "browser.json", json.dumps({**json.loads(note), **more}))
-    monkeypatch.setattr("runtime.browser.surviving.end", lambda _alive: False)
+    monkeypatch.setattr("runtime.browser.chromium.survivors.end", lambda _alive: False)
     before = tree(kept)
     said = pruned(capsys, "--state", "died", code=2)
     assert (said["gone"], tree(kept)) == ([], before)
@@ -422,7 +430,7 @@ def test_a_run_whose_browser_does_not_end_stays(
 
 
 def test_the_list_for_people_has_every_run_and_counts_the_rest(
-    kept: files.Files, capsys: pytest.CaptureFixture[str]
+    kept: file_store.Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Stdout has a line for each run that goes and one for each kind of leftover; stderr says how much that is, and how to get rid of more."""
     assert app.run(["prune"]) == 0

@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AuthorError, RunOpsError, UsageError
-from runtime import host, pythons, running, secrets, settings
-from runtime.cli import prints
+from runtime.cli import function_output
 from runtime.language import workflow
 from runtime.language.diagnostics import WorkflowInvalid
+from runtime.runs import start
+from runtime.secrets import masking
+from runtime.services import functions as services_functions
+from runtime.settings import settings
+from runtime.workspace import host
 from tests.rig import Rig
 
 RULES = """
@@ -137,7 +141,7 @@ async def test_settings_that_a_program_gives_are_enough(tmp_path: Path) -> None:
     """What a program allows in its call, no environment and no pyproject.toml has to allow."""
     (tmp_path / "shop.yaml").write_text(WORKFLOW)
     chosen = settings.load(home=tmp_path / "runs", python_modules=("shop_rules",))
-    ended = await running.start(tmp_path / "shop.yaml", {}, host.of_command(chosen))
+    ended = await start.start(tmp_path / "shop.yaml", {}, host.of_command(chosen))
     assert (ended.status, ended.output) == ("passed", {"due": "2026-01-31", "price": 4})
 
 
@@ -153,7 +157,7 @@ async def test_nothing_around_a_program_allows_more_than_it_does(
     (tmp_path / "shop.yaml").write_text(WORKFLOW)
     chosen = settings.load(home=tmp_path / "runs", python_modules=())
     with pytest.raises(WorkflowInvalid):
-        await running.start(tmp_path / "shop.yaml", {}, host.of_command(chosen))
+        await start.start(tmp_path / "shop.yaml", {}, host.of_command(chosen))
     ended = await Rig(tmp_path / "more", WORKFLOW, chosen=chosen).start()
     assert ended.error is not None
     assert ended.error["code"] == "python-not-allowed"
@@ -180,7 +184,7 @@ async def test_what_goes_wrong_is_the_authors_error(
 ) -> None:
     """A function that fails, does not exist, is none, or is not the module's own is told in words."""
     with pytest.raises(AuthorError) as caught:
-        await pythons.Functions(ALLOWED, 10, secrets.Masker({})).call(f"shop_rules:{function}", args)
+        await services_functions.Functions(ALLOWED, 10, masking.Masker({})).call(f"shop_rules:{function}", args)
     assert caught.value.code == code
     assert said in caught.value.message
     assert caught.value.mend
@@ -189,20 +193,20 @@ async def test_what_goes_wrong_is_the_authors_error(
 
 async def test_what_a_function_prints_in_a_command_has_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
     """A value may hold a secret that a page showed: where a function prints what it was given, stderr has it masked, and the command keeps stdout."""
-    functions = pythons.Functions(ALLOWED, 10, secrets.Masker({"KEY": "hunter22"}))
-    with prints.on_stderr():
+    functions = services_functions.Functions(ALLOWED, 10, masking.Masker({"KEY": "hunter22"}))
+    with function_output.on_stderr():
         for name in ("says", "has_said"):
             assert await functions.call(f"shop_rules:{name}", {"text": "it is hunter22"}) == "it is hunter22"
         sys.stdout.write("the result\n")
     printed = capsys.readouterr()
     assert printed.out == "the result\n"
-    assert printed.err.splitlines() == ["imported", *[f"it is {secrets.MASK}"] * 2]
+    assert printed.err.splitlines() == ["imported", *[f"it is {masking.MASK}"] * 2]
 
 
 async def test_a_failure_tells_its_last_line_and_place() -> None:
     """The author reads what was raised, and in which line of the module."""
     with pytest.raises(AuthorError) as caught:
-        await pythons.Functions(ALLOWED, 10, secrets.Masker({})).call("shop_rules:fails", {"total": 3})
+        await services_functions.Functions(ALLOWED, 10, masking.Masker({})).call("shop_rules:fails", {"total": 3})
     line = RULES.splitlines().index('    raise ValueError(f"{total} is too much")') + 1
     assert caught.value.evidence["error"] == "ValueError: 3 is too much"
     assert str(caught.value.evidence["place"]).endswith(f"shop_rules.py:{line}")
@@ -211,7 +215,7 @@ async def test_a_failure_tells_its_last_line_and_place() -> None:
 async def test_a_function_that_does_not_end_fails_the_step() -> None:
     """The run goes on without it after the node's time."""
     with pytest.raises(AuthorError, match=r"longer than 0\.2 s"):
-        await pythons.Functions(ALLOWED, 0.2, secrets.Masker({})).call("shop_rules:waits", {})
+        await services_functions.Functions(ALLOWED, 0.2, masking.Masker({})).call("shop_rules:waits", {})
     left = [each for each in threading.enumerate() if each.name == "shop_rules:waits"]
     assert all(each.daemon for each in left)
     sys.modules["shop_rules"].gate.set()
@@ -225,7 +229,7 @@ async def test_a_function_that_does_not_end_fails_the_step() -> None:
 async def test_a_module_that_is_missing_or_broken_is_named(module: str, said: str) -> None:
     """Missing is told from broken, and broken with what broke it."""
     with pytest.raises(AuthorError, match=said) as caught:
-        await pythons.Functions(ALLOWED, 10, secrets.Masker({})).call(f"{module}:price", {})
+        await services_functions.Functions(ALLOWED, 10, masking.Masker({})).call(f"{module}:price", {})
     assert caught.value.code == "python-not-found"
     assert ("no_such_thing_at_all" in str(caught.value.evidence)) == (module == "broken_rules")
 
@@ -233,21 +237,21 @@ async def test_a_module_that_is_missing_or_broken_is_named(module: str, said: st
 def test_a_module_that_is_not_allowed_keeps_the_run_from_starting() -> None:
     """Without configuration no function may be called: the file's place, the setting, exit 2; a near miss is named."""
     with pytest.raises(WorkflowInvalid) as caught:
-        pythons.check(workflow.parse(WORKFLOW, "shop.yaml"), ())
+        services_functions.check(workflow.parse(WORKFLOW, "shop.yaml"), ())
     (problem,) = caught.value.diagnostics
     assert (caught.value.exit, problem.code) == (2, "python-not-allowed")
     assert problem.mark is not None
     assert (problem.mark.line, problem.mark.column) == (4, 40)
     assert 'python_modules = ["shop_rules"]' in problem.help[0]
     with pytest.raises(WorkflowInvalid) as caught:
-        pythons.check(workflow.parse(WORKFLOW, "shop.yaml"), ["shop_rule"])
+        services_functions.check(workflow.parse(WORKFLOW, "shop.yaml"), ["shop_rule"])
     assert caught.value.diagnostics[0].help == ("did you mean `shop_rule`?",)
 
 
 async def test_a_resumed_run_asks_the_configuration_again() -> None:
     """What is allowed is looked at when the function is called, too."""
     with pytest.raises(UsageError) as caught:
-        await pythons.Functions((), 10, secrets.Masker({})).call("shop_rules:price", {"total": 1})
+        await services_functions.Functions((), 10, masking.Masker({})).call("shop_rules:price", {"total": 1})
     assert caught.value.code == "python-not-allowed"
     assert "shop_rules" not in sys.modules
 

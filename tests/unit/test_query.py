@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from nodes.errors import SiteError, UsageError
-from runtime import files, log, query, settings, store
+from runtime.log import entries as log_entries
+from runtime.log.store import file_store, store
+from runtime.query import query
+from runtime.settings import settings
 from tests import exchanges
 from tests.fakes import FakePage, FakeSite
 from tests.now import let_go
@@ -54,7 +57,7 @@ async def run_once(home: Path) -> Rig:
 
 def ask(chosen: settings.Settings, sql: str) -> list[dict[str, Any]]:
     """The rows of a query over logs that are all sound."""
-    answer = query.ask(files.Files(chosen.home), sql)
+    answer = query.ask(file_store.Files(chosen.home), sql)
     assert not answer.left_out
     return [row for batch in answer.result.batches for row in batch]
 
@@ -132,7 +135,7 @@ def test_money_is_exact_in_sql(chosen: settings.Settings) -> None:
 async def test_every_cut_of_a_growing_log_can_be_asked(chosen: settings.Settings) -> None:
     """Wherever a writer stands, a torn last line included, what stands before it is answered and nothing is called damaged."""
     rig = await run_once(chosen.home)
-    file = files.Files(chosen.home).conversation_file(rig.id)
+    file = file_store.Files(chosen.home).conversation_file(rig.id)
     whole = file.read_bytes()
     ends = [place + 1 for place, mark in enumerate(whole) if mark == ord("\n")]
     seen: list[int] = []
@@ -152,12 +155,12 @@ async def test_a_damaged_log_is_left_out_and_named(chosen: settings.Settings, mo
     """Other runs are answered; nothing of the damaged one is, also not what stands before the damage."""
     monkeypatch.setattr(query, "BATCH", 1)
     bad, good = await run_once(chosen.home), await run_once(chosen.home)
-    file = files.Files(chosen.home).conversation_file(bad.id)
+    file = file_store.Files(chosen.home).conversation_file(bad.id)
     lines = file.read_bytes().splitlines(keepends=True)
     lines[-2] = lines[-2].replace(b'"seq"', b'"sqe"')
     file.write_bytes(b"".join(lines))
     answer = query.ask(
-        files.Files(chosen.home), "SELECT DISTINCT run FROM (FROM calls SELECT run UNION ALL FROM runs SELECT run)"
+        file_store.Files(chosen.home), "SELECT DISTINCT run FROM (FROM calls SELECT run UNION ALL FROM runs SELECT run)"
     )
     assert [row["run"] for batch in answer.result.batches for row in batch] == [good.id]
     (error,) = answer.left_out
@@ -167,14 +170,16 @@ async def test_a_damaged_log_is_left_out_and_named(chosen: settings.Settings, mo
 async def test_a_run_that_died_and_what_was_judged_later(chosen: settings.Settings) -> None:
     """A log without an end is that of a run that died; what was found out about a deed is its step's status."""
     rig = await run_once(chosen.home)
-    file = files.Files(chosen.home).conversation_file(rig.id)
+    file = file_store.Files(chosen.home).conversation_file(rig.id)
     entries = list(query.entries(file))
-    last = next(entry for entry in reversed(entries) if isinstance(entry, log.Call))
+    last = next(entry for entry in reversed(entries) if isinstance(entry, log_entries.Call))
     kept = [
         *entries[: last.seq],
-        log.Note(name="judged", data={"call": last.call, "verdict": "done", "how": "confirm"}),
+        log_entries.Note(name="judged", data={"call": last.call, "verdict": "done", "how": "confirm"}),
     ]
-    file.write_bytes(b"".join(log.encode(entry.model_copy(update={"seq": seq})) for seq, entry in enumerate(kept, 1)))
+    file.write_bytes(
+        b"".join(log_entries.encode(entry.model_copy(update={"seq": seq})) for seq, entry in enumerate(kept, 1))
+    )
     assert ask(chosen, "SELECT state, exit FROM runs") == [{"state": "died", "exit": None}]
     assert ask(chosen, "SELECT status, judged FROM calls ORDER BY line DESC LIMIT 1") == [
         {"status": "open", "judged": "done"}
@@ -211,11 +216,11 @@ async def test_a_query_that_cannot_be_used_is_wrong_usage(
 
 def big_log(home: Path, calls: int) -> int:
     """A log of so many calls with long arguments and errors; returns its size."""
-    kept = files.Files(home)
+    kept = file_store.Files(home)
     kept.make()
     run = store.new_id()
-    blob = log.Blob(sha256="0" * 64, bytes=1, preview="", path="x")
-    header = log.RunHeader(
+    blob = log_entries.Blob(sha256="0" * 64, bytes=1, preview="", path="x")
+    header = log_entries.RunHeader(
         workflow="Big",
         file="big.yaml",
         text=blob,
@@ -227,11 +232,15 @@ def big_log(home: Path, calls: int) -> int:
         callees={},
     )
     with kept.conversation_file(run).open("wb") as file:
-        file.write(log.encode(log.Scope(seq=1, at=log.now(), path="", event="opened", node="run", run=header)))
+        file.write(
+            log_entries.encode(
+                log_entries.Scope(seq=1, at=log_entries.now(), path="", event="opened", node="run", run=header)
+            )
+        )
         for number in range(calls):
-            call = log.Call(
+            call = log_entries.Call(
                 seq=2 * number + 2,
-                at=log.now(),
+                at=log_entries.now(),
                 call=f"c{number}",
                 path=f"each[{number}]/pay",
                 node="browser_action",
@@ -240,9 +249,13 @@ def big_log(home: Path, calls: int) -> int:
                 args={"value": "x" * 3000},
                 fingerprint="0",
             )
-            file.write(log.encode(call))
+            file.write(log_entries.encode(call))
             file.write(
-                log.encode(log.Result(seq=call.seq + 1, at=log.now(), call=call.call, status="ok", value="y" * 3000))
+                log_entries.encode(
+                    log_entries.Result(
+                        seq=call.seq + 1, at=log_entries.now(), call=call.call, status="ok", value="y" * 3000
+                    )
+                )
             )
         return file.tell()
 
@@ -254,7 +267,7 @@ def peak_of_a_query(home: Path) -> tuple[list[Any], int]:
     """
     program = (
         "import json\n"
-        "from runtime import host, query\n"
+        "from runtime.workspace import host\nfrom runtime.query import query\n"
         "answer = query.ask(host.load().files, \"SELECT count(*) AS n, count(DISTINCT path) AS paths FROM calls WHERE status = 'ok'\")\n"
         "rows = [row for batch in answer.result.batches for row in batch]\n"
         "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
@@ -279,13 +292,13 @@ def test_memory_does_not_grow_with_the_logs(tmp_path: Path) -> None:
 
 def test_only_the_time_of_the_query_itself_counts(chosen: settings.Settings) -> None:
     """Who takes longer than the query may take to read its rows gets them all; one that computes longer ends by name between two batches."""
-    rows = query.ask(files.Files(chosen.home), "SELECT range AS n FROM range(5000)", seconds=1.5).result.batches
+    rows = query.ask(file_store.Files(chosen.home), "SELECT range AS n FROM range(5000)", seconds=1.5).result.batches
     first = next(rows)
     threading.Event().wait(1.6)
     assert len(first) + sum(map(len, rows)) == 5000
     slow = "SELECT max(a.range * b.range % 7) AS n FROM range(1000000) a, range(1000000) b"
     with pytest.raises(UsageError, match=r"took longer than 0\.2 s") as raised:
-        list(query.ask(files.Files(chosen.home), slow, seconds=0.2).result.batches)
+        list(query.ask(file_store.Files(chosen.home), slow, seconds=0.2).result.batches)
     assert raised.value.code == "query-limit"
 
 
@@ -294,4 +307,4 @@ def test_reading_the_logs_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
     big_log(tmp_path, 2000)
     with pytest.raises(UsageError, match="took longer than 0 s"):
-        query.ask(files.Files(settings.load().home), "SELECT count(*) AS n FROM runs", seconds=0)
+        query.ask(file_store.Files(settings.load().home), "SELECT count(*) AS n FROM runs", seconds=0)

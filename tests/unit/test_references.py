@@ -11,9 +11,9 @@ from jinja2 import UndefinedError
 
 from nodes.errors import AuthorError
 from nodes.values import normalise
-from runtime.language import references
-from runtime.language.bounds import Unusable
-from runtime.language.references import ReferenceInvalid
+from runtime.language.expressions import references
+from runtime.language.expressions.limits import Unusable
+from runtime.language.expressions.references import ReferenceInvalid
 from tests.expressions import Clock, render
 
 

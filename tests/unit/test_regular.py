@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from runtime import regular
+from runtime.system import regular_files
 from tests import modules
 
 
 def test_a_regular_file_is_read_and_written(tmp_path: Path) -> None:
     """Bytes, a beginning of them, and text with the ends of its lines as one character; also through a link."""
     file, link = tmp_path / "file", tmp_path / "link"
-    regular.write(file, b"one\r\ntwo\n")
+    regular_files.write(file, b"one\r\ntwo\n")
     link.symlink_to(file)
-    assert regular.read(link) == b"one\r\ntwo\n"
-    assert regular.read(file, 3) == b"one"
-    assert regular.read_text(file) == "one\ntwo\n"
-    regular.write(file, b"new")
-    assert regular.read(file) == b"new"
+    assert regular_files.read(link) == b"one\r\ntwo\n"
+    assert regular_files.read(file, 3) == b"one"
+    assert regular_files.read_text(file) == "one\ntwo\n"
+    regular_files.write(file, b"new")
+    assert regular_files.read(file) == b"new"
 
 
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT])
@@ -38,35 +38,35 @@ def test_nothing_else_is_waited_for(kind: str, flags: int, tmp_path: Path, monke
     else:
         odd.symlink_to("/dev/zero")
     before = len([*Path("/proc/self/fd").iterdir()])
-    with pytest.raises(regular.NotRegular, match=f"it is a {kind}, not a regular file") as raised:
-        regular.descriptor(odd, flags)
-    assert regular.fix(raised.value) is not None
+    with pytest.raises(regular_files.NotRegular, match=f"it is a {kind}, not a regular file") as raised:
+        regular_files.descriptor(odd, flags)
+    assert regular_files.fix(raised.value) is not None
     assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
 def test_a_folder_and_a_missing_file_are_told_as_ever(tmp_path: Path) -> None:
     """They raise what opening them raises."""
     with pytest.raises(IsADirectoryError):
-        regular.read(tmp_path)
+        regular_files.read(tmp_path)
     with pytest.raises(FileNotFoundError):
-        regular.read(tmp_path / "missing")
+        regular_files.read(tmp_path / "missing")
 
 
 OTHERS = {
-    "runtime/regular.py": "the one place",
-    "runtime/process.py": "reads what the kernel says under /proc",
-    "runtime/locks.py": "the same",
+    "runtime/system/regular_files.py": "the one place",
+    "runtime/system/processes.py": "reads what the kernel says under /proc",
+    "runtime/system/locks.py": "the same",
     "runtime/sql/worker.py": "the same",
-    "runtime/models/tokens.py": "reads a file of this package",
-    "runtime/language/manual.py": "writes the pages of this repository",
+    "runtime/messages/tokens.py": "reads a file of this package",
+    "runtime/language/reference.py": "writes the pages of this repository",
     "director/around.py": "reads a file of this package",
     "runtime/display/stream.py": "opens the device that swallows all",
-    "runtime/browser/watcher.py": "the same, and a log that it makes itself",
-    "runtime/browser/downloads.py": "opens a count of downloads, and no file",
+    "runtime/browser/chromium/watcher.py": "the same, and a log that it makes itself",
+    "runtime/browser/page/downloads.py": "opens a count of downloads, and no file",
     "runtime/cli/main.py": "opens the device that swallows all",
     "runtime/cli/app.py": "makes a file of its own",
-    "runtime/durable.py": "makes files of its own, and syncs folders",
-    "runtime/testing/conformance.py": "reads what a test has written",
+    "runtime/system/files.py": "makes files of its own, and syncs folders",
+    "runtime/testing/store_suite.py": "reads what a test has written",
 }
 """The files that may open a path by themselves, and why."""
 
@@ -108,7 +108,7 @@ def opens(tree: ast.AST) -> Iterator[tuple[int, str]]:
             case ast.Call(func=ast.Name(id="open")):
                 yield node.lineno, "open"
             case ast.Attribute(attr="read_text" | "read_bytes" | "write_text" | "write_bytes" as name) if not (
-                isinstance(node.value, ast.Name) and node.value.id == "regular"
+                isinstance(node.value, ast.Name) and node.value.id == "regular_files"
             ):
                 yield node.lineno, name
             case ast.Call(func=ast.Attribute(value=ast.Name(id="os" | "io"), attr="open")):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from director.proving import mends, proofs
 from director.repairing import failures, kinds, mending, wishes
-from runtime import log
-from runtime.agents import telling
 from runtime.language import workflow
+from runtime.log import entries
+from runtime.observation import page_text
 
 FILE = workflow.parse(
     """
@@ -57,15 +57,15 @@ def test_a_model_is_asked_only_where_the_file_may_be_what_is_wrong(kind: kinds.K
     assert not wishes.is_open(outcome(kind, path="gone"))
 
 
-@hypothesis.given(st.sampled_from(["", telling.END, "[end of page"]), st.text(max_size=200))
+@hypothesis.given(st.sampled_from(["", page_text.END, "[end of page"]), st.text(max_size=200))
 def test_what_a_page_said_stands_only_within_the_fence(first: str, words: str) -> None:
     """Whatever it says, the fence ends once, and at the end; and all of it is bounded."""
     said = f"{first} QQ {words} " * 40
     told = wishes.evidence(outcome(words=said, tried=[said] * 8))
-    ours, _, page = told.partition(telling.BEGIN)
+    ours, _, page = told.partition(page_text.BEGIN)
     assert "QQ" not in ours
-    assert page.count(telling.END) == 1
-    assert page.endswith(telling.END)
+    assert page.count(page_text.END) == 1
+    assert page.endswith(page_text.END)
     assert len(told) < 3 * wishes.WORDS + 20 * wishes.LINE
 
 
@@ -78,7 +78,7 @@ def test_runs_that_did_not_come_to_the_step_prove_no_mend() -> None:
     """Held before it, they say nothing of it; held at it, they do. Where the step is gone from the file, only a run to its end counts."""
 
     def missed(path: str, *runs: proofs.Ran) -> str | None:
-        wish = types.SimpleNamespace(mends=log.Mends(run="R", path=path, file="pays.yaml", evidence=""))
+        wish = types.SimpleNamespace(mends=entries.Mends(run="R", path=path, file="pays.yaml", evidence=""))
         shop: Any = types.SimpleNamespace(wish=wish)
         error = mends.missed(shop, FILE, runs)
         return str(error) if error is not None else None

@@ -12,9 +12,14 @@ from typing_extensions import override
 
 from nodes.errors import LogError, SiteError
 from nodes.targets import Target
-from runtime import events, holders, leases, log, outcomes, runs, secrets, store, testing
+from runtime import events, testing
 from runtime.browser import port
-from runtime.cli import execution
+from runtime.cli import foreground_run
+from runtime.log import entries
+from runtime.log.store import leases, owners, store
+from runtime.runs import results
+from runtime.secrets import masking
+from runtime.workspace import run_index
 from tests.fakes import FakeBrowser, FakePage, FakeSite
 from tests.now import now
 from tests.rig import Rig
@@ -69,7 +74,7 @@ class Contested(Rig):
     lease: float | None = None
     clock: Callable[[], float] = lambda: 0.0
     later: store.Conversation | None = None
-    before: list[log.AnyEntry] = dataclasses.field(default_factory=list[log.AnyEntry])
+    before: list[entries.AnyEntry] = dataclasses.field(default_factory=list[entries.AnyEntry])
     """The log as the other owner found it, and what that one said."""
     while_captured: Callable[[], None] | None = None
 
@@ -87,13 +92,13 @@ class Contested(Rig):
 
     def claim(self) -> None:
         """Another owner claims the run."""
-        self.later = now(runs.claim(self.keeper, self.id, secrets.Masker({}), take_over=True)).conversation
+        self.later = now(run_index.claim(self.keeper, self.id, masking.Masker({}), take_over=True)).conversation
         self.before = self.kept.read(self.id).entries
 
     def check(self, ended: events.RunEnded, *deeds: str) -> None:
         """The engine is replaced: nothing was written since, no more than ``deeds`` was done, the browser is left, and the other one still owns the run."""
         assert (ended.status, ended.exit) == ("replaced", 75)
-        holder = holders.last(self.before)
+        holder = owners.last(self.before)
         assert holder is not None
         assert ended.error is not None
         assert str(ended.error["message"]).startswith(f"run {self.id} is held by process {holder.pid} on ")
@@ -103,7 +108,7 @@ class Contested(Rig):
         assert self.site.deeds == list(deeds)
         assert not isinstance(self.browser, LeftBrowser) or self.browser.left is True
         assert self.later is not None
-        self.later.append(log.Note(name="restored", data={"mode": "attached"}))
+        self.later.append(entries.Note(name="restored", data={"mode": "attached"}))
 
 
 @pytest.mark.parametrize(
@@ -326,12 +331,12 @@ async def test_the_last_words_say_where_it_goes_on(tmp_path: Path) -> None:
     rig = Contested(tmp_path, flow(f"  - {{id: pay, {PAY[1:]}}}"))
     rig.told = Told("pay", rig.claim)
     ended = await rig.start()
-    words = execution.closing(ended)
+    words = foreground_run.closing(ended)
     assert words.startswith(f"REPLACED run {rig.id} is held by process ")
     assert f"runops show {rig.id}" in words
     assert "resume" not in words
-    assert outcomes.worst([0, 1, 75, 130]) == 130
-    assert outcomes.worst([0, 1, 3, 75]) == 75
+    assert results.worst([0, 1, 75, 130]) == 130
+    assert results.worst([0, 1, 3, 75]) == 75
 
 
 async def test_the_new_owner_goes_on(tmp_path: Path) -> None:

@@ -12,12 +12,18 @@ from markdown_it.token import Token
 
 from director import opening
 from nodes.values import Json
-from runtime import files, history, journal, log, run, runs, secrets, sessions, store, version
-from runtime.agents import telling
+from runtime import version
 from runtime.cli import app
 from runtime.language import workflow
+from runtime.log import entries, history, writer
+from runtime.log import session as log_session
+from runtime.log.store import file_store, store
+from runtime.observation import page_text
 from runtime.report import markdown, of_run, of_session
-from runtime.testing import memory
+from runtime.runs import run
+from runtime.secrets import masking
+from runtime.testing import memory_store
+from runtime.workspace import run_index
 from tests.now import let_go, now
 from tests.session_log import everything
 
@@ -46,15 +52,15 @@ def tokens(text: str) -> list[Token]:
 
 def failed(home: Path, text: str) -> str:
     """The id of a run in which all that a page can bring is ``text``, and all that a workflow names too."""
-    kept = files.Files(home)
-    pen = journal.Journal(kept.create(store.new_id()), history.History(), secrets.Masker({}), kept)
+    kept = file_store.Files(home)
+    pen = writer.Journal(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
     flow = workflow.parse("version: 1\nname: Pay\nnodes:\n  - {id: a, type: transform, expr: 1}\n", "pay.yaml")
     run.write_header(pen, flow, {"who": text})
     one = pen.call(
-        log.Call(path="seen", node="transform", attempt=1, effect="read", args={"expr": text}, fingerprint="f")
+        entries.Call(path="seen", node="transform", attempt=1, effect="read", args={"expr": text}, fingerprint="f")
     )
     pen.result(one, "ok", value=text, seconds=1.5, flags=[{"code": "odd", "message": text, "evidence": {"x": text}}])
-    two = pen.call(log.Call(path=f"each[#{text}]", node="transform", attempt=1, effect="read", fingerprint="f"))
+    two = pen.call(entries.Call(path=f"each[#{text}]", node="transform", attempt=1, effect="read", fingerprint="f"))
     error: dict[str, Json] = {"code": "verify-failed", "who": "site", "message": text, "evidence": {"page": text}}
     error["mend"] = text
     pen.result(two, "error", error=error, seconds=0.5)
@@ -67,8 +73,8 @@ def failed(home: Path, text: str) -> str:
 
 def of(home: Path, text: str) -> str:
     """The Markdown of such a run."""
-    kept = files.Files(home)
-    past, reading = runs.load_history(kept, failed(home, text))
+    kept = file_store.Files(home)
+    past, reading = run_index.load_history(kept, failed(home, text))
     return markdown.of_run(of_run.run_report(past, reading, kept, brief=True))
 
 
@@ -132,16 +138,16 @@ def test_nothing_that_a_page_says_is_live(tmp_path: Path, hostile: str) -> None:
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_what_a_session_did_not_say_itself_is_not_live(tmp_path: Path, hostile: str) -> None:
     """What tools returned, what happened, why an answer broke off, and names of models are none of a person's or a model's Markdown."""
-    header = log.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
-    pen = now(opening.begin(memory.MemoryStore(tmp_path), header, secrets.Masker({})))
-    thread = log.SESSION_THREAD
-    pen.said(log.Event(thread=thread), hostile.strip(), "")
+    header = entries.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
+    pen = now(opening.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({})))
+    thread = entries.SESSION_THREAD
+    pen.said(entries.Event(thread=thread), hostile.strip(), "")
     error = {"code": "model-failed", "message": hostile}
-    pen.said(log.ModelError(thread=thread, error=error), "", "")
-    pen.said(log.Assistant(thread=thread, key="0" * 64, source="model", model=hostile), "So.", "")
+    pen.said(entries.ModelError(thread=thread, error=error), "", "")
+    pen.said(entries.Assistant(thread=thread, key="0" * 64, source="model", model=hostile), "So.", "")
     now(pen.barrier())
     reading = pen.kept.read(pen.conversation.id)
-    text = markdown.of_session(of_session.session_report(sessions.Session(reading.entries), reading, pen))
+    text = markdown.of_session(of_session.session_report(log_session.Session(reading.entries), reading, pen))
     found = tokens(text)
     assert not LIVE & {each.type for each in found}
     assert [each.type for each in found].count("heading_open") == 3
@@ -153,7 +159,7 @@ def test_what_a_session_did_not_say_itself_is_not_live(tmp_path: Path, hostile: 
 def test_what_a_page_says_within_a_message_is_code(hostile: str) -> None:
     """A build that repairs a run is given what the page showed; what is said around it stays as it is."""
     for whole in (True, False):
-        page = telling.fenced(hostile) if whole else f"{telling.BEGIN}\n{hostile}"
+        page = page_text.fenced(hostile) if whole else f"{page_text.BEGIN}\n{hostile}"
         found = tokens(markdown.spoken(f"Repair **it**: {page}{chr(10) + 'Then stop.' if whole else ''}"))
         assert not LIVE & {each.type for each in found}
         assert {each.type for each in found if "EVIL" in each.content} == {"fence"}
@@ -166,7 +172,7 @@ def test_a_part_of_a_report_is_shown_in_full(
 ) -> None:
     """With ``--at`` the Markdown has, as one block of code, what the text has."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
-    run, session = failed(tmp_path, "x"), everything(files.Files(tmp_path))
+    run, session = failed(tmp_path, "x"), everything(file_store.Files(tmp_path))
     for each, at in ((run, "seen"), (session, "2")):
         assert app.run(["show", each, "--at", at]) == 0
         text = capsys.readouterr().out.rstrip("\n")
@@ -176,8 +182,8 @@ def test_a_part_of_a_report_is_shown_in_full(
 
 def test_a_long_run_has_a_table_that_ends(tmp_path: Path) -> None:
     """A CI server takes no summary of any length: the rest of the steps is counted."""
-    kept = files.Files(tmp_path)
-    past, reading = runs.load_history(kept, failed(tmp_path, "x"))
+    kept = file_store.Files(tmp_path)
+    past, reading = run_index.load_history(kept, failed(tmp_path, "x"))
     report = of_run.run_report(past, reading, kept)
     many = report.model_copy(update={"steps": report.steps * markdown.MOST})
     text = markdown.of_run(many)
@@ -190,7 +196,7 @@ def test_show_prints_markdown_of_runs_and_sessions(
 ) -> None:
     """`--markdown` is a form of its own: with another one the command is wrong, and says what to leave out."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
-    named = failed(tmp_path, "x"), everything(files.Files(tmp_path))
+    named = failed(tmp_path, "x"), everything(file_store.Files(tmp_path))
     for each, head in zip(named, ("# Run `Pay`\n", f"# Session {named[1]}\n"), strict=True):
         assert app.run(["show", each, "--markdown"]) == 0
         assert capsys.readouterr().out.startswith(head)

@@ -13,9 +13,13 @@ import pytest
 from director import loop
 from director.cli import build_ends
 from nodes.errors import ModelError
-from runtime import events, files, history, log, runs, sessions
+from runtime import events
 from runtime.cli import app
+from runtime.log import entries as log_entries
+from runtime.log import history, session
+from runtime.log.store import file_store
 from runtime.report import endings, of_run, parts, schemas, text
+from runtime.workspace import run_index
 from tests import exchanges, reports
 from tests.session_log import everything
 
@@ -78,11 +82,11 @@ PATCH = endings.PatchReport(
 
 def _build() -> endings.BuildRecord:
     left = loop.Ended(done=False, value={"done": False, "summary": "no such page"}, answer="")
-    return build_ends.record("S", sessions.Session(), left, ERROR, 1)
+    return build_ends.record("S", session.Session(), left, ERROR, 1)
 
 
 def _session(home: Path) -> str:
-    return everything(files.Files(home), file="pay.yaml")
+    return everything(file_store.Files(home), file="pay.yaml")
 
 
 EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = {
@@ -199,8 +203,8 @@ def test_a_name_of_a_file_that_is_no_text_is_printed_all_the_same() -> None:
 def test_a_brief_report_folds_loops_and_reads_no_blobs(home: Path, printed: Callable[..., str]) -> None:
     """Turns that went well are counted, values are left out; the whole report has all of them."""
     printed("run", "shares.yaml", "--quiet", code=1)
-    kept = files.Files(home)
-    past, reading = runs.load_history(kept, runs.find(kept, "last"))
+    kept = file_store.Files(home)
+    past, reading = run_index.load_history(kept, run_index.find(kept, "last"))
     brief, whole = (of_run.run_report(past, reading, kept, brief=each) for each in (True, False))
     assert [(each.path, each.folded) for each in brief.steps] == [("each", 7), ("share", 0)]
     assert len(whole.steps) == 1 + 7 * 2 + 1
@@ -214,10 +218,10 @@ def test_a_brief_report_folds_loops_and_reads_no_blobs(home: Path, printed: Call
 def test_every_step_says_which_one_is_around_it(home: Path, printed: Callable[..., str]) -> None:
     """A container comes before what is in it; keys with slashes lead nobody astray."""
     past = history.History()
-    header = log.RunHeader(
+    header = log_entries.RunHeader(
         workflow="w",
         file="w.yaml",
-        text=log.blob_of(b"", ""),
+        text=log_entries.blob_of(b"", ""),
         callees={},
         inputs={},
         secrets=[],
@@ -226,12 +230,12 @@ def test_every_step_says_which_one_is_around_it(home: Path, printed: Callable[..
         versions={},
     )
     paths = ["each", "each[#a/b]", "each[#a/b]/pay", "each[#a]", "each[#a]/pay"]
-    entries: list[log.AnyEntry] = [log.Scope(path="", event="opened", node="run", run=header)]
-    entries += [log.Scope(path=each, event="opened", node="group") for each in paths]
+    entries: list[log_entries.AnyEntry] = [log_entries.Scope(path="", event="opened", node="run", run=header)]
+    entries += [log_entries.Scope(path=each, event="opened", node="group") for each in paths]
     for number, entry in enumerate(entries, 1):
-        past.add(log.numbered(entry, number))
-    kept = files.Files(home)
-    report = of_run.run_report(past, runs.store.Reading("R", entries, 0, held=False), kept)
+        past.add(log_entries.numbered(entry, number))
+    kept = file_store.Files(home)
+    report = of_run.run_report(past, run_index.store.Reading("R", entries, 0, held=False), kept)
     assert [(each.parent, each.label) for each in report.steps] == [
         (None, "each"),
         ("each", "[#a/b]"),

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime import crashes, events, files, runs
+from runtime import events
+from runtime.log.store import file_store
+from runtime.system import crash_points
+from runtime.workspace import run_index
 from tests.fakes import FakePage, FakeSite
 from tests.now import now
 from tests.rig import Killed, Rig
@@ -119,14 +122,14 @@ async def test_a_browser_that_outlived_the_last_step_ends_with_its_run(
     """Killed when every step was done: the resumed run has nothing left to do in the browser, and does not leave it alive."""
     rig = Rig(tmp_path, flow(OPEN, pay()))
 
-    def die(point: crashes.CrashPoint) -> None:
-        if point == crashes.CrashPoint.COMMITTED:
+    def die(point: crash_points.CrashPoint) -> None:
+        if point == crash_points.CrashPoint.COMMITTED:
             raise Killed
 
-    monkeypatch.setattr(crashes, "hook", die)
+    monkeypatch.setattr(crash_points, "hook", die)
     with pytest.raises(Killed):
         await rig.start()
-    monkeypatch.setattr(crashes, "hook", None)
+    monkeypatch.setattr(crash_points, "hook", None)
     rig.die(browser_survives=True)
     assert rig.survivor is not None
     survivor, rig.survivor.closed = rig.survivor, False
@@ -170,7 +173,9 @@ async def test_verify_that_held_before_the_deed_proves_nothing(tmp_path: Path) -
         ("skip", 1, ["interrupted skipped"]),
     ],
 )
-async def test_what_nobody_knows_is_asked(tmp_path: Path, verdict: runs.Verdict, deeds: int, calls: list[str]) -> None:
+async def test_what_nobody_knows_is_asked(
+    tmp_path: Path, verdict: run_index.Verdict, deeds: int, calls: list[str]
+) -> None:
     """With nothing that can tell, the run pauses with exit 4, says nothing twice, and goes on as the person decides."""
     rig = Rig(tmp_path, flow(OPEN, pay(), "{id: end, type: transform, expr: 1}"))
     ended = await die_and_resume(rig)
@@ -178,7 +183,7 @@ async def test_what_nobody_knows_is_asked(tmp_path: Path, verdict: runs.Verdict,
     assert ended.question is not None
     assert ended.question["reason"] == "outcome-unknown"
     rig.die()
-    now(runs.decide(files.FileStore(tmp_path), rig.id, verdict))
+    now(run_index.decide(file_store.FileStore(tmp_path), rig.id, verdict))
     ended = await rig.resume()
     assert ended.status == "passed"
     assert len(rig.site.deeds) == deeds
@@ -268,12 +273,12 @@ async def test_deeds_behind_the_restored_state_are_asked_about(tmp_path: Path) -
     assert ended.question is not None
     assert (ended.exit, ended.question["reason"], ended.path) == (4, "redo-unconfirmed", "unit/add")
     rig.die()
-    now(runs.decide(files.FileStore(tmp_path), rig.id, "done"))
+    now(run_index.decide(file_store.FileStore(tmp_path), rig.id, "done"))
     ended = await rig.resume()
     assert ended.question is not None
     assert (ended.exit, ended.question["reason"], ended.path) == (4, "outcome-unknown", "unit/pay")
     rig.die()
-    now(runs.decide(files.FileStore(tmp_path), rig.id, "not-done"))
+    now(run_index.decide(file_store.FileStore(tmp_path), rig.id, "not-done"))
     ended = await rig.resume()
     assert ended.status == "passed"
     assert rig.site.deeds == ["css=add", PAY]
@@ -365,8 +370,8 @@ async def test_a_decision_that_nobody_asked_for_is_refused(tmp_path: Path) -> No
     rig = Rig(tmp_path, flow("{id: a, type: transform, expr: 1}"))
     await rig.start()
     before = rig.store.conversation_file(rig.id).read_bytes()
-    with pytest.raises(runs.UsageError):
-        now(runs.decide(files.FileStore(tmp_path), rig.id, "done"))
+    with pytest.raises(run_index.UsageError):
+        now(run_index.decide(file_store.FileStore(tmp_path), rig.id, "done"))
     assert rig.store.conversation_file(rig.id).read_bytes() == before
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from nodes.errors import SiteError
-from runtime import files, history, log, runs
+from runtime.log import entries, history
+from runtime.log.store import file_store
+from runtime.workspace import run_index
 from tests.fakes import FakePage
 from tests.now import now
 from tests.rig import Killed, Rig
@@ -35,10 +37,10 @@ def flow(*nodes: str, output: str = "null") -> str:
     )
 
 
-def decide(rig: Rig, verdict: runs.Verdict) -> None:
+def decide(rig: Rig, verdict: run_index.Verdict) -> None:
     """A person's answer to the question that the run waits with."""
     rig.die()
-    now(runs.decide(files.FileStore(rig.home), rig.id, verdict))
+    now(run_index.decide(file_store.FileStore(rig.home), rig.id, verdict))
 
 
 async def test_not_done_is_said_once(tmp_path: Path) -> None:
@@ -153,14 +155,14 @@ async def test_a_deed_that_failed_and_is_found_done_has_its_value(tmp_path: Path
     assert rig.site.deeds == ["css=pay"]
 
 
-@pytest.mark.parametrize(("page", "touched"), [(log.PageState(documents=1, pending=True), True), (None, False)])
-def test_a_step_of_a_package_may_have_left_the_page_another(page: log.PageState | None, touched: bool) -> None:
+@pytest.mark.parametrize(("page", "touched"), [(entries.PageState(documents=1, pending=True), True), (None, False)])
+def test_a_step_of_a_package_may_have_left_the_page_another(page: entries.PageState | None, touched: bool) -> None:
     """What a node type of a package did to the page counts like what ours do; while its call is open nobody knows that it did not."""
     past = history.History(
-        [log.Call(seq=1, call="c1", path="a", node="acme.swipe", attempt=1, effect="idempotent", fingerprint="f")]
+        [entries.Call(seq=1, call="c1", path="a", node="acme.swipe", attempt=1, effect="idempotent", fingerprint="f")]
     )
     assert past.page_changed_since(0)
-    past.add(log.Result(seq=2, call="c1", status="ok", page=page))
+    past.add(entries.Result(seq=2, call="c1", status="ok", page=page))
     assert past.page_changed_since(0) == touched
 
 

@@ -9,7 +9,12 @@ import pytest
 
 from nodes.errors import SiteError, UsageError
 from nodes.targets import Target
-from runtime import durable, events, files, history, log, runs, settings
+from runtime import events
+from runtime.log import entries, history
+from runtime.log.store import file_store
+from runtime.settings import settings
+from runtime.system import files as system_files
+from runtime.workspace import run_index
 from tests.fakes import FakeBrowser, FakePage, FakeSite
 from tests.now import now
 from tests.rig import Killed, Rig
@@ -227,7 +232,7 @@ async def _decided(tmp_path: Path, pay: str) -> tuple[Rig, Shop]:
     await die(rig, shop, after="css=pay", browser_survives=True)
     assert (await rig.resume()).exit == 4
     rig.die()
-    now(runs.decide(files.FileStore(tmp_path), rig.id, "done"))
+    now(run_index.decide(file_store.FileStore(tmp_path), rig.id, "done"))
     return rig, shop
 
 
@@ -260,7 +265,7 @@ async def test_a_checkpoint_taken_on_the_way_to_a_decided_effect_is_not_its_page
     latest.unlink()
     assert (await rig.resume()).exit == 4
     rig.die()
-    now(runs.decide(files.FileStore(tmp_path), rig.id, "done"))
+    now(run_index.decide(file_store.FileStore(tmp_path), rig.id, "done"))
     ended = await rig.resume()
     assert (ended.status, (ended.question or {}).get("reason")) == ("paused", "page-lost")
 
@@ -375,18 +380,18 @@ async def test_a_checkpoint_that_the_disk_names_keeps_its_file(tmp_path: Path, m
     nodes = [node for n in range(5) for node in (goto(f"go{n}", f"http://shop.test/{n}"), deed(f"d{n}"))]
     rig = Rig(tmp_path, flow(*nodes), site=shop.site)
     missing: list[str] = []
-    keep, kept_files = durable.keep, list[str]()
+    keep, kept_files = system_files.keep, list[str]()
 
     async def watched(path: Path, data: bytes | Path) -> tuple[int, str]:
         told = await keep(path, data)
         kept_files.append(path.name)
         assert rig.open_pen is not None
         synced = rig.open_pen.synced
-        kept = [e for e in rig.store.read(rig.id).entries if isinstance(e, log.Checkpoint) and e.seq <= synced]
+        kept = [e for e in rig.store.read(rig.id).entries if isinstance(e, entries.Checkpoint) and e.seq <= synced]
         missing.extend(e.file for e in kept[-1:] if not (rig.store.private(rig.id) / e.file).exists())
         return told
 
-    monkeypatch.setattr(durable, "keep", watched)
+    monkeypatch.setattr(system_files, "keep", watched)
     assert (await rig.start()).status == "passed"
     files = list(rig.store.private(rig.id).glob("checkpoint-*.json"))
     assert missing == []
@@ -462,10 +467,10 @@ async def test_two_answers_to_one_question(tmp_path: Path, monkeypatch: pytest.M
     assert (await rig.resume()).exit == 4
     rig.die()
     chosen = settings.Settings(home=tmp_path)
-    stale = runs.load_history(files.Files(chosen.home), rig.id)
-    now(runs.decide(files.FileStore(chosen.home), rig.id, "done"))
-    monkeypatch.setattr(runs, "load_history", lambda *_: stale)
+    stale = run_index.load_history(file_store.Files(chosen.home), rig.id)
+    now(run_index.decide(file_store.FileStore(chosen.home), rig.id, "done"))
+    monkeypatch.setattr(run_index, "load_history", lambda *_: stale)
     with pytest.raises(UsageError, match="answered already"):
-        now(runs.decide(files.FileStore(chosen.home), rig.id, "not-done"))
+        now(run_index.decide(file_store.FileStore(chosen.home), rig.id, "not-done"))
     assert (await rig.resume()).status == "passed"
     assert shop.site.deeds == ["css=pay"]

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import SiteError
-from runtime import answers, crashes, files, host, journal, runs, settings
+from runtime.log import writer
+from runtime.log.store import file_store
+from runtime.runs import answers
+from runtime.settings import settings
+from runtime.system import crash_points
+from runtime.workspace import host, run_index
 from tests.fakes import FakePage
 from tests.now import now
 from tests.rig import Killed, Rig
@@ -49,9 +54,9 @@ async def test_a_failed_deed_that_may_have_happened_is_judged(
 async def kill_at(rig: Rig, line: int) -> bool:
     """Resume it, and kill it before it writes its ``line``-th entry; whether it came so far."""
     written = 0
-    append = journal.Journal._append
+    append = writer.Journal._append
 
-    def counted(self: journal.Journal, entry: object) -> object:
+    def counted(self: writer.Journal, entry: object) -> object:
         nonlocal written
         written += 1
         if written == line:
@@ -59,7 +64,7 @@ async def kill_at(rig: Rig, line: int) -> bool:
         return append(self, entry)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(journal.Journal, "_append", counted)
+        patched.setattr(writer.Journal, "_append", counted)
         try:
             await rig.resume()
         except Killed:
@@ -92,7 +97,7 @@ async def test_what_a_person_said_outlives_any_crash(tmp_path: Path, asked: str)
         if asked == "question":
             now(answers.write(host.of_command(chosen), rig.id, {"approver": "Ada"}))
         else:
-            now(runs.decide(files.FileStore(chosen.home), rig.id, "done"))
+            now(run_index.decide(file_store.FileStore(chosen.home), rig.id, "done"))
         killed = await kill_at(rig, line)
         ended = await rig.resume() if killed else None
         assert ended is None or ended.status == "passed", line
@@ -106,7 +111,7 @@ async def test_what_a_person_said_outlives_any_crash(tmp_path: Path, asked: str)
 
 @pytest.mark.parametrize("verdict", ["done", "not-done", "skip"])
 async def test_a_decision_that_was_written_down_counts_wherever_decide_died(
-    tmp_path: Path, verdict: runs.Verdict, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, verdict: run_index.Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`decide` is killed behind each of its lines in turn: once the decision stands there nobody is asked again, and it is kept to."""
 
@@ -122,24 +127,26 @@ async def test_a_decision_that_was_written_down_counts_wherever_decide_died(
         rig.die()
         assert (await rig.resume()).status == "paused"
         rig.die()
-        passed: list[crashes.CrashPoint] = []
+        passed: list[crash_points.CrashPoint] = []
 
-        def hook(point: crashes.CrashPoint, passed: list[crashes.CrashPoint] = passed, line: int = line) -> None:
+        def hook(
+            point: crash_points.CrashPoint, passed: list[crash_points.CrashPoint] = passed, line: int = line
+        ) -> None:
             passed.append(point)
             if len(passed) == line:
                 raise Killed
 
         with monkeypatch.context() as patched:
-            patched.setattr(crashes, "hook", hook)
+            patched.setattr(crash_points, "hook", hook)
             try:
-                now(runs.decide(files.FileStore(rig.home), rig.id, verdict))
+                now(run_index.decide(file_store.FileStore(rig.home), rig.id, verdict))
             except Killed:
                 pass
             else:
                 assert line > 3
                 return
         ended = await rig.resume()
-        if crashes.CrashPoint.DECIDED not in passed:
+        if crash_points.CrashPoint.DECIDED not in passed:
             assert (line, ended.status) == (1, "paused")
             continue
         assert (line, ended.status, rig.site.deeds) == (line, "passed", ["css=pay"] if verdict == "not-done" else [])

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from runtime import events, settings
-from runtime.models import exchanges, tokens
-from runtime.testing import responses, scripted
+from runtime import events
+from runtime.messages import tokens
+from runtime.models import requests
+from runtime.settings import settings
+from runtime.testing import responses, scripted_model
 from tests import models
 from tests.rig import Rig
 
@@ -46,8 +48,8 @@ output: "{{ kind }}"
 """
 
 PRICES = {"test-model": {"input": 1, "output": 1}}
-FIT = scripted.text({"value": "a"}).using(input=100, output=150)
-UNFIT = scripted.text("Hm.").using(input=100, output=150)
+FIT = scripted_model.text({"value": "a"}).using(input=100, output=150)
+UNFIT = scripted_model.text("Hm.").using(input=100, output=150)
 
 
 def budgeted(server: responses.Server, patch: pytest.MonkeyPatch, budget: str | None, **more: Any) -> settings.Settings:
@@ -95,7 +97,7 @@ async def test_a_run_stops_before_it_spends_too_much_and_goes_on_with_more(
 async def test_time_is_that_of_waiting_for_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that has waited for as long as it may asks no more, and goes on with more time; no answer is paid twice."""
 
-    def slow(asked: scripted.Asked) -> scripted.Scripted:
+    def slow(asked: scripted_model.Asked) -> scripted_model.Scripted:
         time.sleep(0.2)
         return FIT
 
@@ -121,7 +123,7 @@ async def test_a_background_answer_is_waited_for_no_longer_than_the_budget_has(
             # As soon as the server has it, all of the time is over, however fast this machine is.
             return time.monotonic() + (600 if server.requests else 0)
 
-        monkeypatch.setattr(exchanges, "time", types.SimpleNamespace(monotonic=now))
+        monkeypatch.setattr(requests, "time", types.SimpleNamespace(monotonic=now))
         rig = Rig(
             tmp_path, ONE.replace("MORE", ""), chosen=budgeted(server, monkeypatch, "time=10m", model_background=True)
         )
@@ -150,7 +152,7 @@ async def test_a_step_has_a_budget_of_its_own(tmp_path: Path, monkeypatch: pytes
 async def test_a_step_without_a_budget_has_the_default_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts and tries without end come to an end: twenty requests."""
     text = ONE.replace("MORE", ", retry: {attempts: 10, delay: 0}")
-    with responses.serve(lambda _: scripted.rate_limited(milliseconds=0)) as server:
+    with responses.serve(lambda _: scripted_model.rate_limited(milliseconds=0)) as server:
         rig = Rig(tmp_path, text, chosen=budgeted(server, monkeypatch, None))
         evidence = reached(await rig.start())
         assert (evidence["of"], evidence["budget"]) == ("step", "tokens=100k,calls=20,time=10m")
@@ -198,8 +200,8 @@ async def test_retry_makes_attempts_with_conversations_of_their_own(
 
 
 LATE = {
-    "hang": (scripted.hang(), {}),
-    "wait that is asked for": (scripted.rate_limited(30), {}),
+    "hang": (scripted_model.hang(), {}),
+    "wait that is asked for": (scripted_model.rate_limited(30), {}),
     "background": (FIT.in_background(seconds=3600), {"model_background": True}),
 }
 
@@ -243,12 +245,14 @@ def really_used(server: responses.Server) -> int:
     return total
 
 
-def drawn(chance: random.Random) -> scripted.Scripted:
+def drawn(chance: random.Random) -> scripted_model.Scripted:
     """An answer of any length that is allowed, or a fault."""
-    said = scripted.text({"value": chance.choice("ab")})
-    ramble = scripted.thought("so " * chance.randint(1, 25)) + said
-    again = scripted.rate_limited(milliseconds=0)
-    return chance.choice([said, ramble, ramble, scripted.text("no " * chance.randint(1, 30)), again, scripted.cut("{")])
+    said = scripted_model.text({"value": chance.choice("ab")})
+    ramble = scripted_model.thought("so " * chance.randint(1, 25)) + said
+    again = scripted_model.rate_limited(milliseconds=0)
+    return chance.choice(
+        [said, ramble, ramble, scripted_model.text("no " * chance.randint(1, 30)), again, scripted_model.cut("{")]
+    )
 
 
 async def bounded(chance: random.Random, folder: Path, patch: pytest.MonkeyPatch) -> tuple[int, int, int, int]:

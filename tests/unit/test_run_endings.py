@@ -15,8 +15,9 @@ from nodes.base import Leaf
 from nodes.errors import Paused, SetupError, SiteError
 from nodes.ports import LeafContext
 from nodes.values import Json
-from runtime import events, run, testing
+from runtime import events, testing
 from runtime.browser import port
+from runtime.runs import run
 from tests.fakes import FakeBrowser, FakePage, FakeSite
 from tests.rig import Rig
 

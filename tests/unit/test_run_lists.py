@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import LogError, RunOpsError
-from runtime import files, history, journal, log, run, runs, secrets, settings, store
 from runtime.cli import app
 from runtime.language import workflow
+from runtime.log import entries, history, writer
+from runtime.log.store import file_store, store
+from runtime.runs import run
+from runtime.secrets import masking
+from runtime.settings import settings
+from runtime.workspace import run_index
 from tests import kept_runs
 from tests.now import let_go
 from tests.rig import Rig
@@ -27,25 +32,25 @@ nodes:
 """
 
 
-def from_all_of_it(kept: files.Files, conversation: str) -> runs.RunSummary | None:
+def from_all_of_it(kept: file_store.Files, conversation: str) -> run_index.RunSummary | None:
     """The line of a run by a fold of every entry; None where it has none."""
     try:
         reading = kept.read(conversation)
     except LogError as error:
-        return runs.RunSummary(conversation, "?", "damaged", "", "", 0, error.message)
+        return run_index.RunSummary(conversation, "?", "damaged", "", "", 0, error.message)
     past = history.History(reading.entries)
     if past.header is None:
         return None
     steps = sum(1 for path in past.order if past.done(path) is not None)
-    head, state = past.header, runs.state_of(past, held=reading.held)
-    return runs.RunSummary(
+    head, state = past.header, run_index.state_of(past, held=reading.held)
+    return run_index.RunSummary(
         conversation, head.workflow, state, past.started, past.last_at, steps, key=head.key, parent=head.parent
     )
 
 
-def listed(kept: files.Files) -> list[runs.RunSummary]:
+def listed(kept: file_store.Files) -> list[run_index.RunSummary]:
     """The list as `runops runs` has it."""
-    return runs.list_runs(files.Files(settings.load(home=kept.home).home))
+    return run_index.list_runs(file_store.Files(settings.load(home=kept.home).home))
 
 
 @pytest.fixture
@@ -85,14 +90,14 @@ async def test_a_run_that_is_over_is_listed_without_its_middle(ended: Rig, monke
     """Of a run that says how it ended only the first and the last line are read as entries; one that died is folded, and one that lives too."""
     before = listed(ended.store)
     decoded: list[bytes] = []
-    decode = log.decode
-    monkeypatch.setattr(log, "decode", lambda line: decoded.append(line) or decode(line))
+    decode = entries.decode
+    monkeypatch.setattr(entries, "decode", lambda line: decoded.append(line) or decode(line))
     assert listed(ended.store) == before
     assert len(decoded) == 2
     lines = ended.store.conversation_file(ended.id).read_bytes().splitlines()
     assert len(lines) > 6
     died = Rig(ended.home, STEPS)
-    pen = journal.Journal(ended.store.create(died.id), history.History(), secrets.Masker({}), ended.store)
+    pen = writer.Journal(ended.store.create(died.id), history.History(), masking.Masker({}), ended.store)
     run.write_header(pen, workflow.parse(STEPS, "test.yaml"), {})
     states = {each.id: each.state for each in listed(ended.store)}
     assert states == {ended.id: "passed", died.id: "running"}
@@ -104,13 +109,13 @@ async def test_a_run_is_found_by_its_whole_id_without_a_list(ended: Rig, monkeyp
     """The whole id, in small letters too, finds its run though no other log is looked at; a part of it, and `last`, find it as well."""
     chosen = settings.load(home=ended.home)
     for name in (ended.id[-8:], ended.id[:-3].lower(), "last"):
-        assert runs.find(files.Files(chosen.home), name) == ended.id
+        assert run_index.find(file_store.Files(chosen.home), name) == ended.id
     with pytest.raises(RunOpsError, match="no run is called"):
-        runs.find(files.Files(chosen.home), store.new_id())
-    monkeypatch.setattr(files.Files, "ids", lambda _kept: [])
+        run_index.find(file_store.Files(chosen.home), store.new_id())
+    monkeypatch.setattr(file_store.Files, "ids", lambda _kept: [])
     assert (
-        runs.find(files.Files(chosen.home), ended.id)
-        == runs.find(files.Files(chosen.home), ended.id.lower())
+        run_index.find(file_store.Files(chosen.home), ended.id)
+        == run_index.find(file_store.Files(chosen.home), ended.id.lower())
         == ended.id
     )
 
@@ -120,7 +125,7 @@ def test_a_list_may_be_short_or_of_one_state(
 ) -> None:
     """`--limit` keeps the newest runs, `--state` those of one state, both together the newest of these; sessions count for nothing, and an empty list says of what."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
-    kept = files.Files(tmp_path / ".runops")
+    kept = file_store.Files(tmp_path / ".runops")
     made = [kept_runs.ended(kept, state) for state in ("passed", "failed", "passed", None)]
     everything(kept)
 

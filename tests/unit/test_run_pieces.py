@@ -16,10 +16,17 @@ from hypothesis import strategies as st
 from director import run_pieces, subjects
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import briefs, history, journal, log, model, pieces, run, secrets, store, window
+from runtime.context import briefs, window
+from runtime.context import items as window_items
 from runtime.language import workflow
-from runtime.models.exchange import Item, ToolCall, ToolOutput
-from runtime.testing import memory
+from runtime.log import entries as log_entries
+from runtime.log import history, writer
+from runtime.log.store import store
+from runtime.messages.messages import Item, ToolCall, ToolOutput
+from runtime.models.client import client
+from runtime.runs import run
+from runtime.secrets import masking
+from runtime.testing import memory_store
 from runtime.testing.responses import rules
 from tests.fakes import FakePage
 from tests.now import now
@@ -29,7 +36,7 @@ from tests.unit.test_subjects import rig_of
 
 def demand_protocol(items: list[Item]) -> None:
     """Raises where the API would refuse these items."""
-    rules.check_thread(rules.items_of([model._item(each) for each in items]), set())
+    rules.check_thread(rules.items_of([client._item(each) for each in items]), set())
 
 
 def everything(pieces: Iterator[window.Piece] | list[window.Piece], *, pointers: bool) -> list[Item]:
@@ -37,10 +44,10 @@ def everything(pieces: Iterator[window.Piece] | list[window.Piece], *, pointers:
     return [item for piece in pieces for item in piece.items(pointers=pointers)]
 
 
-def check(pieces: list[window.Piece], entries: list[log.AnyEntry]) -> None:
+def check(pieces: list[window.Piece], entries: list[log_entries.AnyEntry]) -> None:
     """Every call of the run's thread has its piece, which the API takes; no other has one; sizes are those of the items."""
-    begun = [each for each in entries if isinstance(each, log.Call) and each.thread == log.RUN_THREAD]
-    over = {each.call for each in entries if isinstance(each, log.Result)}
+    begun = [each for each in entries if isinstance(each, log_entries.Call) and each.thread == log_entries.RUN_THREAD]
+    over = {each.call for each in entries if isinstance(each, log_entries.Result)}
     assert [each.line for each in pieces] == [each.seq for each in begun]
     for pointers in (False, True):
         items = everything(pieces, pointers=pointers)
@@ -55,7 +62,7 @@ def check(pieces: list[window.Piece], entries: list[log.AnyEntry]) -> None:
         for piece in pieces:
             size = piece.size(pointers=pointers)
             assert size.messages == len(piece.items(pointers=pointers))
-            assert size.chars == sum(map(journal.chars_of, piece.items(pointers=pointers)))
+            assert size.chars == sum(map(writer.chars_of, piece.items(pointers=pointers)))
     assert all(each.size(pointers=True).within(each.size(pointers=False)) for each in pieces)
 
 
@@ -128,7 +135,7 @@ STEPS = st.fixed_dictionaries(
         "node": st.sampled_from(["browser_action", "transform", "acme.captcha", "n" * 90, "ü.ö"]),
         "action": st.none() | st.just("click"),
         "args": VALUES,
-        "thread": st.sampled_from([log.RUN_THREAD, log.RUN_THREAD, "confirm:c2", "model:c2"]),
+        "thread": st.sampled_from([log_entries.RUN_THREAD, log_entries.RUN_THREAD, "confirm:c2", "model:c2"]),
         "outcome": st.none() | st.sampled_from(["ok", "error", "recovered", "interrupted", "skipped"]),
         "value": VALUES,
     }
@@ -140,11 +147,11 @@ STEPS = st.fixed_dictionaries(
 def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: list[dict[str, Json]]) -> None:
     """Any node type, any path, any arguments and values, of any size; calls of other threads are none of the run's."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = memory.MemoryStore(Path(folder))
-        pen = journal.Journal(now(kept.create("r")), history.History(), secrets.Masker({}), kept.kept)
+        kept = memory_store.MemoryStore(Path(folder))
+        pen = writer.Journal(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
         run.write_header(pen, workflow.parse("version: 1\nnodes: [{id: one, type: transform, expr: 1}]", "x.yaml"), {})
         for number, step in enumerate(steps, 1):
-            call = log.Call(
+            call = log_entries.Call(
                 path=step["path"], node=step["node"], action=step["action"], attempt=number, effect="read",
                 args=step["args"], fingerprint="f", thread=step["thread"],
             )  # fmt: skip
@@ -175,16 +182,18 @@ def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: li
 def test_a_long_run_is_read_no_further_than_it_is_shown() -> None:
     """Of 10,000 turns a window holds the last ones: only the pieces that were asked for are made, from the log's lines alone, without any store to read blobs from."""
     past = history.History()
-    large = log.blob_of(json.dumps("x" * 9000).encode(), "@state/r/each/pay")
+    large = log_entries.blob_of(json.dumps("x" * 9000).encode(), "@state/r/each/pay")
     for number in range(10_000):
         line = 2 * number + 1
-        call = log.Call(
+        call = log_entries.Call(
             path=f"each[{number}]/pay", node="browser_action", attempt=1, effect="read", args={"n": number}, fingerprint="f",
             seq=line, call=f"c{line}",
         )  # fmt: skip
         past.add(call)
         blob = large if number % 1000 == 999 else None
-        past.add(log.Result(call=call.call, status="ok", value=None if blob else number, blob=blob, seq=line + 1))
+        past.add(
+            log_entries.Result(call=call.call, status="ok", value=None if blob else number, blob=blob, seq=line + 1)
+        )
     pieces = run_pieces.Steps(past)
     shown = [pieces[number] for number in range(len(pieces) - 1, len(pieces) - 41, -1)]
     assert sum(each.size(pointers=True).tokens for each in shown) < 40 * 200
@@ -196,19 +205,19 @@ def test_a_long_run_is_read_no_further_than_it_is_shown() -> None:
         pieces[10_000]
 
 
-def thread_of(pen: journal.Journal, *said: str) -> pieces.Thread:
+def thread_of(pen: writer.Journal, *said: str) -> window_items.Thread:
     """A thread in which this was said."""
     for each in said:
-        pen.said(log.User(thread="model:c2"), each, "")
-    return pieces.Thread(pen.history.thread("model:c2"), pen)
+        pen.said(log_entries.User(thread="model:c2"), each, "")
+    return window_items.Thread(pen.history.thread("model:c2"), pen)
 
 
 def test_a_session_stands_behind_the_steps_of_its_run(tmp_path: Path) -> None:
     """One window of both: the steps are the oldest, and give way first; the newest word is the session's; the sums are those of the parts."""
-    kept = memory.MemoryStore(tmp_path)
-    pen = journal.Journal(now(kept.create("r")), history.History(), secrets.Masker({}), kept.kept)
+    kept = memory_store.MemoryStore(tmp_path)
+    pen = writer.Journal(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
     for number in range(run_pieces.MOST + 20):
-        call = log.Call(path=f"s{number}", node="transform", attempt=1, effect="read", fingerprint="f")
+        call = log_entries.Call(path=f"s{number}", node="transform", attempt=1, effect="read", fingerprint="f")
         pen.result(pen.call(call), "ok", value=number)
     thread = thread_of(pen, "Why did it fail?", "And now?")
     both = run_pieces.Behind(run_pieces.Steps(pen.history), thread)

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import events, files, host, running, runs, settings
+from runtime import events
+from runtime.log.store import file_store
+from runtime.runs import start
+from runtime.settings import settings
+from runtime.workspace import host, run_index
 
 FLOW = """version: 1
 name: test
@@ -38,22 +42,22 @@ def file(tmp_path: Path, text: str) -> Path:
 async def test_an_input_may_hold_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
     """An input in which a secret stands is refused before there is a log: masked it would be no value any more."""
     with pytest.raises(UsageError) as caught:
-        await running.start(file(tmp_path, FLOW % "x"), {"who": "s3cret-token!"}, host.of_command(chosen))
+        await start.start(file(tmp_path, FLOW % "x"), {"who": "s3cret-token!"}, host.of_command(chosen))
     assert caught.value.code == "secret-in-input"
     assert "s3cret" not in str(caught.value.as_json())
-    assert files.Files(chosen.home).ids() == []
+    assert file_store.Files(chosen.home).ids() == []
 
 
 async def test_a_file_may_hold_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
     """A secret that stands in the file itself is refused by line: the stored text would have a mask in its place. In a comment it does no harm."""
     assert (
-        await running.start(file(tmp_path, "# TOKEN=s3cret-token\n" + FLOW % "x"), {}, host.of_command(chosen))
+        await start.start(file(tmp_path, "# TOKEN=s3cret-token\n" + FLOW % "x"), {}, host.of_command(chosen))
     ).status == "passed"
-    runs_so_far = files.Files(chosen.home).ids()
+    runs_so_far = file_store.Files(chosen.home).ids()
     with pytest.raises(UsageError, match=r"flow\.yaml:6: a secret stands in") as caught:
-        await running.start(file(tmp_path, FLOW % "s3cret-token"), {}, host.of_command(chosen))
+        await start.start(file(tmp_path, FLOW % "s3cret-token"), {}, host.of_command(chosen))
     assert caught.value.code == "secret-in-file"
-    assert files.Files(chosen.home).ids() == runs_so_far
+    assert file_store.Files(chosen.home).ids() == runs_so_far
 
 
 async def test_a_run_leaves_signals_to_the_program(
@@ -64,7 +68,7 @@ async def test_a_run_leaves_signals_to_the_program(
     for name in ("signal", "setitimer", "alarm", "siginterrupt", "set_wakeup_fd", "pthread_sigmask"):
         monkeypatch.setattr(signal, name, lambda *_args, name=name: touched.append(name))
     text = FLOW % "{{ inputs.who | regex('[a-z]+') | regex_replace('m', 'w') }}"
-    assert (await running.start(file(tmp_path, text), {}, host.of_command(chosen))).output == "weme"
+    assert (await start.start(file(tmp_path, text), {}, host.of_command(chosen))).output == "weme"
     assert touched == []
 
 
@@ -72,29 +76,29 @@ async def test_a_run_that_passed_is_told_again_and_not_written_to(
     tmp_path: Path, chosen: settings.Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Resuming it yields its result and leaves the log as it was, also when it ended between the look and the claim."""
-    ended = await running.start(file(tmp_path, FLOW % "x"), {}, host.of_command(chosen))
-    log = files.Files(chosen.home).conversation_file(ended.run)
+    ended = await start.start(file(tmp_path, FLOW % "x"), {}, host.of_command(chosen))
+    log = file_store.Files(chosen.home).conversation_file(ended.run)
     before = log.read_bytes()
-    assert (await running.resume_run(ended.run, host.of_command(chosen))).output == "xme"
+    assert (await start.resume_run(ended.run, host.of_command(chosen))).output == "xme"
     # As it looked to somebody who read it just before its last line was written.
     log.write_bytes(b"".join(before.splitlines(keepends=True)[:-1]))
-    looked = runs.load_history(files.Files(chosen.home), ended.run)
+    looked = run_index.load_history(file_store.Files(chosen.home), ended.run)
     log.write_bytes(before)
-    monkeypatch.setattr(runs, "load_history", lambda *_: looked)
-    assert (await running.resume_run(ended.run, host.of_command(chosen))).output == "xme"
+    monkeypatch.setattr(run_index, "load_history", lambda *_: looked)
+    assert (await start.resume_run(ended.run, host.of_command(chosen))).output == "xme"
     assert log.read_bytes() == before
 
 
 async def test_a_finished_node_may_not_be_changed_under_a_run(tmp_path: Path, chosen: settings.Settings) -> None:
     """A node that has its value is refused when the file says something else of it; one that only failed before its deed is not."""
     path = file(tmp_path, FLOW.replace('"{{ one }}{{ inputs.who }}"', '"{{ one.nothing }}"') % "x")
-    failed = await running.start(path, {}, host.of_command(chosen))
+    failed = await start.start(path, {}, host.of_command(chosen))
     assert failed.path == "two"
     path.write_text(FLOW % "x")
-    assert (await running.resume_run(failed.run, host.of_command(chosen))).path == "two"
+    assert (await start.resume_run(failed.run, host.of_command(chosen))).path == "two"
     path.write_text(FLOW % "y")
     with pytest.raises(UsageError, match="`one` was changed") as caught:
-        await running.resume_run(failed.run, host.of_command(chosen))
+        await start.resume_run(failed.run, host.of_command(chosen))
     assert caught.value.code == "node-changed"
 
 
@@ -130,26 +134,26 @@ async def test_a_run_goes_on_with_the_texts_of_all_files_it_began_with(
 ) -> None:
     """A file that it uses may change in what did not run, or be away; a node of it that ran may not, and is named with its file."""
     path = caller(tmp_path, FLOW % "x")
-    failed = await running.start(path, {}, host.of_command(chosen))
+    failed = await start.start(path, {}, host.of_command(chosen))
     assert failed.path == "second"
     told: list[events.Event] = []
     caller(tmp_path, (FLOW % "x").replace('output: "{{ two }}"', 'output: "{{ one }}"'))
-    assert (await running.resume_run(failed.run, host.of_command(chosen), told.append)).path == "second"
+    assert (await start.resume_run(failed.run, host.of_command(chosen), told.append)).path == "second"
     assert any(isinstance(each, events.Said) and "has changed" in each.text for each in told)
     caller(tmp_path, FLOW % "y")
     with pytest.raises(UsageError, match=r"`one of parts/part\.yaml` was changed"):
-        await running.resume_run(failed.run, host.of_command(chosen))
+        await start.resume_run(failed.run, host.of_command(chosen))
     caller(tmp_path, (FLOW % "x").replace("one", "uno"))
     with pytest.raises(UsageError, match=r"`one of parts/part\.yaml` is gone"):
-        await running.resume_run(failed.run, host.of_command(chosen))
+        await start.resume_run(failed.run, host.of_command(chosen))
     (tmp_path / "parts" / "part.yaml").unlink()
-    assert (await running.resume_run(failed.run, host.of_command(chosen))).path == "second"
+    assert (await start.resume_run(failed.run, host.of_command(chosen))).path == "second"
 
 
 async def test_a_file_that_is_used_may_hold_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
     """It is refused by its own line; in a comment it does no harm."""
     with pytest.raises(UsageError, match=r"parts/part\.yaml:5: a secret stands in"):
-        await running.start(caller(tmp_path, FLOW % "s3cret-token"), {}, host.of_command(chosen))
-    ended = await running.start(caller(tmp_path, "# s3cret-token\n" + FLOW % "x"), {}, host.of_command(chosen))
+        await start.start(caller(tmp_path, FLOW % "s3cret-token"), {}, host.of_command(chosen))
+    ended = await start.start(caller(tmp_path, "# s3cret-token\n" + FLOW % "x"), {}, host.of_command(chosen))
     assert ended.path == "second"
-    assert (await running.resume_run(ended.run, host.of_command(chosen))).path == "second"
+    assert (await start.resume_run(ended.run, host.of_command(chosen))).path == "second"

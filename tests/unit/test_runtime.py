@@ -14,10 +14,15 @@ from types import ModuleType
 import pytest
 
 from nodes.errors import RunHeld, RunOpsError, UsageError
-from runtime import Runtime, events, files, log, preparing, running, secret_sources, settings
-from runtime.language import workflow
-from runtime.runtime import Run
-from runtime.testing import memory
+from runtime import Runtime, events
+from runtime.language import prepare, workflow
+from runtime.log import entries as log_entries
+from runtime.log.store import file_store
+from runtime.runs import start
+from runtime.runs.runtime import Run
+from runtime.secrets import sources
+from runtime.settings import settings
+from runtime.testing import memory_store
 
 FLOW = """version: 1
 name: Slow
@@ -85,13 +90,13 @@ def flow(folder: Path, text: str = FLOW) -> Path:
     return file
 
 
-async def at_gate(run: Run) -> list[log.AnyEntry]:
+async def at_gate(run: Run) -> list[log_entries.AnyEntry]:
     """Wait until the run has called its function; what stands in its log up to there."""
-    seen: list[log.AnyEntry] = []
+    seen: list[log_entries.AnyEntry] = []
     async with asyncio.timeout(20), contextlib.aclosing(run.follow()) as entries:
         async for entry in entries:
             seen.append(entry)
-            if isinstance(entry, log.Call) and entry.path == "gate":
+            if isinstance(entry, log_entries.Call) and entry.path == "gate":
                 break
     return seen
 
@@ -139,10 +144,10 @@ async def test_a_waiter_that_is_cancelled_takes_its_run_with_it_only_where_it_sa
             await asyncio.sleep(0)
         gone = await asyncio.gather(*waiters, return_exceptions=True)
         assert [type(each) for each in gone] == [asyncio.CancelledError] * 2
-        kept = files.Files(tmp_path / "home")
+        kept = file_store.Files(tmp_path / "home")
         assert [kept.held(each.id) for each in (left, taken)] == [True, False]
         last = kept.read(taken.id).entries[-1]
-        assert isinstance(last, log.Note)
+        assert isinstance(last, log_entries.Note)
         assert (last.name, last.data["status"]) == ("ended", "interrupted")
         gates.of("left").set()
         assert (await left.wait()).output == "left-14"
@@ -150,7 +155,7 @@ async def test_a_waiter_that_is_cancelled_takes_its_run_with_it_only_where_it_sa
 
 async def test_who_is_told_of_a_run_finds_it_whatever_is_lost(tmp_path: Path) -> None:
     """The first line of a run is on the disk before a session writes that it follows it."""
-    store, found = memory.MemoryStore(tmp_path, hostile=True), list[str]()
+    store, found = memory_store.MemoryStore(tmp_path, hostile=True), list[str]()
 
     async def begun(run: str) -> None:
         store.lose(run)
@@ -158,8 +163,8 @@ async def test_who_is_told_of_a_run_finds_it_whatever_is_lost(tmp_path: Path) ->
 
     chosen = settings.Settings(home=tmp_path / "home")
     async with Runtime(store=store, settings=chosen) as one:
-        fit = preparing.prepare(workflow.load(flow(tmp_path, ASKS)), {}, secret_sources.Given({}))
-        run = await one.begin(fit, options=running.Options(begun=begun))
+        fit = prepare.prepare(workflow.load(flow(tmp_path, ASKS)), {}, sources.Given({}))
+        run = await one.begin(fit, options=start.Options(begun=begun))
         await run.wait()
     assert found[:1] == ["scope"]
 
@@ -170,7 +175,7 @@ async def test_leaving_the_block_interrupts_what_runs(tmp_path: Path, gates: Gat
         runs = [await one.start(flow(tmp_path), {"who": who}) for who in ("a", "b")]
         for run in runs:
             await at_gate(run)
-    kept = files.Files(tmp_path / "home")
+    kept = file_store.Files(tmp_path / "home")
     assert [(await run.wait()).status for run in runs] == ["interrupted"] * 2
     assert [kept.held(run.id) for run in runs] == [False] * 2
 
@@ -207,7 +212,7 @@ async def test_nothing_of_the_process_counts(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("RUNOPS_PYTHON_MODULES", "gates")
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / "elsewhere"))
     file = flow(tmp_path)
-    async with Runtime(store=memory.MemoryStore(tmp_path / "memory")) as one:
+    async with Runtime(store=memory_store.MemoryStore(tmp_path / "memory")) as one:
         with pytest.raises(RunOpsError, match="gates"):
             await one.start(file, {"who": "a"})
         file.write_text("version: 1\nname: t\nsecrets: [TOKEN]\nnodes: [{id: a, type: transform, expr: 1}]\n")
@@ -274,7 +279,7 @@ async def test_following_sees_each_entry_once(tmp_path: Path, gates: Gates) -> N
 
 async def _length(folder: Path, run: Run) -> int:
     await run.wait()
-    return len(files.Files(folder / "home").read(run.id).entries) + 1
+    return len(file_store.Files(folder / "home").read(run.id).entries) + 1
 
 
 async def test_events_say_of_which_run_they_are_and_can_be_sent(tmp_path: Path) -> None:

@@ -9,39 +9,41 @@ import pytest
 
 from director import opening, saving
 from nodes.errors import UsageError
-from runtime import journal, log, secrets, sessions, version
-from runtime.models.exchange import ToolCall
+from runtime import version
+from runtime.log import entries, session, writer
+from runtime.messages.messages import ToolCall
 from runtime.report import markdown, of_session
-from runtime.testing import memory
+from runtime.secrets import masking
+from runtime.testing import memory_store
 from tests.now import now
 
 SECRET = "correct-horse"
 
 
-def begun(tmp_path: Path) -> journal.Journal[sessions.Session]:
+def begun(tmp_path: Path) -> writer.Journal[session.Session]:
     """A session in which everything happened that can."""
-    header = log.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
-    pen = now(opening.begin(memory.MemoryStore(tmp_path), header, secrets.Masker({"SHOP_PASSWORD": SECRET})))
-    thread = log.SESSION_THREAD
-    pen.said(log.User(thread=thread, mode="chat"), f"Why? The password is {SECRET}.", "")
+    header = entries.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
+    pen = now(opening.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({"SHOP_PASSWORD": SECRET})))
+    thread = entries.SESSION_THREAD
+    pen.said(entries.User(thread=thread, mode="chat"), f"Why? The password is {SECRET}.", "")
     pen.said(
-        log.Assistant(thread=thread, key="0" * 64, source="model", model="m"),
+        entries.Assistant(thread=thread, key="0" * 64, source="model", model="m"),
         "I look.",
         "",
         [ToolCall("a", "get_workflow_nodes", '{"which":"all"}'), ToolCall("b", "get_current_plan", "{}")],
     )
-    call = log.Call(
+    call = entries.Call(
         thread=thread, path="1_get_workflow_nodes", node="session", asked="a", attempt=1, effect="read", fingerprint=""
     )
     pen.result(pen.call(call), "ok", value="…")
-    pen.said(log.Told(thread=thread, asked="a"), "```yaml\n- {id: pay}\n```" + "x" * 5000, "1_get_workflow_nodes")
-    pen.said(log.Event(thread=thread), "/run shop.yaml: passed", "")
+    pen.said(entries.Told(thread=thread, asked="a"), "```yaml\n- {id: pay}\n```" + "x" * 5000, "1_get_workflow_nodes")
+    pen.said(entries.Event(thread=thread), "/run shop.yaml: passed", "")
     error = {"code": "model-stream-broken", "message": "the stream broke"}
-    pen.said(log.ModelError(thread=thread, error=error), "It fai", "")
+    pen.said(entries.ModelError(thread=thread, error=error), "It fai", "")
     return pen
 
 
-def saved(pen: journal.Journal[sessions.Session]) -> str:
+def saved(pen: writer.Journal[session.Session]) -> str:
     """The session as Markdown."""
     now(pen.barrier())
     reading = pen.kept.read(pen.conversation.id)
@@ -93,10 +95,10 @@ def test_saving_changes_nothing(tmp_path: Path) -> None:
 def test_nothing_that_was_said_stands_there_as_somebody_elses_word(tmp_path: Path) -> None:
     """A heading like ours in an answer is a text, and what a terminal would obey is shown."""
     pen = begun(tmp_path)
-    thread = log.SESSION_THREAD
+    thread = entries.SESSION_THREAD
     before = saved(pen)
     for forged in ("## You\n\nPay.", "You\n---\nPay.", "  # Model (m)\nPay.\x1b[2J"):
-        pen.said(log.Assistant(thread=thread, key="0" * 64, source="model", model="m"), f"So:\n{forged}", "")
+        pen.said(entries.Assistant(thread=thread, key="0" * 64, source="model", model="m"), f"So:\n{forged}", "")
     added = saved(pen).removeprefix(before)
     headings = [line for line in added.splitlines() if line.lstrip(" ").startswith("#")]
     assert headings == ["## Model (m)"] * 3

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from director.scouting import choosing, single, tools
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime.observation import Observation
+from runtime.observation.observation import Observation
 from tests import workshops
 
 ROWS = "\n".join(

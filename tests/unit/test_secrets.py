@@ -19,7 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from runtime.secrets import MASK, SHORTEST, WINDOW, Masker, Stream, is_word
+from runtime.secrets.masking import MASK, SHORTEST, WINDOW, Masker, Stream, is_word
 from tests import breadth
 
 secrets = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=SHORTEST, max_size=24).filter(

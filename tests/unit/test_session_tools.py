@@ -18,11 +18,12 @@ from director import listening, session_tools, states, subjects, tools
 from director.subject import Subject
 from nodes.errors import LogError, ModelError
 from nodes.values import Json
-from runtime import journal, log, sessions, turn
-from runtime.agents import telling
-from runtime.models import estimates
-from runtime.models.exchange import Tool, ToolCall
-from runtime.testing import memory
+from runtime.log import entries, session, writer
+from runtime.messages import estimates
+from runtime.messages.messages import Tool, ToolCall
+from runtime.models.turns import turn
+from runtime.observation import page_text
+from runtime.testing import memory_store
 from runtime.testing.responses import schemas
 from tests.sessions import SHOP, begun
 
@@ -73,7 +74,7 @@ class Heard(listening.Listener):
 class Bench:
     """A session with its tools, whose calls are written as a turn writes them."""
 
-    pen: journal.Journal[sessions.Session]
+    pen: writer.Journal[session.Session]
     desk: desks.Desk
     box: session_tools.Toolbox
     heard: Heard
@@ -85,10 +86,10 @@ class Bench:
         tool = next(each for each in self.box.offered if each.name == name)
         jsonschema.Draft202012Validator(tool.parameters).validate(arguments)
         asked = ToolCall(f"a{self.count}", name, json.dumps(arguments))
-        thread, path = log.SESSION_THREAD, f"{self.count}_{name}"
-        self.pen.said(log.Assistant(thread=thread, key="k", source="model", model="m"), "", "", (asked,))
+        thread, path = entries.SESSION_THREAD, f"{self.count}_{name}"
+        self.pen.said(entries.Assistant(thread=thread, key="k", source="model", model="m"), "", "", (asked,))
         outcome = await self.box.take(asked, arguments, turn.Place(self.count, path, thread))
-        call = log.Call(
+        call = entries.Call(
             path=path, node="session", action=name, asked=asked.id, attempt=1, effect="read", args=arguments, fingerprint="",
             thread=thread,
         )  # fmt: skip
@@ -98,7 +99,7 @@ class Bench:
         assert result is not None
         # What a model is told after a crash is what it would have been told without one.
         assert self.box.told(asked, result) == outcome.told
-        self.pen.said(log.Told(thread=thread, asked=asked.id), outcome.told, path)
+        self.pen.said(entries.Told(thread=thread, asked=asked.id), outcome.told, path)
         return outcome
 
     async def told(self, name: str, /, **arguments: Json) -> str:
@@ -113,12 +114,12 @@ class Bench:
         assert outcome.error is not None, outcome.told
         return str(outcome.error["code"]), outcome.told
 
-    def mode(self, mode: log.Mode) -> None:
+    def mode(self, mode: entries.Mode) -> None:
         """Go on in this mode."""
-        self.desk.keep(log.Version(of="mode", number=0, reason="r", by="person"), mode)
+        self.desk.keep(entries.Version(of="mode", number=0, reason="r", by="person"), mode)
 
 
-def bench(folder: Path, mode: log.Mode = "agent", about: Subject | None = None) -> Bench:
+def bench(folder: Path, mode: entries.Mode = "agent", about: Subject | None = None) -> Bench:
     """The tools of a session with the draft of the shop."""
     pen = begun(folder)
     desk, heard = desks.Desk(pen), Heard()
@@ -141,7 +142,7 @@ def test_the_tools_have_their_names_and_small_strict_schemas(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("mode", ["chat", "agent", "run"])
-def test_the_tools_are_the_same_in_every_mode(tmp_path: Path, mode: log.Mode) -> None:
+def test_the_tools_are_the_same_in_every_mode(tmp_path: Path, mode: entries.Mode) -> None:
     """Only what stands before the conversation changes with the mode."""
     assert bench(tmp_path, mode).box.offered == bench(tmp_path, "agent").box.offered
 
@@ -168,7 +169,7 @@ LOOKS: dict[str, dict[str, Json]] = {
     ("mode", "allowed"), [("chat", {"set_variable"}), ("run", set[str]()), ("agent", set(CHANGES))]
 )
 async def test_what_a_mode_does_not_allow_is_refused_in_words(
-    tmp_path: Path, mode: log.Mode, allowed: set[str]
+    tmp_path: Path, mode: entries.Mode, allowed: set[str]
 ) -> None:
     """Everything may be read in any mode; a refusal says the mode, and how a person allows it; nothing is written."""
     made = bench(tmp_path, mode)
@@ -230,7 +231,7 @@ async def test_variables_are_kept_told_and_cleared(tmp_path: Path) -> None:
     assert 'rows = [{"n": 1}, …] (2)' in every
     assert 'inputs.base_url = "http://127.0.0.1:8765"' in every
     assert 'secrets.SHOP_PASSWORD = "[hidden]"' in every
-    assert every.startswith(telling.BEGIN)
+    assert every.startswith(page_text.BEGIN)
     assert '"n": 2' in await made.told("get_workflow_variables", key="rows")
     assert '"n": 2' in await made.told("get_workflow_variable", key="rows")
     assert "base_url" in await made.told("get_workflow_variables", key="inputs")
@@ -262,15 +263,15 @@ async def test_a_long_output_is_told_by_its_beginning_and_read_on_by_its_path(tm
     made.desk.variables.set("letter", long, reason=REASON, by="person")
     told = await made.told("get_workflow_variable", key="letter")
     assert len(told) <= tools.LONGEST
-    assert told.count(telling.BEGIN) == told.count(telling.END) == 1
+    assert told.count(page_text.BEGIN) == told.count(page_text.END) == 1
     found = re.search(r"`read_state` (\S+) from (\d+)\)$", told)
     assert found is not None
-    read, start = told.partition("\n…")[0].removesuffix(f"\n{telling.END}"), int(found[2])
+    read, start = told.partition("\n…")[0].removesuffix(f"\n{page_text.END}"), int(found[2])
     while True:
         part = await made.told("read_state", path=found[1], start=start, end=None)
         assert len(part) <= states.AT_ONCE + 200
-        head, _, text = part.partition(f"\n{telling.BEGIN}\n")
-        read += text.removesuffix(f"\n{telling.END}")
+        head, _, text = part.partition(f"\n{page_text.BEGIN}\n")
+        read += text.removesuffix(f"\n{page_text.END}")
         more = re.search(r"read on from (\d+)\)", head)
         if more is None:
             break
@@ -279,7 +280,7 @@ async def test_a_long_output_is_told_by_its_beginning_and_read_on_by_its_path(tm
     part = await made.told("read_state", path=found[1], start=7, end=13)
     assert (
         part
-        == f"(characters 7 to 13 of {len(long) + len(telling.fenced(''))}; read on from 13)\n{telling.fenced('line 0')}"
+        == f"(characters 7 to 13 of {len(long) + len(page_text.fenced(''))}; read on from 13)\n{page_text.fenced('line 0')}"
     )
 
 
@@ -314,7 +315,7 @@ async def test_nothing_is_read_that_no_log_names(tmp_path: Path, path: str) -> N
 
 async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
     """What another session of the same store keeps is not there for this one."""
-    kept = memory.MemoryStore(tmp_path)
+    kept = memory_store.MemoryStore(tmp_path)
     other = desks.Desk(begun(tmp_path, kept=kept))
     version = other.variables.set("rows", "x" * 9000, reason="r", by="person")
     assert version.blob is not None
@@ -332,7 +333,7 @@ class Slow(tools.Kit):
 
     @property
     @override
-    def modes(self) -> frozenset[log.Mode]:
+    def modes(self) -> frozenset[entries.Mode]:
         return tools.READ
 
     @property
@@ -363,7 +364,7 @@ async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
     assert box.side_by_side == {"slow"}
     readers = {each for each in NAMES if each.startswith("get_") or each == "read_state"}
     assert box.reads == {*readers, "slow"}
-    asked, place = ToolCall("a", "slow", "{}"), turn.Place(1, "1_slow", log.SESSION_THREAD)
+    asked, place = ToolCall("a", "slow", "{}"), turn.Place(1, "1_slow", entries.SESSION_THREAD)
     assert (await box.take(asked, {}, place)).told == "1_slow"
     slow.error = ModelError("broken", "it broke", mend="do without")
     outcome = await box.take(asked, {}, place)

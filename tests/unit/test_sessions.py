@@ -12,16 +12,22 @@ from typing import Any
 import hypothesis
 import pytest
 
-from runtime import conversations, crashes, damage, files, log, outdated, pruning, query, sessions, settings
 from runtime.cli import app
-from runtime.models import threads
+from runtime.log import entries as log_entries
+from runtime.log import session as log_session
+from runtime.log import threads
+from runtime.log.store import file_store, integrity
+from runtime.query import query
+from runtime.settings import settings
+from runtime.system import crash_points
+from runtime.workspace import prune, retention, session_index
 from tests.kept_runs import ended
 from tests.now import let_go
 from tests.rig import Killed
 from tests.session_log import STEPS, Hand, Step, everything, reopened
 
 
-def known(past: sessions.Session) -> dict[str, Any]:
+def known(past: log_session.Session) -> dict[str, Any]:
     """All that a fold tells."""
     names = {each: past.thread(each) for each in past.threads}
     return {
@@ -45,15 +51,15 @@ def known(past: sessions.Session) -> dict[str, Any]:
 def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
     """The fold of who wrote is that of who reads all of it, and that of who reads it entry by entry."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = files.Files(Path(folder))
+        kept = file_store.Files(Path(folder))
         hand = Hand(kept)
         for step in steps:
             hand.does(step)
         entries = kept.read(hand.closed()).entries
-        in_pieces = sessions.Session()
+        in_pieces = log_session.Session()
         for entry in entries:
             in_pieces.add(entry)
-        assert known(in_pieces) == known(sessions.Session(entries)) == known(hand.pen.history)
+        assert known(in_pieces) == known(log_session.Session(entries)) == known(hand.pen.history)
 
 
 @hypothesis.settings(max_examples=30)
@@ -61,11 +67,11 @@ def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
 def test_every_version_counts_from_one_and_the_last_one_holds(steps: Sequence[Step]) -> None:
     """A variable that was cleared has no value, and its history stays."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = files.Files(Path(folder))
+        kept = file_store.Files(Path(folder))
         hand = Hand(kept)
         for step in steps:
             hand.does(step)
-        past = sessions.Session(kept.read(hand.closed()).entries)
+        past = log_session.Session(kept.read(hand.closed()).entries)
         for name in ("total", "seen"):
             versions = past.versions("variable", name)
             assert [each.number for each in versions] == list(range(1, len(versions) + 1))
@@ -83,18 +89,18 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
     number = 0
     while True:
         number += 1
-        kept = files.Files(tmp_path / str(number))
+        kept = file_store.Files(tmp_path / str(number))
         left = [number]
 
-        def hook(_point: crashes.CrashPoint, left: list[int] = left) -> None:
+        def hook(_point: crash_points.CrashPoint, left: list[int] = left) -> None:
             left[0] -= 1
             if left[0] == 0:
                 raise Killed
 
-        opened: list[files.OpenFile] = []
+        opened: list[file_store.OpenFile] = []
         create = kept.create
         monkeypatch.setattr(kept, "create", lambda name, to=opened, create=create: to.append(create(name)) or to[-1])
-        monkeypatch.setattr(crashes, "hook", hook)
+        monkeypatch.setattr(crash_points, "hook", hook)
         try:
             everything(kept)
         except Killed:
@@ -103,12 +109,12 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
         else:
             break
         finally:
-            monkeypatch.setattr(crashes, "hook", None)
+            monkeypatch.setattr(crash_points, "hook", None)
         (session,) = kept.ids()
         before = kept.read(session).entries
-        assert conversations.fold(kept.read(session)).last_seq == len(before)
+        assert session_index.fold(kept.read(session)).last_seq == len(before)
         pen = reopened(kept, session)
-        pen.said(log.User(thread=log.SESSION_THREAD, mode="chat"), "Go on.", "")
+        pen.said(log_entries.User(thread=log_entries.SESSION_THREAD, mode="chat"), "Go on.", "")
         let_go(pen.conversation)
         after = kept.read(session).entries
         assert after[: len(before)] == before
@@ -118,25 +124,26 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
 
 def test_every_cut_of_a_session_is_a_session_or_none(tmp_path: Path) -> None:
     """A log that was cut anywhere, as a crash cuts it, is read up to its last whole line; it is never damaged, and nobody fails over it."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     file = kept.conversation_file(everything(kept))
     data = file.read_bytes()
     for end in range(0, len(data), 97):
-        entries, torn = damage.parse(file, data[:end])
+        entries, torn = integrity.parse(file, data[:end])
         assert torn == end - data[:end].rfind(b"\n") - 1
-        past = sessions.Session(entries)
+        past = log_session.Session(entries)
         assert past.begun == bool(entries)
         for name in past.threads:
             said = past.thread(name).said
             assert all(
-                isinstance(each, log.User | log.ModelError | threads.Exchange | threads.Happened) for each in said
+                isinstance(each, log_entries.User | log_entries.ModelError | threads.Exchange | threads.Happened)
+                for each in said
             )
 
 
 def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a run: by line number, and nothing is written."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     session, other = everything(kept), everything(kept)
     file = kept.conversation_file(session)
     file.write_bytes(file.read_bytes().replace(b"continue", b"continua"))
@@ -144,7 +151,7 @@ def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkey
     with pytest.raises(Exception, match=rf"{session}.jsonl:\d+: this line of the log is damaged"):
         reopened(kept, session)
     assert file.read_bytes() == before
-    answer = query.ask(files.Files(settings.load().home), "SELECT session FROM sessions")
+    answer = query.ask(file_store.Files(settings.load().home), "SELECT session FROM sessions")
     assert [row["session"] for batch in answer.result.batches for row in batch] == [other]
     assert len(answer.left_out) == 1
 
@@ -153,41 +160,41 @@ def test_a_damaged_line_refuses_this_session_and_no_other(tmp_path: Path, monkey
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> files.Files:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     """An empty place for sessions, which the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
-    return files.Files(tmp_path / ".runops")
+    return file_store.Files(tmp_path / ".runops")
 
 
-def gone(kept: files.Files, wanted: outdated.Wanted, *, dry_run: bool = False) -> list[tuple[str, str | None]]:
+def gone(kept: file_store.Files, wanted: retention.Wanted, *, dry_run: bool = False) -> list[tuple[str, str | None]]:
     """What prune takes away."""
-    return [(each.kind, each.run) for each in pruning.prune(kept, wanted, dry_run=dry_run).gone]
+    return [(each.kind, each.run) for each in prune.prune(kept, wanted, dry_run=dry_run).gone]
 
 
-def test_a_session_goes_only_where_sessions_are_meant(kept: files.Files) -> None:
+def test_a_session_goes_only_where_sessions_are_meant(kept: file_store.Files) -> None:
     """Options that are about runs take none, and those about sessions no run; one that is held stays."""
     run, session, held = ended(kept, "passed"), everything(kept), Hand(kept)
     held.says("Hello.")
-    states: tuple[outdated.Ended, ...] = ("passed", "failed", "died", "paused", "interrupted", "out-of-budget")
-    assert gone(kept, outdated.Wanted(older_than=0, states=states), dry_run=True) == [("run", run)]
-    assert gone(kept, outdated.Wanted(keep_last=1, sessions=True)) == []
-    assert gone(kept, outdated.Wanted(older_than=1000, sessions=True)) == []
-    assert ("session", session) in gone(kept, outdated.Wanted(older_than=0, sessions=True))
+    states: tuple[retention.Ended, ...] = ("passed", "failed", "died", "paused", "interrupted", "out-of-budget")
+    assert gone(kept, retention.Wanted(older_than=0, states=states), dry_run=True) == [("run", run)]
+    assert gone(kept, retention.Wanted(keep_last=1, sessions=True)) == []
+    assert gone(kept, retention.Wanted(older_than=1000, sessions=True)) == []
+    assert ("session", session) in gone(kept, retention.Wanted(older_than=0, sessions=True))
     assert kept.ids() == sorted([run, held.id])
 
 
-def test_what_a_session_names_stays(kept: files.Files) -> None:
+def test_what_a_session_names_stays(kept: file_store.Files) -> None:
     """Its large values are named by a log, and no leftovers."""
     session = everything(kept)
     for file in (kept.home / "blobs").glob("??/*"):
         os.utime(file, (0, 0))
-    assert gone(kept, outdated.Wanted()) == []
+    assert gone(kept, retention.Wanted()) == []
     assert kept.ids() == [session]
 
 
 def test_a_session_in_which_nobody_did_anything_goes_after_an_hour(
-    kept: files.Files, monkeypatch: pytest.MonkeyPatch
+    kept: file_store.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody misses it; one with a word, or with something that is kept, stays."""
     empty, spoken = Hand(kept).closed(), Hand(kept)
@@ -196,13 +203,13 @@ def test_a_session_in_which_nobody_did_anything_goes_after_an_hour(
     keeping = Hand(kept)
     keeping.keeps("mode", "", "agent")
     keeping.closed()
-    assert gone(kept, outdated.Wanted()) == []
-    now = pruning.time.time()
-    monkeypatch.setattr(pruning.time, "time", lambda: now + 3601)
-    assert gone(kept, outdated.Wanted()) == [("session", empty)]
+    assert gone(kept, retention.Wanted()) == []
+    now = prune.time.time()
+    monkeypatch.setattr(prune.time, "time", lambda: now + 3601)
+    assert gone(kept, retention.Wanted()) == [("session", empty)]
 
 
-def test_the_command_says_what_of_sessions_it_takes(kept: files.Files, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_of_sessions_it_takes(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """`--sessions` wants to know which, and has no states."""
     session = everything(kept)
     assert app.run(["prune", "--sessions"]) == 2

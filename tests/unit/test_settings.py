@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import SetupError, UsageError
-from runtime import secret_sources, settings
+from runtime.secrets import sources
+from runtime.settings import settings
 
 
 @pytest.fixture(autouse=True)
@@ -149,30 +150,24 @@ def test_a_secret_comes_from_the_environment_then_from_env_files(
     beside = tmp_path / "flows"
     beside.mkdir()
     (here / ".env").write_text("SHOP_PASSWORD=from-here\n")
-    assert secret_sources.read(secret_sources.Environment(), ["SHOP_PASSWORD"], beside) == {
-        "SHOP_PASSWORD": "from-here"
-    }
+    assert sources.read(sources.Environment(), ["SHOP_PASSWORD"], beside) == {"SHOP_PASSWORD": "from-here"}
     (beside / ".env").write_text("SHOP_PASSWORD=from-beside\n")
-    assert secret_sources.read(secret_sources.Environment(), ["SHOP_PASSWORD"], beside) == {
-        "SHOP_PASSWORD": "from-beside"
-    }
+    assert sources.read(sources.Environment(), ["SHOP_PASSWORD"], beside) == {"SHOP_PASSWORD": "from-beside"}
     monkeypatch.setenv("SHOP_PASSWORD", "from-outside")
-    assert secret_sources.read(secret_sources.Environment(), ["SHOP_PASSWORD"], beside) == {
-        "SHOP_PASSWORD": "from-outside"
-    }
+    assert sources.read(sources.Environment(), ["SHOP_PASSWORD"], beside) == {"SHOP_PASSWORD": "from-outside"}
 
 
 def test_a_secret_in_an_env_file_is_taken_as_written(here: Path) -> None:
     """A dollar sign in a password is a dollar sign."""
     (here / ".env").write_text("SHOP_PASSWORD=pa${HOME}ss$word\n")
-    assert secret_sources.read(secret_sources.Environment(), ["SHOP_PASSWORD"]) == {"SHOP_PASSWORD": "pa${HOME}ss$word"}
+    assert sources.read(sources.Environment(), ["SHOP_PASSWORD"]) == {"SHOP_PASSWORD": "pa${HOME}ss$word"}
 
 
 def test_missing_secrets_are_all_named_with_both_ways_to_set_them(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever lacks two secrets reads of both at once, and how to set one."""
     monkeypatch.delenv("FIRST_SECRET", raising=False)
     with pytest.raises(SetupError) as caught:
-        secret_sources.read(secret_sources.Environment(), ["FIRST_SECRET", "SECOND_SECRET"])
+        sources.read(sources.Environment(), ["FIRST_SECRET", "SECOND_SECRET"])
     assert "FIRST_SECRET, SECOND_SECRET" in caught.value.message
     assert "export FIRST_SECRET=" in str(caught.value.mend)
     assert ".env" in str(caught.value.mend)
@@ -183,7 +178,7 @@ def test_a_short_secret_is_refused_without_its_value(monkeypatch: pytest.MonkeyP
     """Five characters cannot be masked; the error names the secret and does not show it."""
     monkeypatch.setenv("SHOP_PASSWORD", "qzxwv")
     with pytest.raises(SetupError) as caught:
-        secret_sources.read(secret_sources.Environment(), ["SHOP_PASSWORD"])
+        sources.read(sources.Environment(), ["SHOP_PASSWORD"])
     assert "SHOP_PASSWORD" in caught.value.message
     assert "qzxwv" not in str(caught.value.as_json())
 
@@ -192,6 +187,6 @@ def test_an_env_file_that_is_no_text_is_refused_without_its_content(here: Path) 
     """Bytes that are no UTF-8 end in a sentence that names the file only."""
     (here / ".env").write_bytes(b"SHOP_PASSWORD=\xff\xfegeheim\n")
     with pytest.raises(SetupError) as caught:
-        secret_sources.read(secret_sources.Environment(), ["SHOP_PASSWORD"])
+        sources.read(sources.Environment(), ["SHOP_PASSWORD"])
     assert ".env" in caught.value.message
     assert "geheim" not in str(caught.value.as_json())

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime import running
 from runtime.cli import app
+from runtime.runs import start
 
 WORKFLOW = """
 version: 1
@@ -44,7 +44,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ran(**inputs: Any) -> str:
     """Run the workflow; the run's id."""
-    return running.run_workflow("odd.yaml", inputs).run
+    return start.run_workflow("odd.yaml", inputs).run
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -140,7 +140,7 @@ def test_what_a_log_holds_cannot_move_the_cursor(home: Path, capsys: pytest.Capt
         "version: 1\nname: Evil\ninputs:\n  text: {type: string}\nnodes:\n"
         '  - {id: seen, type: transform, expr: "{{ inputs.text }}"}\n'
     )
-    running.run_workflow("evil.yaml", {"text": evil})
+    start.run_workflow("evil.yaml", {"text": evil})
     for arguments in (["show", "last"], ["show", "last", "--at", "seen"], ["runs"]):
         assert not set(printed(capsys, *arguments)) & {"\x1b", "\x07", "\u202e"}
 
@@ -161,7 +161,7 @@ nodes:
 def test_the_blocks_of_a_handle_stand_below_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each try, the catch and the finally are steps of their own, side by side, with what they did below them."""
     (home.parent / "handled.yaml").write_text(HANDLED)
-    running.run_workflow("handled.yaml")
+    start.run_workflow("handled.yaml")
     lines = printed(capsys, "show", "last").splitlines()
     shown = [line.split("  = ")[0].rstrip() for line in lines if line.lstrip().startswith(("ok", "error"))]
     assert [" ".join(line.split()[:2]) if line.strip() else "" for line in shown] == [

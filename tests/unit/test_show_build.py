@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from director import effects
-from runtime import files, journal, sessions
+from runtime.log import session, writer
+from runtime.log.store import file_store
 from runtime.report import of_session, session_text, text
 from tests import workshops
 from tests.now import now
@@ -30,9 +31,9 @@ async def test_an_answer_stands_with_the_deed_for_which_it_was_given(tmp_path: P
     assert shop.desk.draft is not None
     await shop.effects.demand(effects.deeds_of(shop.desk.draft.loaded), place="1_run_draft")
     now(shop.pen.barrier())
-    kept = files.Files(tmp_path / ".runops")
+    kept = file_store.Files(tmp_path / ".runops")
     reading = kept.read(shop.pen.conversation.id)
-    report = of_session.session_report(sessions.Session(reading.entries), reading, journal.Texts(kept), brief=True)
+    report = of_session.session_report(session.Session(reading.entries), reading, writer.Texts(kept), brief=True)
     shown = session_text.whole(report, text.Style())
     (line,) = [each for each in shown if "kept" in each and "grant" in each]
     assert 'grant click role=button name="Pay"' in line

@@ -9,7 +9,7 @@ import pytest
 from nodes.values import Json
 from runtime.cli import app
 from runtime.display import costs
-from runtime.models import ledger
+from runtime.log import ledger
 from tests import exchanges
 
 REACHED: dict[str, Json] = {

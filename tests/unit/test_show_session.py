@@ -11,20 +11,23 @@ from typing import Any
 
 import pytest
 
-from runtime import files, living, query, runs, settings
 from runtime.cli import app
+from runtime.log.store import file_store
+from runtime.query import query
 from runtime.report import session_text
+from runtime.settings import settings
+from runtime.workspace import active, run_index
 from tests.kept_runs import begun, ended
 from tests.now import let_go
 from tests.session_log import ABOUT, LARGE, End, Hand, everything
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> files.Files:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     """An empty place for sessions, which the command uses too."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
-    return files.Files(tmp_path / ".runops")
+    return file_store.Files(tmp_path / ".runops")
 
 
 @pytest.fixture
@@ -62,7 +65,7 @@ def bytes_of(home: Path) -> dict[str, bytes]:
     return {str(each): each.read_bytes() for each in sorted(home.rglob("*")) if each.is_file()}
 
 
-def test_show_tells_what_a_session_is_keeps_and_what_was_said(kept: files.Files, said: Said) -> None:
+def test_show_tells_what_a_session_is_keeps_and_what_was_said(kept: file_store.Files, said: Said) -> None:
     """Its head, the plan as a to-do list, the variables, then every word, tool, error, event and summary in its order, and the cost."""
     session = everything(kept, file="pay.yaml", budget="calls=9")
     text = said("show", session)
@@ -113,7 +116,7 @@ def test_show_tells_what_a_session_is_keeps_and_what_was_said(kept: files.Files,
     ]
 
 
-def test_show_as_json_has_the_same_for_programs(kept: files.Files, said: Said) -> None:
+def test_show_as_json_has_the_same_for_programs(kept: file_store.Files, said: Said) -> None:
     """What it keeps with number and reason, what was spent by whom, each entry with its line."""
     session = everything(kept)
     shown = said.json("show", session)
@@ -130,7 +133,7 @@ def test_show_as_json_has_the_same_for_programs(kept: files.Files, said: Said) -
     ]
 
 
-def test_one_call_or_one_line_is_shown_in_full(kept: files.Files, said: Said) -> None:
+def test_one_call_or_one_line_is_shown_in_full(kept: file_store.Files, said: Said) -> None:
     """`--at` takes the path of a call, also of a delegate with its thread, or the number of a line; a near miss is named."""
     session = everything(kept)
     call = said("show", session, "--at", "1_get_workflow_nodes")
@@ -145,7 +148,7 @@ def test_one_call_or_one_line_is_shown_in_full(kept: files.Files, said: Said) ->
 
 
 @pytest.mark.parametrize(("end", "tool"), [("called", "4_"), ("asked", "")])
-def test_an_open_call_is_said_to_be_open(kept: files.Files, said: Said, end: End, tool: str) -> None:
+def test_an_open_call_is_said_to_be_open(kept: file_store.Files, said: Said, end: End, tool: str) -> None:
     """Of a dead session no outcome is recorded, of a living one it is running; a call that was asked for and not begun, too."""
     text = said("show", everything(kept, end))
     assert "open, no outcome recorded" in next(
@@ -161,7 +164,7 @@ def test_an_open_call_is_said_to_be_open(kept: files.Files, said: Said, end: End
     assert "a request to the model: open, no outcome recorded" in said("show", hand.closed())
 
 
-def test_a_session_is_shown_whatever_is_missing_of_it(kept: files.Files, said: Said) -> None:
+def test_a_session_is_shown_whatever_is_missing_of_it(kept: file_store.Files, said: Said) -> None:
     """A torn tail is told, a value that is gone is told where it stood, and everything else is there."""
     session = everything(kept)
     file = kept.conversation_file(session)
@@ -180,7 +183,7 @@ def test_a_session_is_shown_whatever_is_missing_of_it(kept: files.Files, said: S
 
 @pytest.mark.parametrize("living_one", [False, True])
 @pytest.mark.parametrize("end", ["told", "called", "asked"])
-def test_looking_writes_nothing(kept: files.Files, said: Said, end: End, *, living_one: bool) -> None:
+def test_looking_writes_nothing(kept: file_store.Files, said: Said, end: End, *, living_one: bool) -> None:
     """Whatever reads a session leaves every byte as it was, also where a call is open, and whether it lives or not."""
     run = ended(kept, None)
     session = everything(kept, end, run)
@@ -196,7 +199,7 @@ def test_looking_writes_nothing(kept: files.Files, said: Said, end: End, *, livi
     assert bytes_of(kept.home) == before
 
 
-def test_the_window_of_a_session_and_of_a_run_is_told(kept: files.Files, said: Said) -> None:
+def test_the_window_of_a_session_and_of_a_run_is_told(kept: file_store.Files, said: Said) -> None:
     """Sizes, the limit, what each rung did, for people and programs; nothing is claimed, so it works while the session is held."""
     hand = Hand(kept)
     hand.says("What does it do?")
@@ -209,7 +212,7 @@ def test_the_window_of_a_session_and_of_a_run_is_told(kept: files.Files, said: S
     assert said.json("show", ended(kept, "failed"), "--window")["tokens"] > 0
 
 
-def test_marks_that_stdout_cannot_hold_are_plain(kept: files.Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marks_that_stdout_cannot_hold_are_plain(kept: file_store.Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan is a to-do list everywhere."""
     lines = ["  [x] t1  Sign in", "[>] Look", "Goal: [x] is no mark"]
     assert session_text.todo(lines) == ["  ☑ t1  Sign in", "▶ Look", "Goal: [x] is no mark"]
@@ -221,7 +224,7 @@ def test_marks_that_stdout_cannot_hold_are_plain(kept: files.Files, monkeypatch:
         assert "[x] t1  Sign in" in stdout.read()
 
 
-def test_sessions_have_a_list_of_their_own(kept: files.Files, said: Said) -> None:
+def test_sessions_have_a_list_of_their_own(kept: file_store.Files, said: Said) -> None:
     """`runops runs` has the runs, `--sessions` the sessions, with what each is about and cost."""
     run = ended(kept, "passed")
     session = everything(kept)
@@ -240,19 +243,19 @@ def test_sessions_have_a_list_of_their_own(kept: files.Files, said: Said) -> Non
     assert said.json("runs")["runs"][0]["id"] == run
 
 
-def test_the_last_run_is_no_session(kept: files.Files, said: Said) -> None:
+def test_the_last_run_is_no_session(kept: file_store.Files, said: Said) -> None:
     """`last` passes over sessions; where there are only these, there is no run."""
     session = everything(kept)
     assert "there are no runs" in said.both("show", "last", code=2)[1]
     run = ended(kept, "failed")
     everything(kept)
-    assert runs.find(files.Files(settings.load().home), "last") == run
+    assert run_index.find(file_store.Files(settings.load().home), "last") == run
     assert said.json("show", "last")["run"] == run
-    assert runs.find(files.Files(settings.load().home), session[-8:]) == session
+    assert run_index.find(file_store.Files(settings.load().home), session[-8:]) == session
 
 
 @pytest.mark.parametrize("command", [["resume"], ["decide", "done"], ["answer", "who=Ada"]])
-def test_what_wants_a_run_says_that_a_session_is_none(kept: files.Files, said: Said, command: list[str]) -> None:
+def test_what_wants_a_run_says_that_a_session_is_none(kept: file_store.Files, said: Said, command: list[str]) -> None:
     """It says how to go on with it, and writes nothing."""
     session = everything(kept, "called")
     before = bytes_of(kept.home)
@@ -262,17 +265,17 @@ def test_what_wants_a_run_says_that_a_session_is_none(kept: files.Files, said: S
     assert bytes_of(kept.home) == before
 
 
-def test_a_living_session_is_listed_as_alive(kept: files.Files, said: Said) -> None:
+def test_a_living_session_is_listed_as_alive(kept: file_store.Files, said: Said) -> None:
     """`runops ps` has it while a process holds it, and not after."""
     hand = Hand(kept, file="pay.yaml")
-    (alive,) = living.find(files.Files(settings.load().home))
+    (alive,) = active.find(file_store.Files(settings.load().home))
     assert (alive.run, alive.kind, alive.state, alive.next) == (hand.id, "session", "running", f"runops show {hand.id}")
     assert "session: chat about pay.yaml" in said("ps")
     hand.closed()
-    assert living.find(files.Files(settings.load().home)) == []
+    assert active.find(file_store.Files(settings.load().home)) == []
 
 
-def test_a_run_tells_from_which_session_it_was_started(kept: files.Files, said: Said) -> None:
+def test_a_run_tells_from_which_session_it_was_started(kept: file_store.Files, said: Said) -> None:
     """In the list, in `show`, and in SQL."""
     pen = begun(kept, parent="01JD0000000000000000000005")
     let_go(pen.conversation)
@@ -285,7 +288,7 @@ def test_a_run_tells_from_which_session_it_was_started(kept: files.Files, said: 
 
 def rows(sql: str) -> list[dict[str, Any]]:
     """What a query yields."""
-    answer = query.ask(files.Files(settings.load().home), sql)
+    answer = query.ask(file_store.Files(settings.load().home), sql)
     assert not answer.left_out
     return list(_each(answer))
 
@@ -295,7 +298,7 @@ def _each(answer: query.Answer) -> Iterator[dict[str, Any]]:
         yield from batch
 
 
-def test_sessions_can_be_asked_about_with_sql(kept: files.Files) -> None:
+def test_sessions_can_be_asked_about_with_sql(kept: file_store.Files) -> None:
     """Each version of plan and description, each call and each request with who asked, each session in a row; and no run of it is one."""
     session = everything(kept)
     assert rows("SELECT session, purpose, about, state, mode, messages, requests, dollars FROM sessions") == [
@@ -329,7 +332,7 @@ def test_sessions_can_be_asked_about_with_sql(kept: files.Files) -> None:
     assert rows("SELECT * FROM runs") == rows("SELECT * FROM steps") == []
 
 
-def test_a_cleared_plan_has_a_version_without_a_value(kept: files.Files) -> None:
+def test_a_cleared_plan_has_a_version_without_a_value(kept: file_store.Files) -> None:
     """Its row says so by null."""
     hand = Hand(kept)
     hand.keeps("description", "", "Pay.")

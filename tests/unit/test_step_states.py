@@ -12,8 +12,9 @@ from nodes.base import EffectClass
 from nodes.errors import SiteError
 from nodes.rules import Rule
 from nodes.targets import Target
-from runtime import runs, states
-from runtime.states import Configured, State, Then
+from runtime.log import step_states
+from runtime.log.step_states import Configured, State, Then
+from runtime.workspace import run_index
 from tests.fakes import FakePage, FakeSite
 from tests.now import let_go, now
 from tests.rig import Killed, Rig
@@ -120,13 +121,13 @@ def expected(then: tuple[Then, ...], *, verify: bool, confirm: str) -> tuple[boo
     raise AssertionError(f"{then} says nothing at the end")
 
 
-@pytest.mark.parametrize("row", states.TABLE, ids=" ".join)
-async def test_a_run_does_what_the_row_says(tmp_path: Path, row: states.Row) -> None:
+@pytest.mark.parametrize("row", step_states.TABLE, ids=" ".join)
+async def test_a_run_does_what_the_row_says(tmp_path: Path, row: step_states.Row) -> None:
     """Whatever `verify` and `confirm` say of the step, it is attempted, passed over or asked about as its row of the table says."""
     state, effect, word = row
     number = 0
-    for verify in (False, True) if Then.VERIFY in states.TABLE[row] else (False,):
-        for confirm in ("yes", "no", "error") if Then.CONFIRM in states.TABLE[row] else ("no",):
+    for verify in (False, True) if Then.VERIFY in step_states.TABLE[row] else (False,):
+        for confirm in ("yes", "no", "error") if Then.CONFIRM in step_states.TABLE[row] else ("no",):
             number += 1
             rig = Rig(tmp_path / str(number), text_of(effect, word, state), site=FakeSite(page=Page))
             rig = await in_state(rig, state, effect, word)
@@ -139,7 +140,7 @@ async def test_a_run_does_what_the_row_says(tmp_path: Path, row: states.Row) -> 
                 rig.missing.update({"css=state"} if confirm == "error" else ())
                 ended = await rig.resume_changed(text_of(effect, word, state))
             elif state is State.VOID:
-                pen = now(runs.claim(rig.keeper, rig.id, rig.masker))
+                pen = now(run_index.claim(rig.keeper, rig.id, rig.masker))
                 header = rig.history.header
                 assert header is not None
                 taken = {name: getattr(header, name) for name in ("workflow", "inputs", "secrets", "origins")}
@@ -154,7 +155,7 @@ async def test_a_run_does_what_the_row_says(tmp_path: Path, row: states.Row) -> 
                     if rig.survivor is not None:
                         rig.survivor.missing.add("css=state")
                 ended = await rig.resume()
-            acts, asks = expected(states.TABLE[row], verify=verify and attached, confirm=confirm)
+            acts, asks = expected(step_states.TABLE[row], verify=verify and attached, confirm=confirm)
             told = (verify, confirm, ended.error, ended.question)
             assert (bool(Page.acted), ended.status) == (acts, "paused" if asks else "passed"), told
             rig.die()
@@ -164,18 +165,18 @@ def test_every_state_has_a_row_for_every_effect_class() -> None:
     """No state of a step is left without an answer, whatever its effect class and whatever the author configured."""
     for state in State:
         for effect in ("read", "idempotent"):
-            assert (state, effect, Configured.NOTHING) in states.TABLE
+            assert (state, effect, Configured.NOTHING) in step_states.TABLE
         for confirm in (False, True):
             for after_crash in (None, "confirm", "retry", "skip", "ask"):
                 for on_redo in (None, "confirm", "redo", "ask"):
-                    word = states.configured(state, confirm=confirm, after_crash=after_crash, on_redo=on_redo)
-                    assert (state, "effect", word) in states.TABLE
+                    word = step_states.configured(state, confirm=confirm, after_crash=after_crash, on_redo=on_redo)
+                    assert (state, "effect", word) in step_states.TABLE
 
 
 def test_only_what_is_known_not_to_have_acted_is_simply_done() -> None:
     """A side effect that may have happened is attempted again only where the author's own word says so, or the site denies it."""
     words = (Configured.RETRY, Configured.CONFIRM_RETRY, Configured.REDO)
-    for (state, effect, word), then in states.TABLE.items():
-        if effect == "effect" and state in states.MAY_HAVE_ACTED and Then.ACT in then:
+    for (state, effect, word), then in step_states.TABLE.items():
+        if effect == "effect" and state in step_states.MAY_HAVE_ACTED and Then.ACT in then:
             assert word in words
         assert then[-1] in (Then.TAKE, Then.ACT, Then.SKIP, Then.ASK)

@@ -13,13 +13,16 @@ import pytest
 from typing_extensions import override
 
 from nodes.errors import LogError
-from runtime import files, store, testing
-from runtime.testing import conformance
+from runtime import testing
+from runtime.log.store import file_store, store
+from runtime.testing import store_suite
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from runtime import files, holders, log
+from runtime.log.store import file_store as files
+from runtime.log.store import owners as holders
+from runtime.log import entries as log
 owned, _ = files.Files(Path(sys.argv[1])).claim(sys.argv[2])
 owned.append(log.Note(name="claimed", data={**holders.me(), "epoch": owned.epoch}))
 print("held", flush=True)
@@ -39,23 +42,23 @@ def held_by_a_process(home: Path, run: str) -> Generator[subprocess.Popen[str]]:
             process.kill()
 
 
-class TestFileStore(conformance.StoreConformance):
+class TestFileStore(store_suite.StoreConformance):
     """Conversations in files."""
 
     @override
     @pytest.fixture
-    def kept(self, tmp_path: Path) -> files.FileStore:
-        return files.FileStore(tmp_path / "home")
+    def kept(self, tmp_path: Path) -> file_store.FileStore:
+        return file_store.FileStore(tmp_path / "home")
 
     @override
     def seen_by_another(self, kept: store.Store) -> store.Store:
-        assert isinstance(kept, files.FileStore)
-        return files.FileStore(kept.files.home)
+        assert isinstance(kept, file_store.FileStore)
+        return file_store.FileStore(kept.files.home)
 
     @override
     @contextlib.asynccontextmanager
     async def held_elsewhere(self, kept: store.Store, run: str) -> AsyncGenerator[None]:
-        assert isinstance(kept, files.FileStore)
+        assert isinstance(kept, file_store.FileStore)
         with held_by_a_process(kept.files.home, run) as process:
             process.send_signal(signal.SIGSTOP)
             yield
@@ -73,7 +76,7 @@ class Clock:
         return self.now
 
 
-class TestMemoryStore(conformance.FencingConformance):
+class TestMemoryStore(store_suite.FencingConformance):
     """Conversations in memory."""
 
     clock: Clock
@@ -92,7 +95,7 @@ class TestMemoryStore(conformance.FencingConformance):
     @contextlib.asynccontextmanager
     async def held_elsewhere(self, kept: store.Store, run: str) -> AsyncGenerator[None]:
         owned, _entries = await kept.claim(run)
-        await conformance.claimed(owned)
+        await store_suite.claimed(owned)
         yield
         await owned.aclose()
 
@@ -122,15 +125,15 @@ class TestHostileStore(TestMemoryStore):
         run = store.new_id()
         owned = await kept.create(run)
         covered = owned.put_blob(b"covered", "value")
-        written = owned.append(conformance.note(1))
+        written = owned.append(store_suite.note(1))
         await owned.barrier()
         lost = owned.put_blob(b"lost", "value")
-        owned.append(conformance.note(2))
+        owned.append(store_suite.note(2))
         assert kept.kept.read(run).entries == [written]
         self.let_expire(kept)
         later, entries = await kept.claim(run)
         assert entries == [written]
-        assert later.append(conformance.note(3)).seq == 2
+        assert later.append(store_suite.note(3)).seq == 2
         assert kept.kept.blob(covered.sha256) == b"covered"
         with pytest.raises(LogError, match="missing"):
             kept.kept.blob(lost.sha256)

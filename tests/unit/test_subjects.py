@@ -16,11 +16,14 @@ from director import draft as drafts
 from director import run_subject, subjects, talking
 from director.listening import Listener
 from nodes.errors import ModelError, SiteError, UsageError
-from runtime import files, host, settings, store, window
-from runtime.agents import telling
-from runtime.models import choosing, supply
-from runtime.models.exchange import Message, Request, ToolCall, ToolOutput
-from runtime.testing import memory, responses, scripted
+from runtime.context import window
+from runtime.log.store import file_store, store
+from runtime.messages.messages import Message, Request, ToolCall, ToolOutput
+from runtime.models import run_models, selection
+from runtime.observation import page_text
+from runtime.settings import settings
+from runtime.testing import memory_store, responses, scripted_model
+from runtime.workspace import host
 from tests import models, talks
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
@@ -84,7 +87,7 @@ def outputs(subject: run_subject.RunSubject, *, pointers: bool) -> list[str]:
 
 def without_fenced(text: str) -> str:
     """What stands outside of what a page said."""
-    return re.sub(rf"{re.escape(telling.BEGIN)}\n.*?\n{re.escape(telling.END)}", "", text, flags=re.DOTALL)
+    return re.sub(rf"{re.escape(page_text.BEGIN)}\n.*?\n{re.escape(page_text.END)}", "", text, flags=re.DOTALL)
 
 
 async def test_a_failed_run_is_told_with_what_stands_in_the_way(tmp_path: Path) -> None:
@@ -165,10 +168,10 @@ async def test_the_tabs_are_told_as_they_were_last_known(tmp_path: Path) -> None
     _rig, subject = await failed(tmp_path)
     assert subject.browser_state().splitlines() == [
         "The browser is closed; its tabs as they were last known (* is the current one):",
-        telling.BEGIN,
+        page_text.BEGIN,
         "- main  http://127.0.0.1:8765/login",
         "* help  http://127.0.0.1:8765/help",
-        telling.END,
+        page_text.END,
     ]
 
 
@@ -208,7 +211,9 @@ async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path
     items = [item for piece in subject.pieces() for item in piece.items(pointers=False)]
     given = [json.loads(each.arguments) for each in items if isinstance(each, ToolCall)]
     told += [str(each) for arguments in given for each in arguments.values()]
-    assert {"path": "each_order[#…]/pay", "at": telling.fenced(f"each_order[#{MARK}]/pay")}.items() <= given[-1].items()
+    assert {"path": "each_order[#…]/pay", "at": page_text.fenced(f"each_order[#{MARK}]/pay")}.items() <= given[
+        -1
+    ].items()
     assert f"each_order[#{MARK}]/pay" in subject.summary()
     assert SECRET not in str(told) + str(subject.variables())
     assert MARK in str(told)
@@ -287,9 +292,9 @@ async def test_what_is_large_is_read_by_its_path(tmp_path: Path) -> None:
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     """An id that nobody has, and a session's."""
     with pytest.raises(UsageError) as caught:
-        subjects.of_run(files.Files(tmp_path), store.new_id())
+        subjects.of_run(file_store.Files(tmp_path), store.new_id())
     assert caught.value.code == "unknown-run"
-    kept = memory.MemoryStore(tmp_path)
+    kept = memory_store.MemoryStore(tmp_path)
     session = begun(tmp_path, kept=kept).conversation.id
     with pytest.raises(UsageError) as caught:
         subjects.of_run(kept.kept, session)
@@ -330,10 +335,10 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
     """Also where the server keeps what it was sent: a step that has come since, or has its outcome now, is never hidden by a chain, nor told twice."""
     rig = rig_of(tmp_path)
     talk: list[talking.Talk] = []
-    with responses.serve([scripted.text(f"Answer {number}.") for number in range(5)], strict=True) as server:
+    with responses.serve([scripted_model.text(f"Answer {number}.") for number in range(5)], strict=True) as server:
         own = models.asked_at(server, monkeypatch, model_store=True)
-        supplied = supply.Supply(
-            own, choosing.server(own, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
+        supplied = run_models.Supply(
+            own, selection.server(own, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
         )
 
         async def say(_target: str, _page: FakePage) -> None:
@@ -370,7 +375,9 @@ async def test_a_run_that_is_pruned_while_it_is_talked_about_is_told_as_it_was_l
 def pays(items: Sequence[Any]) -> list[str]:
     """How each step `pay` went, as a model reads it."""
     calls = [each["call_id"] for each in items if "/pay" in str(each.get("arguments"))]
-    told = {each["call_id"]: scripted.text_of(each) for each in items if each.get("type") == "function_call_output"}
+    told = {
+        each["call_id"]: scripted_model.text_of(each) for each in items if each.get("type") == "function_call_output"
+    }
     return [re.split(r"\W", told[each])[0] for each in calls]
 
 

@@ -9,10 +9,14 @@ import pytest
 
 from nodes import budgets
 from nodes.errors import BudgetReached, ModelError
-from runtime import framing, log, pieces, summaries, window
-from runtime.models import estimates, exchanges, threads
-from runtime.models.exchange import Answer, Message, Request, ToolCall, ToolOutput, Usage
-from runtime.models.failures import Failed
+from runtime.context import items as window_items
+from runtime.context import request as context_request
+from runtime.context import summaries, window
+from runtime.log import entries, threads
+from runtime.messages import estimates
+from runtime.messages.messages import Answer, Message, Request, ToolCall, ToolOutput, Usage
+from runtime.models import requests
+from runtime.models.client.errors import Failed
 from tests import talks
 from tests.windows import AROUND, MODEL, Asked, Talk
 
@@ -41,9 +45,9 @@ class Desk:
         """The model says these next."""
         self.said = list(said)
 
-    def framed(self) -> framing.Frame:
+    def framed(self) -> context_request.Frame:
         """A frame, as each process makes one."""
-        return framing.Frame(
+        return context_request.Frame(
             self.talk.pen,
             self.talk.thread,
             lambda: AROUND,
@@ -58,11 +62,11 @@ class Desk:
         said = self.said.pop(0)
         return said if isinstance(said, Exception) else Answer(said, Usage(900, 0, 50, 0), "summing-model")
 
-    def _asks(self, thread: str) -> exchanges.Exchanges:
+    def _asks(self, thread: str) -> requests.Exchanges:
         path = self.talk.pen.history.path_of(thread)
-        asker = exchanges.Asker(path, thread, "summary", lambda: math.inf, lambda _what: None)
+        asker = requests.Asker(path, thread, "summary", lambda: math.inf, lambda _what: None)
         budget = budgets.parse(self.budget) if self.budget is not None else None
-        return exchanges.Exchanges(self.models, self.talk.pen, asker, None, budget)
+        return requests.Exchanges(self.models, self.talk.pen, asker, None, budget)
 
     async def request(self) -> list[str]:
         """What the next request says: its messages and outputs."""
@@ -102,14 +106,14 @@ async def test_what_is_not_recent_is_summed_up() -> None:
     """Where the thread has outgrown its room the model is asked once; its words stand for what was not recent, and cost a row of their own."""
     desk = Desk(long_talk(), "They asked ten questions.")
     told = await desk.request()
-    assert told[0] == f"{pieces.SUMMED_UP}They asked ten questions.\n\nWord for word: 1007"
+    assert told[0] == f"{window_items.SUMMED_UP}They asked ten questions.\n\nWord for word: 1007"
     assert told[-1] == "And now?"
     assert len(told) == 5
     assert desk.rung.startswith("saved 4,")
     [summary] = [
         each for each in desk.talk.kept.kept.read(desk.talk.pen.conversation.id).entries if each.kind == "summary"
     ]
-    assert isinstance(summary, log.Summary)
+    assert isinstance(summary, entries.Summary)
     [row] = desk.talk.pen.history.ledger.rows
     assert (row.path, row.thread, row.model) == ("summary", "summary:1:session", "summing-model")
     [asked] = desk.requests
@@ -198,7 +202,7 @@ async def test_a_checkpoint_is_made_though_there_is_room() -> None:
     """Once so much was said since the last one, and not before; where nothing is to be summed up, none is."""
     desk = Desk(long_talk(), "They asked ten questions.", compress_at=100_000, checkpoint_at=3_000)
     told = await desk.request()
-    assert told[0].startswith(f"{pieces.SUMMED_UP}They asked ten questions.")
+    assert told[0].startswith(f"{window_items.SUMMED_UP}They asked ten questions.")
     assert told[-1] == "And now?"
     assert desk.rung.startswith("saved 4,")
     assert await desk.request() == told
@@ -227,7 +231,7 @@ async def test_names_that_the_model_lost_are_added() -> None:
     """Paths, numbers, names in ticks, and ids that are known as such stand in every summary, letter by letter; those that it has are not said twice."""
     talk = long_talk()
     desk = Desk(talk, "It failed at pay_order.")
-    desk.frame = framing.Frame(
+    desk.frame = context_request.Frame(
         talk.pen,
         talk.thread,
         lambda: AROUND,
@@ -271,7 +275,7 @@ def test_names_are_found_where_they_are_spoken_of() -> None:
 def test_a_summary_that_is_too_long_is_cut(said: str) -> None:
     """At the end of a sentence where there is one; it keeps the names, and has no more tokens than it may."""
     kept = summaries.checked(said.strip(), ["order_1007"], 200)
-    assert 120 < pieces.size_of(pieces.SUMMED_UP + kept).tokens <= 200
+    assert 120 < window_items.size_of(window_items.SUMMED_UP + kept).tokens <= 200
     body, _, names = kept.partition("\n\nWord for word: ")
     assert names == "order_1007"
     assert said.startswith(body)
@@ -283,7 +287,7 @@ async def test_a_hard_limit_gives_a_summary_a_third_of_the_conversation() -> Non
     desk = Desk(long_talk(), "They spoke of the table. " * 100, hard_limit=1_500)
     told = await desk.request()
     assert told[0].startswith("(A summary of")
-    assert 100 < pieces.size_of(told[0]).tokens <= 1_500 * 0.43 * 0.33
+    assert 100 < window_items.size_of(told[0]).tokens <= 1_500 * 0.43 * 0.33
     assert estimates.tokens(desk.requests[0]) <= 1_500
 
 
@@ -339,7 +343,7 @@ async def test_who_goes_on_behind_a_failure_asks_what_comes_next() -> None:
     assert desk.rung == "failed: it has just failed: it is tried again with the next request"
     assert len(desk.requests) == 1
     desk.talk.answers("Here it is.")
-    assert (await desk.request())[0].startswith(f"{pieces.SUMMED_UP}They asked")
+    assert (await desk.request())[0].startswith(f"{window_items.SUMMED_UP}They asked")
 
 
 async def test_a_failure_before_a_summary_counts_no_more() -> None:
@@ -365,8 +369,8 @@ async def test_what_was_answered_before_a_crash_is_not_paid_again(monkeypatch: p
     desk = Desk(long_talk(), "They asked ten questions.")
     really = desk.talk.pen.said
 
-    def killed(entry: log.Said, *more: object) -> None:
-        if isinstance(entry, log.Summary):
+    def killed(entry: entries.Said, *more: object) -> None:
+        if isinstance(entry, entries.Summary):
             raise KeyboardInterrupt
         really(entry, *more)  # pyright: ignore[reportArgumentType]
 
@@ -485,12 +489,12 @@ async def test_the_report_says_what_the_server_counted() -> None:
     assert desk.frame.report.counted is None
     data = {"key": "k", "model": MODEL, "estimate": 9, "raw": 9, "limit": 9, "seconds": 1.0, "try": 1}
     talk.pen.noted("requested", data, talk.thread)
-    answer = log.Assistant(
+    answer = entries.Assistant(
         thread=talk.thread,
         key="k",
         source="model",
         model=MODEL,
-        usage=log.Usage(input=77, cached=0, output=3, reasoning=0),
+        usage=entries.Usage(input=77, cached=0, output=3, reasoning=0),
     )
     talk.pen.said(answer, "An answer", "")
     talk.says("Two")

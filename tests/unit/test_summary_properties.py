@@ -12,10 +12,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nodes.errors import ModelError
-from runtime import framing, log, pieces, summaries, window
-from runtime.models import estimates, exchanges
-from runtime.models.exchange import Answer, Message, Request, ToolCall, ToolOutput, Usage
-from runtime.models.failures import Failed
+from runtime.context import items as window_items
+from runtime.context import request as context_request
+from runtime.context import summaries, window
+from runtime.log import entries as log_entries
+from runtime.messages import estimates
+from runtime.messages.messages import Answer, Message, Request, ToolCall, ToolOutput, Usage
+from runtime.models import requests
+from runtime.models.client.errors import Failed
 from tests import talks
 from tests import window_draws as draws
 from tests.windows import MODEL, Talk
@@ -45,7 +49,7 @@ class Summing:
 
     def __post_init__(self) -> None:
         self._models = talks.Supply(self._answer, self.asked)
-        self._frame = framing.Frame(
+        self._frame = context_request.Frame(
             self.talk.pen, self.talk.thread, lambda: self.around, lambda: self.limits, max_output=500, asks=self._asks
         )
 
@@ -53,9 +57,9 @@ class Summing:
         said = self.says[len(self.asked) % len(self.says)]
         return said if isinstance(said, Exception) else Answer(said, Usage(900, 0, 50, 0), "summing-model")
 
-    def _asks(self, thread: str) -> exchanges.Exchanges:
-        asker = exchanges.Asker("summary", thread, "summary", lambda: math.inf, lambda _what: None)
-        return exchanges.Exchanges(self._models, self.talk.pen, asker, None, None)
+    def _asks(self, thread: str) -> requests.Exchanges:
+        asker = requests.Asker("summary", thread, "summary", lambda: math.inf, lambda _what: None)
+        return requests.Exchanges(self._models, self.talk.pen, asker, None, None)
 
     def request(self) -> Request | None:
         """The next request; None where it is refused."""
@@ -71,10 +75,10 @@ class Summing:
         return self._frame.report.rungs[2]
 
     @property
-    def summaries(self) -> list[log.Summary]:
+    def summaries(self) -> list[log_entries.Summary]:
         """All that were ever written."""
         entries = self.talk.kept.kept.read(self.talk.pen.conversation.id).entries
-        return [each for each in entries if isinstance(each, log.Summary)]
+        return [each for each in entries if isinstance(each, log_entries.Summary)]
 
     @property
     def room(self) -> int:
@@ -133,7 +137,7 @@ def test_a_summary_has_its_share_and_leaves_what_is_recent(
         request = summing.request()
         now = talk.pen.history.thread(talk.thread).summary
         if request is not None and now is not None and now is not before:
-            tokens = pieces.size_of(pieces.SUMMED_UP + talk.pen.text_of(now)).tokens
+            tokens = window_items.size_of(window_items.SUMMED_UP + talk.pen.text_of(now)).tokens
             assert tokens <= limits.compress_to
             if hard is not None:
                 assert tokens <= hard * window.CONVERSATION / 100 * summaries.SHARE / 100

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from nodes.errors import RunHeld
-from runtime import files, holders, locks, log, process, store
+from runtime.log import entries as log_entries
+from runtime.log.store import file_store, owners, store
+from runtime.system import locks, processes
 
 SLEEPER = "import time; print('there', flush=True); time.sleep(600)"
 
@@ -31,17 +33,17 @@ def bystander() -> Generator[subprocess.Popen[str]]:
             one.kill()
 
 
-def claim_of(pid: int, **other: Any) -> log.Note:
+def claim_of(pid: int, **other: Any) -> log_entries.Note:
     """What a process says when it claims a run."""
-    return log.Note(
-        name="claimed", data={**holders.me(), "pid": pid, "started": process.started(pid), "epoch": 1, **other}
+    return log_entries.Note(
+        name="claimed", data={**owners.me(), "pid": pid, "started": processes.started(pid), "epoch": 1, **other}
     )
 
 
 @contextlib.contextmanager
-def held(home: Path, *entries: log.AnyEntry) -> Generator[tuple[files.Files, str]]:
+def held(home: Path, *entries: log_entries.AnyEntry) -> Generator[tuple[file_store.Files, str]]:
     """A run with these entries, whose lock this process has."""
-    kept, run = files.Files(home), store.new_id()
+    kept, run = file_store.Files(home), store.new_id()
     with contextlib.closing(kept.create(run)) as owned:
         for entry in entries:
             owned.append(entry)
@@ -51,20 +53,20 @@ def held(home: Path, *entries: log.AnyEntry) -> Generator[tuple[files.Files, str
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is waited for who does not come."""
-    monkeypatch.setattr(holders, "LOOK_SECONDS", 0.2)
-    monkeypatch.setattr(holders, "SAY_SECONDS", 0.2)
+    monkeypatch.setattr(owners, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(owners, "SAY_SECONDS", 0.2)
 
 
 def test_a_process_is_ended_only_where_it_is_the_one_that_is_meant() -> None:
     """One that has the id by now and began at another time lives on; the one that is meant is gone; one that is gone already is no error."""
     with bystander() as one:
-        since = process.started(one.pid)
+        since = processes.started(one.pid)
         assert since is not None
-        process.end(one.pid, f"{since}0")
+        processes.end(one.pid, f"{since}0")
         assert one.poll() is None
-        process.end(one.pid, since)
+        processes.end(one.pid, since)
         assert one.wait(30) == -9
-        process.end(one.pid, since)
+        processes.end(one.pid, since)
 
 
 def test_a_former_holder_is_not_ended_for_what_another_one_holds(tmp_path: Path) -> None:
@@ -80,7 +82,7 @@ def test_where_the_kernel_does_not_say_an_end_tells_that_the_holder_is_gone(
 ) -> None:
     """A process that wrote how the run ended is not taken for its holder where nobody says who has the lock."""
     monkeypatch.setattr(locks, "holder", lambda _path: None)
-    ended = log.Note(name="ended", data={"status": "failed", "exit": 1})
+    ended = log_entries.Note(name="ended", data={"status": "failed", "exit": 1})
     with bystander() as one, held(tmp_path, claim_of(one.pid), ended) as (kept, run):
         with pytest.raises(RunHeld):
             kept.claim(run, take_over=True)
@@ -98,7 +100,7 @@ def test_a_holder_on_another_machine_is_not_touched(tmp_path: Path) -> None:
 
 def test_a_process_does_not_end_itself(tmp_path: Path) -> None:
     """A run that this very process holds is refused to it."""
-    with held(tmp_path, log.Note(name="claimed", data={**holders.me(), "epoch": 1})) as (kept, run):
+    with held(tmp_path, log_entries.Note(name="claimed", data={**owners.me(), "epoch": 1})) as (kept, run):
         with pytest.raises(RunHeld) as caught:
             kept.claim(run, take_over=True)
         assert "this very process" in (caught.value.mend or "")
@@ -113,14 +115,17 @@ def test_a_dead_process_is_not_called_the_holder(tmp_path: Path) -> None:
 
 def test_a_holder_that_is_about_to_say_so_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between its lock and its entry a holder is given time to say who it is."""
-    monkeypatch.setattr(holders, "SAY_SECONDS", 60.0)
-    kept, run = files.Files(tmp_path), store.new_id()
+    monkeypatch.setattr(owners, "SAY_SECONDS", 60.0)
+    kept, run = file_store.Files(tmp_path), store.new_id()
     with contextlib.closing(kept.create(run)) as owned:
         speaking = threading.Thread(
-            target=lambda: (time.sleep(0.1), owned.append(log.Note(name="claimed", data={**holders.me(), "epoch": 1})))
+            target=lambda: (
+                time.sleep(0.1),
+                owned.append(log_entries.Note(name="claimed", data={**owners.me(), "epoch": 1})),
+            )
         )
         speaking.start()
-        with pytest.raises(RunHeld, match=f"held by process {holders.me()['pid']} "):
+        with pytest.raises(RunHeld, match=f"held by process {owners.me()['pid']} "):
             kept.claim(run)
         speaking.join()
 
@@ -130,5 +135,5 @@ def test_the_kernel_says_who_has_a_lock(tmp_path: Path) -> None:
     if not Path("/proc/locks").exists():
         pytest.skip("this system does not say who has a lock")
     with held(tmp_path) as (kept, run):
-        assert locks.holder(kept.conversation_file(run)) == holders.me()["pid"]
+        assert locks.holder(kept.conversation_file(run)) == owners.me()["pid"]
     assert locks.holder(kept.conversation_file(run)) is None

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 
 from director import desk, listening, opening, talking
 from nodes.errors import ModelError
-from runtime import log, secrets, window
-from runtime.models import exchanges, ledger
-from runtime.models.exchange import Answer, Item, Request, ToolCall, ToolOutput, Usage
-from runtime.models.failures import Failed
+from runtime.context import window
+from runtime.log import entries as log_entries
+from runtime.log import ledger
+from runtime.messages.messages import Answer, Item, Request, ToolCall, ToolOutput, Usage
+from runtime.models import requests as models_requests
+from runtime.models.client.errors import Failed
+from runtime.secrets import masking
 from tests import breadth, talks
 from tests.now import now
 from tests.unit.test_delegation import TASKS, by_task, sending
@@ -58,11 +61,11 @@ SUMMARIES: Any = st.lists(
 )
 
 
-def by_count(script: Script, summed: Script, entries: Sequence[log.AnyEntry] = ()) -> talks.Model:
+def by_count(script: Script, summed: Script, entries: Sequence[log_entries.AnyEntry] = ()) -> talks.Model:
     """A model that gives one answer after the other, whatever a request holds of those before, and so many of them less as stand in the log."""
     given = {False: 0, True: 0}
     for thread in {each.thread for each in entries}:
-        given[thread != log.SESSION_THREAD] += answered([each for each in entries if each.thread == thread])
+        given[thread != log_entries.SESSION_THREAD] += answered([each for each in entries if each.thread == thread])
 
     def answer(request: Request) -> Answer | Exception:
         sums = request.instructions.startswith("Sum up")
@@ -74,13 +77,13 @@ def by_count(script: Script, summed: Script, entries: Sequence[log.AnyEntry] = (
     return answer
 
 
-def said(entries: Sequence[log.AnyEntry]) -> list[dict[str, Any]]:
+def said(entries: Sequence[log_entries.AnyEntry]) -> list[dict[str, Any]]:
     """What stands in the thread of a session, but for where and when it was written, and under which key a request was sent."""
     others = {"seq", "at", "key", "seconds", "call"}
     return [
         each.model_dump(exclude=others)
         for each in entries
-        if each.thread == log.SESSION_THREAD and not isinstance(each, log.Summary | log.Note)
+        if each.thread == log_entries.SESSION_THREAD and not isinstance(each, log_entries.Summary | log_entries.Note)
     ]
 
 
@@ -119,7 +122,7 @@ def test_a_talk_in_a_narrow_window_that_is_killed_asks_the_same(
         there = entries[:lines]
         again = whole.cut(lines, model=by_count(script, summed, there))
 
-        async def live(again: talks.Life = again, there: Sequence[log.AnyEntry] = there) -> None:
+        async def live(again: talks.Life = again, there: Sequence[log_entries.AnyEntry] = there) -> None:
             await again.go_on()
             await again.hear(words[spoken(there) :])
 
@@ -147,7 +150,7 @@ def test_a_fork_goes_its_own_way(
     summed = [talks.said("Tea was asked for.")]
     whole = talks.lived(by_count(script, summed), "tea " * 150, *words, limits=limits, mode="agent")
     entries, blobs = whole.now, whole.all_blobs
-    masker = secrets.Masker({"S": talks.SECRET})
+    masker = masking.Masker({"S": talks.SECRET})
     pen = now(opening.fork(whole._kept, "s", masker, 2 + int(at * (len(entries) - 2))))
     assert pen.history.header is not None
     assert pen.history.header.forked is not None
@@ -211,18 +214,18 @@ def test_whoever_sends_costs_all_its_attempts_and_all_that_work_for_it(
         told.append(came.usage if isinstance(came, Answer | Failed) else None)
         return came
 
-    with mock.patch.object(exchanges, "FIRST_WAIT", 0.0001):
+    with mock.patch.object(models_requests, "FIRST_WAIT", 0.0001):
         life = talks.lived(answer, "Why?", "continue", mode="agent", clean=clean)
     costs = spent(life.now)
     known = [each for each in told if each is not None]
     everything = (len(told), sum(each.input for each in known), sum(each.output for each in known))
-    assert costs[log.SESSION_THREAD] == everything
+    assert costs[log_entries.SESSION_THREAD] == everything
     assert totals(life.pen.history.ledger.rows) == everything
     for each in life.now:
-        if isinstance(each, log.Call) and each.node == "delegate":
-            its = costs[log.delegate_thread(each.call)]
+        if isinstance(each, log_entries.Call) and each.node == "delegate":
+            its = costs[log_entries.delegate_thread(each.call)]
             assert totals([*life.pen.history.ledger.within(each.path)]) == its
-            outcome = next(end for end in life.now if isinstance(end, log.Result) and end.call == each.call)
+            outcome = next(end for end in life.now if isinstance(end, log_entries.Result) and end.call == each.call)
             if its[0]:
                 assert f"the delegate took {its[0]} request" in str(outcome.value or outcome.error)
 
@@ -233,13 +236,15 @@ def totals(rows: Sequence[ledger.Spent]) -> tuple[Any, ...]:
     return (found["requests"], found["input_tokens"], found["output_tokens"])
 
 
-def spent(entries: Sequence[log.AnyEntry]) -> dict[str, tuple[int, int, int]]:
+def spent(entries: Sequence[log_entries.AnyEntry]) -> dict[str, tuple[int, int, int]]:
     """The same of each thread with all below it, added up from the entries themselves."""
-    senders = {log.delegate_thread(each.call): each.thread for each in entries if isinstance(each, log.Call)}
-    costs: dict[str, tuple[int, int, int]] = dict.fromkeys((log.SESSION_THREAD, *senders), (0, 0, 0))
+    senders = {
+        log_entries.delegate_thread(each.call): each.thread for each in entries if isinstance(each, log_entries.Call)
+    }
+    costs: dict[str, tuple[int, int, int]] = dict.fromkeys((log_entries.SESSION_THREAD, *senders), (0, 0, 0))
     for each in entries:
-        usage = each.usage if isinstance(each, log.Assistant | log.ModelError) else None
-        asked = isinstance(each, log.Note) and each.name == "requested"
+        usage = each.usage if isinstance(each, log_entries.Assistant | log_entries.ModelError) else None
+        asked = isinstance(each, log_entries.Note) and each.name == "requested"
         more = (int(asked), usage.input if usage else 0, usage.output if usage else 0)
         thread: str | None = each.thread
         while thread is not None and any(more):

@@ -10,10 +10,12 @@ from typing_extensions import override
 
 from director import listening, talking
 from nodes.errors import ModelError, RunOpsError
-from runtime import log, turn, window
-from runtime.models import exchanges
-from runtime.models.exchange import Answer, Request, ToolCall, ToolOutput
-from runtime.models.failures import Failed
+from runtime.context import window
+from runtime.log import entries
+from runtime.messages.messages import Answer, Request, ToolCall, ToolOutput
+from runtime.models import requests
+from runtime.models.client.errors import Failed
+from runtime.models.turns import turn
 from tests import talks
 from tests.unit.test_talking_crashes import demand_closed
 
@@ -97,7 +99,7 @@ def test_an_answer_that_broke_off_is_gone_on_from() -> None:
     assert "It failed beca" in talks.messages(life.requests[-1])[1]
     assert "LLM_ERROR model-refused" in talks.messages(life.requests[-1])[1]
     assert talks.messages(life.requests[-1])[2] == "user: continue"
-    again = life.cut(next(each.seq for each in life.now if isinstance(each, log.ModelError)))
+    again = life.cut(next(each.seq for each in life.now if isinstance(each, entries.ModelError)))
     asyncio.run(again.go_on())
     assert again.answers == [None], "the word is the person's"
 
@@ -132,7 +134,7 @@ def test_ctrl_c_while_the_model_answers_keeps_what_had_come() -> None:
     asyncio.run(live())
     assert life.answers == [None, "That is all."]
     assert "It failed beca\n(LLM_ERROR interrupted" in talks.messages(life.requests[-1])[1]
-    failed = next(each for each in life.now if isinstance(each, log.ModelError))
+    failed = next(each for each in life.now if isinstance(each, entries.ModelError))
     again = life.cut(failed.seq)
     asyncio.run(again.hear(["continue"]))
     assert again.requests == life.requests[-1:]
@@ -175,7 +177,7 @@ def test_a_word_that_comes_after_a_crash_closes_what_was_open() -> None:
         asyncio.run(again.hear(["And now?"]))
         assert again.answers == ["That is all."]
         demand_closed(again.now)
-        if isinstance(whole.now[lines - 1], log.Assistant):
+        if isinstance(whole.now[lines - 1], entries.Assistant):
             told = talks.outputs(again.requests[0])
             assert told[0] == turn.INTERRUPTED, "a new word is no word to go on with what was asked for before"
             assert all("tool-not-done" in each for each in told[1:])
@@ -209,7 +211,7 @@ def test_a_word_takes_no_more_than_so_many_requests(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("director.talking.CHAT", talking.Manner(turns=3))
     life = talks.lived(lambda request: LOOK if len(request.items) < 12 else talks.said("Done."), "Why?", "continue")
     assert life.answers == ["talk-turns", "Done."]
-    assert len([each for each in life.now if isinstance(each, log.Assistant)]) == 4
+    assert len([each for each in life.now if isinstance(each, entries.Assistant)]) == 4
 
 
 def test_a_word_that_is_too_large_is_the_persons_again() -> None:
@@ -222,7 +224,7 @@ def test_a_word_that_is_too_large_is_the_persons_again() -> None:
 
 def test_a_fault_that_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The word is answered at the second try, and the person is told of no error."""
-    monkeypatch.setattr(exchanges, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(requests, "FIRST_WAIT", 0.001)
     heard = Heard()
     faults = [Failed(ModelError("model-failed", "500", mend="m"), again=True, partial="It fa")]
 

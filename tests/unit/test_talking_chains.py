@@ -9,18 +9,21 @@ from pathlib import Path
 import pytest
 
 from nodes.values import Json
-from runtime import host, log, model, window
-from runtime.models import choosing, supply
-from runtime.testing import responses, scripted
+from runtime.context import window
+from runtime.log import entries
+from runtime.models import run_models, selection
+from runtime.models.client import client
+from runtime.testing import responses, scripted_model
+from runtime.workspace import host
 from tests import models, talks
 
 CLEAN = window.Limits(strategy="clean")
-LOOK = scripted.call("get_workflow_summary", {})
+LOOK = scripted_model.call("get_workflow_summary", {})
 
 
 @contextlib.asynccontextmanager
 async def talking(
-    script: Sequence[scripted.Scripted] | scripted.Script,
+    script: Sequence[scripted_model.Scripted] | scripted_model.Script,
     patch: pytest.MonkeyPatch,
     folder: Path,
     limits: window.Limits = CLEAN,
@@ -28,8 +31,8 @@ async def talking(
     """A session with the model of this script, behind a server that keeps responses."""
     with responses.serve(script, strict=True) as server:
         chosen = models.asked_at(server, patch, model_store=True)
-        supplied = supply.Supply(
-            chosen, choosing.server(chosen, host.ENVIRONMENT), None, folder / "f.yaml", folder, {}, {}
+        supplied = run_models.Supply(
+            chosen, selection.server(chosen, host.ENVIRONMENT), None, folder / "f.yaml", folder, {}, {}
         )
         try:
             yield server, talks.Life(supplied, limits=limits)
@@ -47,7 +50,7 @@ def seen(server: responses.Server, number: int = -1) -> list[dict[str, Json]]:
     kept: list[dict[str, Json]] = []
     for item in server.asked[number].items:
         if item.get("type", "message") == "message":
-            kept.append({"role": item["role"], "content": scripted.text_of(item)})
+            kept.append({"role": item["role"], "content": scripted_model.text_of(item)})
         else:
             kept.append(
                 {name: item[name] for name in ("type", "call_id", "name", "arguments", "output") if name in item}
@@ -57,7 +60,7 @@ def seen(server: responses.Server, number: int = -1) -> list[dict[str, Json]]:
 
 def would_send(life: talks.Life) -> list[dict[str, Json]]:
     """What the last request would have held without a chain: the window, without the answer that came since."""
-    items = [model._item(each) for each in life.talk._items()]
+    items = [client._item(each) for each in life.talk._items()]
     while items and (items[-1].get("role") == "assistant" or items[-1].get("type") == "function_call"):
         items.pop()
     return items
@@ -65,7 +68,7 @@ def would_send(life: talks.Life) -> list[dict[str, Json]]:
 
 async def test_only_what_is_new_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first request holds the whole window, each further one what came behind the last answer; the model sees the same as without a chain."""
-    script = [LOOK, scripted.text("It buys tea."), scripted.text("No.")]
+    script = [LOOK, scripted_model.text("It buys tea."), scripted_model.text("No.")]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["What is it?", "Is it green?"])
         assert life.answers == ["It buys tea.", "No."]
@@ -75,7 +78,10 @@ async def test_only_what_is_new_is_sent(tmp_path: Path, monkeypatch: pytest.Monk
 
 async def test_a_chain_goes_on_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next process goes on from the last response that the log names."""
-    async with talking([scripted.text("Tea."), scripted.text("No.")], monkeypatch, tmp_path) as (server, life):
+    async with talking([scripted_model.text("Tea."), scripted_model.text("No.")], monkeypatch, tmp_path) as (
+        server,
+        life,
+    ):
         await life.hear(["What is it?"])
         again = life.cut(len(life.now))
         await again.hear(["Is it green?"])
@@ -86,7 +92,7 @@ async def test_a_chain_goes_on_after_a_crash(tmp_path: Path, monkeypatch: pytest
 
 async def test_a_chain_that_is_lost_is_built_anew_from_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server has forgotten: the whole is sent once, and the chain goes on from there."""
-    script = [scripted.text("Tea."), scripted.text("No."), scripted.text("Well.")]
+    script = [scripted_model.text("Tea."), scripted_model.text("No."), scripted_model.text("Well.")]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["What is it?"])
         server.forget()
@@ -94,13 +100,13 @@ async def test_a_chain_that_is_lost_is_built_anew_from_the_log(tmp_path: Path, m
         assert life.answers == ["Tea.", "No.", "Well."]
         assert sent(server) == [(1, False), (1, True), (3, False), (1, True)]
         assert seen(server) == would_send(life)
-    failed = [each.error["code"] for each in life.now if isinstance(each, log.ModelError)]
+    failed = [each.error["code"] for each in life.now if isinstance(each, entries.ModelError)]
     assert failed == ["model-chain-lost"]
 
 
 async def test_a_window_that_has_changed_begins_a_new_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was left out, or told in other words, is no part of what the model sees: the whole window is sent, and never more than it."""
-    script = [scripted.text(f"Answer {number}.") for number in range(4)]
+    script = [scripted_model.text(f"Answer {number}.") for number in range(4)]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["one", "two"])
         life.limits = CLEAN.model_copy(update={"max_messages": 3})
@@ -116,11 +122,11 @@ async def test_a_window_that_has_changed_begins_a_new_chain(tmp_path: Path, monk
 async def test_a_session_that_tells_its_state_chains_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What holds only now would stand in what the server keeps: it goes on neither to such a request nor from one."""
     script = [
-        scripted.text("one"),
-        scripted.text("two"),
-        scripted.text("three"),
-        scripted.text("four"),
-        scripted.text("five"),
+        scripted_model.text("one"),
+        scripted_model.text("two"),
+        scripted_model.text("three"),
+        scripted_model.text("four"),
+        scripted_model.text("five"),
     ]
     async with talking(script, monkeypatch, tmp_path, window.Limits(strategy="hybrid")) as (server, life):
         await life.hear(["a", "b"])
@@ -137,7 +143,7 @@ async def test_a_session_that_tells_its_state_chains_nothing(tmp_path: Path, mon
 
 async def test_another_mode_begins_a_new_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The instructions are another one's: everything is sent with them, and the chain goes on in that mode."""
-    script = [scripted.text("one"), scripted.text("two"), scripted.text("three")]
+    script = [scripted_model.text("one"), scripted_model.text("two"), scripted_model.text("three")]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["a"])
         life.talk.mode = "agent"
@@ -151,7 +157,11 @@ async def test_an_answer_that_broke_off_stands_in_the_chain_as_the_log_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server has no response of it: its text is sent behind the word that it answered, with the next word."""
-    script = [scripted.text("one"), scripted.incomplete("It failed beca"), scripted.text("use of tea.")]
+    script = [
+        scripted_model.text("one"),
+        scripted_model.incomplete("It failed beca"),
+        scripted_model.text("use of tea."),
+    ]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["a", "Why?", "continue"])
         assert life.answers == ["one", "model-cut-short", "use of tea."]
@@ -165,9 +175,9 @@ async def test_a_summary_begins_a_chain_that_is_gone_on_with(tmp_path: Path, mon
     long = "word " * 1500
     summary = "They talked about tea, and about words."
 
-    def answers(asked: scripted.Asked) -> scripted.Scripted:
+    def answers(asked: scripted_model.Asked) -> scripted_model.Scripted:
         summing = "Sum up" in asked.instructions or "Sum up" in asked.newest
-        return scripted.text(summary if summing else f"Answer {asked.number}: {long}")
+        return scripted_model.text(summary if summing else f"Answer {asked.number}: {long}")
 
     limits = window.Limits(strategy="clean", compress_at=12_000, compress_to=500, min_recent=1, max_chars=None)
     async with talking(answers, monkeypatch, tmp_path, limits) as (server, life):

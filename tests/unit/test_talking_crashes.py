@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import log
-from runtime.models.exchange import Answer
-from runtime.models.failures import Failed
+from runtime.log import entries as log_entries
+from runtime.messages.messages import Answer
+from runtime.models.client.errors import Failed
 from tests import breadth, talks
 
 PLAN: dict[str, Json] = {
@@ -60,15 +60,17 @@ SCRIPTS: Any = st.lists(ANSWERS, max_size=5)
 WORDS: Any = st.lists(st.sampled_from(["Why?", "continue", f"with {talks.SECRET}", "w" * 5000]), min_size=1, max_size=3)
 
 
-def spoken(entries: Sequence[log.AnyEntry]) -> int:
+def spoken(entries: Sequence[log_entries.AnyEntry]) -> int:
     """How many words of a person stand in the log."""
-    return sum(isinstance(each, log.User) and each.mode is not None for each in entries)
+    return sum(isinstance(each, log_entries.User) and each.mode is not None for each in entries)
 
 
-def answered(entries: Sequence[log.AnyEntry]) -> int:
+def answered(entries: Sequence[log_entries.AnyEntry]) -> int:
     """How many requests have come to something."""
-    failed = [each for each in entries if isinstance(each, log.ModelError) and each.error["code"] == "model-refused"]
-    return len(failed) + sum(isinstance(each, log.Assistant) for each in entries)
+    failed = [
+        each for each in entries if isinstance(each, log_entries.ModelError) and each.error["code"] == "model-refused"
+    ]
+    return len(failed) + sum(isinstance(each, log_entries.Assistant) for each in entries)
 
 
 def resumed(whole: talks.Life, words: Sequence[str], lines: int) -> talks.Life:
@@ -108,22 +110,29 @@ def test_what_is_kept_is_kept_once_though_a_crash_comes_in_between() -> None:
     script = [talks.asks(*CALLS[3:5], CALLS[5], CALLS[7]), talks.asks(CALLS[5], two, CALLS[8]), talks.asks(CALLS[5])]
     whole = talks.lived(talks.in_turn(script), "Do it.", mode="agent")
     entries = whole.now
-    kept = [(each.of, each.name, each.number, each.value) for each in entries if isinstance(each, log.Version)]
+    kept = [(each.of, each.name, each.number, each.value) for each in entries if isinstance(each, log_entries.Version)]
     assert len(kept) == 10
     for lines in range(2, len(entries) + 1):
         again = resumed(whole, ["Do it."], lines)
         assert again.requests == whole.requests[answered(entries[:lines]) :], (
             f"behind line {lines}: {entries[lines - 1]}"
         )
-        now = [(each.of, each.name, each.number, each.value) for each in again.now if isinstance(each, log.Version)]
+        now = [
+            (each.of, each.name, each.number, each.value) for each in again.now if isinstance(each, log_entries.Version)
+        ]
         assert now == kept
 
 
-def demand_closed(entries: Sequence[log.AnyEntry]) -> None:
+def demand_closed(entries: Sequence[log_entries.AnyEntry]) -> None:
     """Raises where a call has not exactly one result, or one that a model asked for was not told of exactly once."""
-    begun = [each.call for each in entries if isinstance(each, log.Call)]
-    ended = [each.call for each in entries if isinstance(each, log.Result)]
+    begun = [each.call for each in entries if isinstance(each, log_entries.Call)]
+    ended = [each.call for each in entries if isinstance(each, log_entries.Result)]
     assert sorted(begun) == sorted(ended)
-    asked = [(each.thread, call.id) for each in entries if isinstance(each, log.Assistant) for call in each.calls or ()]
-    told = [(each.thread, each.asked) for each in entries if isinstance(each, log.Told)]
+    asked = [
+        (each.thread, call.id)
+        for each in entries
+        if isinstance(each, log_entries.Assistant)
+        for call in each.calls or ()
+    ]
+    told = [(each.thread, each.asked) for each in entries if isinstance(each, log_entries.Told)]
     assert sorted(asked) == sorted(told)

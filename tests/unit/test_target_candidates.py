@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from director.targeting import candidates
 from director.targeting.candidates import Candidate, Mark, Proof
 from nodes.targets import Target
-from runtime.agents.targets import Way
-from runtime.browser.markup import Facts
+from runtime.browser.elements.facts import Facts
+from runtime.browser.elements.targets import Way
 
 EVERY: list[Mark] = ["one", "none", "several", "another", "untried"]
 MARKS = st.sampled_from(EVERY)

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime import window
-from runtime.models import estimates, tokens
-from runtime.models.exchange import Request
+from runtime.context import window
+from runtime.messages import estimates, tokens
+from runtime.messages.messages import Request
 from tests.windows import Asked, Talk, request, tool
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime import model
-from runtime.models import profiles
+from runtime.models.client import client, profiles
 
 UNTRUSTED = Path(__file__).parents[1] / "untrusted.pem"
 
@@ -19,33 +18,33 @@ def _as_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing was read, and the environment names nothing; afterwards the same."""
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
-    model._trusted.cache_clear()
+    client._trusted.cache_clear()
     yield
-    model._trusted.cache_clear()
+    client._trusted.cache_clear()
 
 
 def test_the_second_client_reads_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     """All clients of a process have what the first one has read."""
     read: list[ssl.SSLContext] = []
-    real = model.httpx2.create_ssl_context
+    real = client.httpx2.create_ssl_context
 
     def counted() -> ssl.SSLContext:
         read.append(real())
         return read[-1]
 
-    monkeypatch.setattr(model.httpx2, "create_ssl_context", counted)
+    monkeypatch.setattr(client.httpx2, "create_ssl_context", counted)
     for _ in range(2):
-        model.Client("http://127.0.0.1:9", "key", profiles.PROFILES["openai"])
-    assert model.trusted() is read[0]
+        client.Client("http://127.0.0.1:9", "key", profiles.PROFILES["openai"])
+    assert client.trusted() is read[0]
     assert len(read) == 1
 
 
 def test_other_certificates_are_believed_as_soon_as_the_environment_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not those that were read before; and these again once it does not."""
-    before = model.trusted()
+    before = client.trusted()
     monkeypatch.setenv("SSL_CERT_FILE", str(UNTRUSTED))
-    named = model.trusted()
+    named = client.trusted()
     assert named is not before
     assert len(named.get_ca_certs()) <= 1 < len(before.get_ca_certs())
     monkeypatch.delenv("SSL_CERT_FILE")
-    assert model.trusted() is before
+    assert client.trusted() is before

@@ -16,11 +16,18 @@ from hypothesis import strategies as st
 
 from nodes.errors import ModelError
 from nodes.values import Json
-from runtime import framing, history, journal, log, model, secrets, turn, window
-from runtime.agents import worker
-from runtime.models import exchange, exchanges
-from runtime.models.exchange import Answer, Message, Request, Tool, ToolCall, ToolOutput
-from runtime.testing import memory
+from runtime.agents import agent
+from runtime.context import request as context_request
+from runtime.context import window
+from runtime.log import entries as log_entries
+from runtime.log import history, writer
+from runtime.messages import messages
+from runtime.messages.messages import Answer, Message, Request, Tool, ToolCall, ToolOutput
+from runtime.models import requests as models_requests
+from runtime.models.client import client
+from runtime.models.turns import turn
+from runtime.secrets import masking
+from runtime.testing import memory_store
 from runtime.testing.responses import rules
 from tests import breadth
 
@@ -55,7 +62,7 @@ class Kit:
     side_by_side = frozenset[str]()
     reads = frozenset({"look"})
 
-    def __init__(self, pen: journal.Journal, deeds: list[str]) -> None:
+    def __init__(self, pen: writer.Journal, deeds: list[str]) -> None:
         self.pen, self.deeds = pen, deeds
         self.taken: list[tuple[str, dict[str, Json]]] = []
 
@@ -66,7 +73,7 @@ class Kit:
             return turn.Outcome("it is gone", error=ModelError("gone", "it is gone").as_json())
         if asked.name != "click":
             return turn.Outcome(seen(asked.name, place.number), {"n": place.number})
-        call = log.Call(
+        call = log_entries.Call(
             thread=place.thread, path=place.path, node="browser_action", action="click", asked=asked.id,
             attempt=1, effect="effect", args=arguments, fingerprint="f",
         )  # fmt: skip
@@ -79,7 +86,7 @@ class Kit:
         self.pen.result(call, "ok", value="clicked")
         return turn.Outcome(self.told(asked, self.pen.history.attempt_of(call).result), written=True)
 
-    def told(self, asked: ToolCall, result: log.Result | None) -> str:
+    def told(self, asked: ToolCall, result: log_entries.Result | None) -> str:
         """What is said of a deed that its result tells of."""
         assert result is not None
         if asked.name != "click":
@@ -87,41 +94,45 @@ class Kit:
         return "it is broken" if result.error else f"{asked.name}: {result.status}"
 
 
-def turns_of(talk: Any, kit: turn.Tools, pen: journal.Journal, call: log.Call) -> turn.Turns:
+def turns_of(talk: Any, kit: turn.Tools, pen: writer.Journal, call: log_entries.Call) -> turn.Turns:
     """The turns of an agent's step."""
-    thread = log.thread_of(call)
+    thread = log_entries.thread_of(call)
     around = window.Around((window.Part("rules", "Work."),), tuple(kit.offered))
-    frame = framing.Frame(pen, thread, lambda: around, lambda: worker.LIMITS, max_output=500)
+    frame = context_request.Frame(pen, thread, lambda: around, lambda: agent.LIMITS, max_output=500)
     return turn.Turns(talk, frame, kit, pen, turn.Seat(call.path, thread, "agent", call.fingerprint))
 
 
 class Talk:
     """The exchanges of a thread, without a server: the script answers, and every request is held against the rules of the API."""
 
-    def __init__(self, pen: journal.Journal, call: log.Call, script: Sequence[Answer], requests: list[Request]) -> None:
+    def __init__(
+        self, pen: writer.Journal, call: log_entries.Call, script: Sequence[Answer], requests: list[Request]
+    ) -> None:
         self.pen, self.call, self.script, self.requests = pen, call, script, requests
 
     def model(self) -> str:
         """Always the same."""
         return "m"
 
-    def say(self, text: str, mode: log.Mode | None = None) -> None:
+    def say(self, text: str, mode: log_entries.Mode | None = None) -> None:
         """As ``Exchanges`` does."""
-        self.pen.said(log.User(thread=self._thread, mode=mode), text, self.call.path)
+        self.pen.said(log_entries.User(thread=self._thread, mode=mode), text, self.call.path)
 
     @property
     def _thread(self) -> str:
-        return log.thread_of(self.call)
+        return log_entries.thread_of(self.call)
 
     async def exchange(self, request: Request) -> Answer:
         """The script's next answer; written down, and the request kept."""
         demand_protocol(request)
         assert SECRET not in str(request.items)
         self.requests.append(request)
-        said = len([each for each in self.pen.history.thread(self._thread).said if not isinstance(each, log.User)])
+        said = len(
+            [each for each in self.pen.history.thread(self._thread).said if not isinstance(each, log_entries.User)]
+        )
         answer = self.script[said] if said < len(self.script) else calling("finish", "z", done=True)
-        answer = exchanges.told_apart(answer, [self.pen.history.thread(self._thread).ids], self.pen.masker)
-        entry = log.Assistant(thread=self._thread, key=request.key, source="model", model="m")
+        answer = models_requests.told_apart(answer, [self.pen.history.thread(self._thread).ids], self.pen.masker)
+        entry = log_entries.Assistant(thread=self._thread, key=request.key, source="model", model="m")
         self.pen.said(entry, answer.text, self.call.path, answer.calls)
         await self.pen.barrier()
         return answer
@@ -129,9 +140,9 @@ class Talk:
 
 def demand_protocol(request: Request) -> None:
     """Raises where the API would refuse the thread."""
-    items = rules.items_of([model._item(each) for each in request.items])
+    items = rules.items_of([client._item(each) for each in request.items])
     rules.check_thread(items, set())
-    assert not exchange.is_models(request.items[-1])
+    assert not messages.is_models(request.items[-1])
 
 
 def calling(name: str, id_: str = "a", /, **arguments: Json) -> Answer:
@@ -150,7 +161,7 @@ class Life:
     """One process of an agent's step, over a log."""
 
     script: Sequence[Answer]
-    entries: Sequence[log.AnyEntry] = ()
+    entries: Sequence[log_entries.AnyEntry] = ()
     """What the log holds of earlier processes."""
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     deeds: list[str] = dataclasses.field(default_factory=list[str])
@@ -160,12 +171,14 @@ class Life:
     async def live(self) -> None:
         """Begin, or go on, until the work is done or given up; ``entries`` are then the whole log."""
         with tempfile.TemporaryDirectory() as folder:
-            kept = memory.MemoryStore(Path(folder))
+            kept = memory_store.MemoryStore(Path(folder))
             conversation = await kept.create("r")
             before = [conversation.append(each) for each in self.entries]
-            pen = journal.Journal(conversation, history.History(before), secrets.Masker({"S": SECRET}), kept.kept)
-            first = next((each for each in before if isinstance(each, log.Call)), None)
-            call = log.Call(path="do", node="agent", attempt=2 if first else 1, effect="effect", fingerprint="f")
+            pen = writer.Journal(conversation, history.History(before), masking.Masker({"S": SECRET}), kept.kept)
+            first = next((each for each in before if isinstance(each, log_entries.Call)), None)
+            call = log_entries.Call(
+                path="do", node="agent", attempt=2 if first else 1, effect="effect", fingerprint="f"
+            )
             call = await pen.announce(call.model_copy(update={"again": first.call if first else None}))
             self.kit = Kit(pen, self.deeds)
             talk = cast(Any, Talk(pen, call, self.script, self.requests))
@@ -188,7 +201,7 @@ class Life:
                 turns.say("Call a tool.")
 
 
-def lived(*script: Answer, entries: Sequence[log.AnyEntry] = ()) -> Life:
+def lived(*script: Answer, entries: Sequence[log_entries.AnyEntry] = ()) -> Life:
     """The life with this model, to its end."""
     life = Life(script, entries)
     asyncio.run(life.live())
@@ -236,10 +249,14 @@ SCRIPTS = st.lists(ANSWERS, max_size=5)
 def test_every_call_is_answered_once_and_every_request_keeps_the_protocol(script: list[Answer]) -> None:
     """Whatever a model asks for, each call has one entry, one result and one thing told, in order; the API takes every request, and none holds a secret."""
     life = lived(*script)
-    asked = [each.id for entry in life.entries if isinstance(entry, log.Assistant) for each in entry.calls or ()]
-    begun = {entry.call: entry.asked for entry in life.entries if isinstance(entry, log.Call) and entry.asked}
-    ended = [begun[entry.call] for entry in life.entries if isinstance(entry, log.Result) and entry.call in begun]
-    told = [entry.asked for entry in life.entries if isinstance(entry, log.Told)]
+    asked = [
+        each.id for entry in life.entries if isinstance(entry, log_entries.Assistant) for each in entry.calls or ()
+    ]
+    begun = {entry.call: entry.asked for entry in life.entries if isinstance(entry, log_entries.Call) and entry.asked}
+    ended = [
+        begun[entry.call] for entry in life.entries if isinstance(entry, log_entries.Result) and entry.call in begun
+    ]
+    told = [entry.asked for entry in life.entries if isinstance(entry, log_entries.Told)]
     assert [*begun.values()] == ended == told == asked
     assert len(set(asked)) == len(asked)
     assert SECRET not in str(life.entries)
@@ -253,9 +270,9 @@ def test_a_conversation_goes_on_wherever_its_process_died(script: list[Answer], 
     whole = lived(*script)
     there = whole.entries[: data.draw(st.integers(1, len(whole.entries)))]
     again = lived(*script, entries=there)
-    answered = sum(isinstance(each, log.Assistant) for each in there)
-    over = {each.call for each in there if isinstance(each, log.Result)}
-    deeds = [each for each in there if isinstance(each, log.Call) and each.node == "browser_action"]
+    answered = sum(isinstance(each, log_entries.Assistant) for each in there)
+    over = {each.call for each in there if isinstance(each, log_entries.Result)}
+    deeds = [each for each in there if isinstance(each, log_entries.Call) and each.node == "browser_action"]
     done = [each.args["ref"] for each in deeds if each.call in over and each.args["ref"] != "broken"]
     if all(each.call in over for each in deeds):
         assert [each.key for each in again.requests] == [each.key for each in whole.requests[answered:]]
@@ -263,7 +280,7 @@ def test_a_conversation_goes_on_wherever_its_process_died(script: list[Answer], 
         assert again.error == whole.error
     else:
         # Nobody knows what became of the last one: it is not done again, and the model is told so.
-        assert turn.INTERRUPTED in [each.text for each in again.entries if isinstance(each, log.Told)]
+        assert turn.INTERRUPTED in [each.text for each in again.entries if isinstance(each, log_entries.Told)]
         missing = int(deeds[-1].args["ref"] != "broken")
         assert done == whole.deeds[: len(done)]
         # Nor is what was asked for along with it.
@@ -290,7 +307,7 @@ def test_a_model_is_told_what_it_did_wrong() -> None:
     assert "secret-refused" in escaped
     assert "'why' was unexpected" in more
     assert life.deeds == []
-    assert [each.error["code"] for each in life.entries if isinstance(each, log.Result) and each.error] == [
+    assert [each.error["code"] for each in life.entries if isinstance(each, log_entries.Result) and each.error] == [
         "tool-unknown", "tool-arguments", "tool-arguments", "secret-refused", "secret-refused", "tool-arguments",
     ]  # fmt: skip
 
@@ -330,7 +347,7 @@ def test_calls_behind_the_end_are_not_done() -> None:
     """The calls of an answer are done in order, and none behind the one that ends the work."""
     life = lived(calls(calling("click", ref="e1"), calling("finish", done=True), calling("click", ref="e2")))
     assert life.deeds == ["e1"]
-    told = [each.text for each in life.entries if isinstance(each, log.Told)]
+    told = [each.text for each in life.entries if isinstance(each, log_entries.Told)]
     assert "not done: an earlier call of the same answer ended the work" in str(told[2])
     assert len(life.requests) == 1
 
@@ -342,7 +359,7 @@ def test_what_only_looks_stops_nothing_and_is_not_stopped() -> None:
     ends = calls(calling("finish", done=True), calling("look", ref=None))
     life = lived(looks, fails, ends)
     assert life.deeds == ["e1"]
-    told = [str(each.text) for each in life.entries if isinstance(each, log.Told)]
+    told = [str(each.text) for each in life.entries if isinstance(each, log_entries.Told)]
     assert told[:3] == ["it is gone", "click: ok", "it is broken"]
     assert told[3].startswith("look, call 4")
     assert "not done: an earlier call of the same answer failed" in told[4]
@@ -354,7 +371,7 @@ def test_calls_behind_one_that_failed_are_not_done() -> None:
     once = calls(calling("click", ref="e1"), calling("click", ref="broken"), calling("click", ref="send"))
     life = lived(once, calling("click", "again", ref="send"), calling("finish", "end", done=True))
     assert life.deeds == ["e1", "send"]
-    told = [each.text for each in life.entries if isinstance(each, log.Told)]
+    told = [each.text for each in life.entries if isinstance(each, log_entries.Told)]
     assert told[:2] == ["click: ok", "it is broken"]
     assert "not done: an earlier call of the same answer failed" in str(told[2])
     assert told[3] == "click: ok"
@@ -389,10 +406,10 @@ def test_a_call_that_goes_right_is_counted_anew() -> None:
 def test_what_a_tool_says_is_masked_before_it_is_told() -> None:
     """A secret in what a tool says reaches neither the log nor the model, and both have the same text."""
     life = lived(calling("look"))
-    [told] = [each.text for each in life.entries if isinstance(each, log.Told)][:1]
+    [told] = [each.text for each in life.entries if isinstance(each, log_entries.Told)][:1]
     assert outputs(life.requests[-1]) == [told]
     assert SECRET not in str(told)
-    assert secrets.MASK in str(told)
+    assert masking.MASK in str(told)
 
 
 def test_a_model_that_only_talks_is_heard() -> None:
@@ -403,10 +420,10 @@ def test_a_model_that_only_talks_is_heard() -> None:
     ]  # fmt: skip
 
 
-def begun(asked: Answer) -> tuple[list[log.AnyEntry], log.Call]:
+def begun(asked: Answer) -> tuple[list[log_entries.AnyEntry], log_entries.Call]:
     """The log of a life that died just behind the beginning of the one call that ``asked`` asks for, and that beginning."""
     whole = lived(asked).entries
-    at, call = next((at, each) for at, each in enumerate(whole) if isinstance(each, log.Call) and each.asked)
+    at, call = next((at, each) for at, each in enumerate(whole) if isinstance(each, log_entries.Call) and each.asked)
     return [*whole[: at + 1]], call
 
 
@@ -416,10 +433,12 @@ def test_an_interrupted_deed_is_not_done_again() -> None:
     again = lived(calling("click", ref="e1"), entries=there)
     assert again.deeds == []
     assert outputs(again.requests[0]) == [turn.INTERRUPTED]
-    assert [each.call for each in again.entries if isinstance(each, log.Call) and each.asked == "a"] == [deed.call]
-    assert [each.status for each in again.entries if isinstance(each, log.Result) and each.call == deed.call] == [
-        "interrupted"
+    assert [each.call for each in again.entries if isinstance(each, log_entries.Call) and each.asked == "a"] == [
+        deed.call
     ]
+    assert [
+        each.status for each in again.entries if isinstance(each, log_entries.Result) and each.call == deed.call
+    ] == ["interrupted"]
 
 
 def test_an_interrupted_look_is_taken_again() -> None:
@@ -428,8 +447,8 @@ def test_an_interrupted_look_is_taken_again() -> None:
     again = lived(calling("look", ref="e1"), entries=there)
     assert again.kit is not None
     assert again.kit.taken[0] == ("look", {"ref": "e1"})
-    assert outputs(again.requests[0]) == [seen("look", 1).replace(SECRET, secrets.MASK)]
-    tried = [each for each in again.entries if isinstance(each, log.Call) and each.asked == "a"]
+    assert outputs(again.requests[0]) == [seen("look", 1).replace(SECRET, masking.MASK)]
+    tried = [each for each in again.entries if isinstance(each, log_entries.Call) and each.asked == "a"]
     assert [(each.path, each.attempt) for each in tried] == [(look.path, 1), (look.path, 2)]
 
 

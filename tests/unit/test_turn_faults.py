@@ -10,51 +10,62 @@ import pytest
 
 from nodes import budgets
 from nodes.errors import RunOpsError
-from runtime import history, host, journal, log, secrets
-from runtime.models import choosing, exchanges, polling, supply
-from runtime.testing import memory, responses, scripted
+from runtime.log import entries, history, writer
+from runtime.models import requests, run_models, selection
+from runtime.models.client import polling
+from runtime.secrets import masking
+from runtime.testing import memory_store, responses, scripted_model
+from runtime.workspace import host
 from tests import models
 from tests.unit.test_cognition_faults import BACKGROUND, PLAIN
 from tests.unit.test_turn import Kit, turns_of
 
-CLICK = scripted.call("click", {"ref": "e1"}).in_background(polls=0)
-FINISH = scripted.call("finish", {"done": True}).in_background(polls=0)
+CLICK = scripted_model.call("click", {"ref": "e1"}).in_background(polls=0)
+FINISH = scripted_model.call("finish", {"done": True}).in_background(polls=0)
 PART = "I will"
 
-STREAMED: dict[str, tuple[list[scripted.Scripted], list[str], bool]] = {
-    "429": ([scripted.rate_limited(milliseconds=1), FINISH], ["model-rate-limited"], True),
-    "429 with a date": ([scripted.rate_limited(0), FINISH], ["model-rate-limited"], True),
-    "quota": ([scripted.quota()], ["model-quota"], False),
-    "500": ([scripted.server_error(), FINISH], ["model-failed"], True),
-    "503 twice": ([scripted.server_error(503), scripted.server_error(503), FINISH], ["model-failed"] * 2, True),
-    "hang": ([scripted.hang(), FINISH], ["model-timeout"], True),
-    "reset": ([scripted.reset(), FINISH], ["model-unreachable"], True),
-    "reset in the middle": ([scripted.reset(PART), FINISH], ["model-stream-broken"], True),
-    "reset in the middle of a call": ([scripted.reset(FINISH), FINISH], None, True),  # type: ignore[dict-item]
-    "stall": ([scripted.stall(PART), FINISH], ["model-timeout"], True),
-    "end without the last event": ([scripted.cut(PART), FINISH], ["model-stream-broken"], True),
-    "error event": ([scripted.error_event(PART), FINISH], ["model-failed"], True),
-    "failed response": ([scripted.failed(said=PART), FINISH], ["model-failed"], True),
-    "no JSON": ([scripted.not_json(status=502), FINISH], ["model-failed"], True),
-    "refusal": ([scripted.refusal()], ["model-refused"], False),
-    "incomplete": ([scripted.incomplete(PART)], ["model-cut-short"], False),
-    "a call cut short": ([scripted.incomplete(FINISH)], ["model-cut-short"], False),
-    "arguments that are no JSON": ([scripted.call("click", "{no"), FINISH], [], True),
-    "a tool that is not there": ([scripted.call("fly", {}), FINISH], [], True),
-    "a call named as one before": ([scripted.call("look", {"ref": None}, call_id="call_0001_0"), FINISH], [], True),
+STREAMED: dict[str, tuple[list[scripted_model.Scripted], list[str], bool]] = {
+    "429": ([scripted_model.rate_limited(milliseconds=1), FINISH], ["model-rate-limited"], True),
+    "429 with a date": ([scripted_model.rate_limited(0), FINISH], ["model-rate-limited"], True),
+    "quota": ([scripted_model.quota()], ["model-quota"], False),
+    "500": ([scripted_model.server_error(), FINISH], ["model-failed"], True),
+    "503 twice": (
+        [scripted_model.server_error(503), scripted_model.server_error(503), FINISH],
+        ["model-failed"] * 2,
+        True,
+    ),
+    "hang": ([scripted_model.hang(), FINISH], ["model-timeout"], True),
+    "reset": ([scripted_model.reset(), FINISH], ["model-unreachable"], True),
+    "reset in the middle": ([scripted_model.reset(PART), FINISH], ["model-stream-broken"], True),
+    "reset in the middle of a call": ([scripted_model.reset(FINISH), FINISH], None, True),  # type: ignore[dict-item]
+    "stall": ([scripted_model.stall(PART), FINISH], ["model-timeout"], True),
+    "end without the last event": ([scripted_model.cut(PART), FINISH], ["model-stream-broken"], True),
+    "error event": ([scripted_model.error_event(PART), FINISH], ["model-failed"], True),
+    "failed response": ([scripted_model.failed(said=PART), FINISH], ["model-failed"], True),
+    "no JSON": ([scripted_model.not_json(status=502), FINISH], ["model-failed"], True),
+    "refusal": ([scripted_model.refusal()], ["model-refused"], False),
+    "incomplete": ([scripted_model.incomplete(PART)], ["model-cut-short"], False),
+    "a call cut short": ([scripted_model.incomplete(FINISH)], ["model-cut-short"], False),
+    "arguments that are no JSON": ([scripted_model.call("click", "{no"), FINISH], [], True),
+    "a tool that is not there": ([scripted_model.call("fly", {}), FINISH], [], True),
+    "a call named as one before": (
+        [scripted_model.call("look", {"ref": None}, call_id="call_0001_0"), FINISH],
+        [],
+        True,
+    ),
 }
-CHAINED = {"a chain that is lost": ([scripted.chain_lost(), FINISH], ["model-chain-lost"], True)}
+CHAINED = {"a chain that is lost": ([scripted_model.chain_lost(), FINISH], ["model-chain-lost"], True)}
 
 
 def finishing(
-    fault: tuple[list[scripted.Scripted], list[str], bool],
-) -> tuple[list[scripted.Scripted], list[str], bool]:
+    fault: tuple[list[scripted_model.Scripted], list[str], bool],
+) -> tuple[list[scripted_model.Scripted], list[str], bool]:
     """The same fault with ``FINISH`` in the place of a text that fits."""
     answers, codes, passes = fault
     if not passes:
         return fault
     last = answers[-1]
-    assert isinstance(last, scripted.Answer)
+    assert isinstance(last, scripted_model.Answer)
     return [*answers[:-1], last + FINISH], codes, passes
 
 
@@ -75,29 +86,29 @@ CASES = [
 @pytest.mark.parametrize(("settings", "fault"), CASES)
 async def test_a_fault_after_a_deed_does_not_repeat_it(
     settings: dict[str, Any],
-    fault: tuple[list[scripted.Scripted], list[str], bool],
+    fault: tuple[list[scripted_model.Scripted], list[str], bool],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The deed was done; then the model fails. What may go right is tried again and ends the work, everything else is raised; the deed was done once."""
     answers, codes, passes = fault
-    monkeypatch.setattr(exchanges, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(requests, "FIRST_WAIT", 0.01)
     monkeypatch.setattr(polling, "POLL_SECONDS", 0.01)
     with responses.serve([CLICK, *answers], strict=True) as server:
         more = {"model_timeout": 0.5} if codes == ["model-timeout"] else {}
         chosen = models.asked_at(server, monkeypatch, **settings, **more)
-        supplied = supply.Supply(
-            chosen, choosing.server(chosen, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
+        supplied = run_models.Supply(
+            chosen, selection.server(chosen, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
         )
-        kept = memory.MemoryStore(tmp_path)
-        pen = journal.Journal(await kept.create("r"), history.History(), secrets.Masker({}), kept.kept)
-        call = log.Call(path="do", node="agent", attempt=1, effect="effect", fingerprint="f")
+        kept = memory_store.MemoryStore(tmp_path)
+        pen = writer.Journal(await kept.create("r"), history.History(), masking.Masker({}), kept.kept)
+        call = entries.Call(path="do", node="agent", attempt=1, effect="effect", fingerprint="f")
         call = await pen.announce(call)
         kit = Kit(pen, [])
-        asker = exchanges.Asker(
-            call.path, log.thread_of(call), "agent", lambda: 60.0, lambda _what: None, lambda: "RUN_DIRECTIVE now"
+        asker = requests.Asker(
+            call.path, entries.thread_of(call), "agent", lambda: 60.0, lambda _what: None, lambda: "RUN_DIRECTIVE now"
         )
-        thread = exchanges.Exchanges(supplied, pen, asker, None, budgets.parse("calls=20"))
+        thread = requests.Exchanges(supplied, pen, asker, None, budgets.parse("calls=20"))
         turns = turns_of(thread, kit, pen, call)
         turns.say("Reach the goal.")
         raised: str | None = None
@@ -121,7 +132,7 @@ async def test_a_fault_after_a_deed_does_not_repeat_it(
             sent = [(len(each.body["input"]), "previous_response_id" in each.body) for each in server.asked[:2]]
             assert sent == [(1, False), (1, True)]
             assert codes != ["model-chain-lost"] or len(server.asked[-1].body["input"]) == 3
-    errors = [each.error["code"] for each in kept.kept.read("r").entries if isinstance(each, log.ModelError)]
+    errors = [each.error["code"] for each in kept.kept.read("r").entries if isinstance(each, entries.ModelError)]
     assert codes is None or errors == codes
     assert (raised is None) is passes
     assert passes or raised == codes[-1]

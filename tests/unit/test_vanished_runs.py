@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime import files, host, log, preparing, running, settings, store
 from runtime.cli import app
-from runtime.language import workflow
+from runtime.language import prepare, workflow
+from runtime.log import entries
+from runtime.log.store import file_store, store
+from runtime.runs import start
+from runtime.settings import settings
+from runtime.workspace import host
 
 WORKFLOW = """
 version: 1
@@ -25,21 +29,21 @@ def vanishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path / ".runops"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "one.yaml").write_text(WORKFLOW)
-    gone, left = (running.run_workflow("one.yaml").run for _ in range(2))
-    listed, known = files.Files.ids, files.Files.has
+    gone, left = (start.run_workflow("one.yaml").run for _ in range(2))
+    listed, known = file_store.Files.ids, file_store.Files.has
 
-    def ids(kept: files.Files) -> list[str]:
+    def ids(kept: file_store.Files) -> list[str]:
         found = listed(kept)
         kept.conversation_file(gone).unlink(missing_ok=True)
         return found
 
-    def has(kept: files.Files, conversation: str) -> bool:
+    def has(kept: file_store.Files, conversation: str) -> bool:
         found = known(kept, conversation)
         kept.conversation_file(gone).unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(files.Files, "ids", ids)
-    monkeypatch.setattr(files.Files, "has", has)
+    monkeypatch.setattr(file_store.Files, "ids", ids)
+    monkeypatch.setattr(file_store.Files, "has", has)
     return gone, left
 
 
@@ -69,9 +73,9 @@ def test_a_command_on_it_says_so(command: str, vanishing: tuple[str, str], capsy
 @pytest.mark.parametrize("way", ["read", "claim", "held"])
 def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the file goes between the look and the opening of it, the run is unknown, and nothing was written wrongly."""
-    kept, run = files.Files(tmp_path), store.new_id()
+    kept, run = file_store.Files(tmp_path), store.new_id()
     conversation = kept.create(run)
-    conversation.append(log.Note(name="tail-cut", data={"bytes": 0}))
+    conversation.append(entries.Note(name="tail-cut", data={"bytes": 0}))
     conversation.close()
     there = kept._existing
 
@@ -89,7 +93,7 @@ def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypa
 
 def test_a_value_that_is_looked_at_is_still_there(tmp_path: Path) -> None:
     """A blob that stands aside, while it is found out whether somebody wants it, is read from there."""
-    kept = files.Files(tmp_path)
+    kept = file_store.Files(tmp_path)
     conversation = kept.create(store.new_id())
     blob = conversation.put_blob(b"large", "step")
     conversation.close()
@@ -99,19 +103,19 @@ def test_a_value_that_is_looked_at_is_still_there(tmp_path: Path) -> None:
 
 async def test_a_key_that_is_taken_away_just_then_has_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where `prune` takes an old key between the look and the beginning, the run that begins is that of the key all the same."""
-    kept = files.Files(tmp_path / ".runops")
+    kept = file_store.Files(tmp_path / ".runops")
     (tmp_path / "one.yaml").write_text(WORKFLOW)
-    prepared = preparing.prepare(workflow.load(tmp_path / "one.yaml"), {}, host.ENVIRONMENT)
-    old, create = kept.keyed("nightly"), files.Files.create
+    prepared = prepare.prepare(workflow.load(tmp_path / "one.yaml"), {}, host.ENVIRONMENT)
+    old, create = kept.keyed("nightly"), file_store.Files.create
 
-    def made(self: files.Files, conversation: str) -> store.Conversation:
-        monkeypatch.setattr(files.Files, "create", create)
+    def made(self: file_store.Files, conversation: str) -> store.Conversation:
+        monkeypatch.setattr(file_store.Files, "create", create)
         (file,) = (tmp_path / ".runops" / "keys").iterdir()
         file.unlink()
         return create(self, conversation)
 
-    monkeypatch.setattr(files.Files, "create", made)
-    ended = await running.begin(prepared, host.of_command(settings.Settings(home=tmp_path / ".runops")), key="nightly")
+    monkeypatch.setattr(file_store.Files, "create", made)
+    ended = await start.begin(prepared, host.of_command(settings.Settings(home=tmp_path / ".runops")), key="nightly")
     assert ended.status == "passed"
     assert ended.run == kept.keyed("nightly") != old
     assert not kept.read(old).entries

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from nodes.errors import ModelError
-from runtime import secrets, window
-from runtime.models import estimates, tokens
-from runtime.models.exchange import Item, Message, ToolCall, ToolOutput
+from runtime.context import window
+from runtime.messages import estimates, tokens
+from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
+from runtime.secrets import masking
 from tests.windows import AROUND, Asked, Talk, request, tool
 
 PAGE = "a row of the table, number 1007\n" * 40
@@ -314,7 +315,7 @@ def test_state_takes_no_more_than_half_of_a_loose_window() -> None:
 
 def test_a_mask_counts_as_what_is_sent() -> None:
     """Sizes are those of the text with secrets masked: arguments of calls too."""
-    found = Talk(masker=secrets.Masker({"password": "abcdef"}))
+    found = Talk(masker=masking.Masker({"password": "abcdef"}))
     found.says("Sign in with abcdef.")
     found.answers("", [Asked("sign_in", '{"password": "abcdef"}', "abcdef was refused")])
     built = found.window()

@@ -11,8 +11,9 @@ from openai.types import responses
 from openai.types.responses import response_input_param
 
 from nodes.errors import ModelError
-from runtime import model, window
-from runtime.models import profiles
+from runtime.context import window
+from runtime.models.client import client as model_client
+from runtime.models.client import profiles
 from tests import breadth
 from tests import window_draws as draws
 from tests.windows import request
@@ -46,8 +47,8 @@ def test_the_types_of_the_client_take_every_request(case: draws.Case) -> None:
     except ModelError:
         assume(False)
         return
-    client = model.Client("http://127.0.0.1:9/v1", "none", profiles.PROFILES["openai"])
-    body = client._body(request(built), model.Manner())
+    client = model_client.Client("http://127.0.0.1:9/v1", "none", profiles.PROFILES["openai"])
+    body = client._body(request(built), model_client.Manner())
     assert [read(each) for each in body["input"]] == body["input"]
     assert [TOOL.validate_python(each, strict=True) for each in body.get("tools", ())] == body.get("tools", [])
     assert len(body["input"]) == len(built.items) + bool(built.state)

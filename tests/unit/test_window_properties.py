@@ -12,9 +12,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nodes.errors import ModelError
-from runtime import journal, log, model, pieces, summaries, window
-from runtime.models import estimates, threads
-from runtime.models.exchange import Item, Message, ToolCall, ToolOutput
+from runtime.context import items as window_items
+from runtime.context import summaries, window
+from runtime.log import entries, threads, writer
+from runtime.messages import estimates
+from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
+from runtime.models.client import client
 from runtime.testing.responses import profile, rules
 from tests import window_draws as draws
 from tests.windows import MODEL, Talk, request, tool
@@ -25,9 +28,9 @@ def budget(limits: window.Limits) -> int:
     return limits.hard_limit or limits.compress_at
 
 
-def newest_word(talk: Talk) -> log.User:
+def newest_word(talk: Talk) -> entries.User:
     """What the model was told last."""
-    return next(each for each in reversed(talk.pen.history.thread(talk.thread).said) if isinstance(each, log.User))
+    return next(each for each in reversed(talk.pen.history.thread(talk.thread).said) if isinstance(each, entries.User))
 
 
 def alone(talk: Talk, around: window.Around) -> int:
@@ -93,8 +96,8 @@ def test_a_request_has_no_more_messages_and_characters_than_it_may(case: draws.C
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
-    chars = sum(map(journal.chars_of, found.items))
-    word = journal.chars_of(Message("user", talk.pen.text_of(newest_word(talk)) or "(nothing)"))
+    chars = sum(map(writer.chars_of, found.items))
+    word = writer.chars_of(Message("user", talk.pen.text_of(newest_word(talk)) or "(nothing)"))
     assert limits.max_messages is None or len(found.items) <= max(1, limits.max_messages)
     assert limits.max_chars is None or chars <= max(word, limits.max_chars)
 
@@ -127,9 +130,9 @@ def test_a_server_takes_the_request(case: draws.Case) -> None:
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
-    sent = rules.items_of([model._item(each) for each in found.items])
+    sent = rules.items_of([client._item(each) for each in found.items])
     rules.check_thread(sent, ())
-    body = {"model": MODEL, "input": sent, "tools": [model._tool(each, True) for each in found.tools]}
+    body = {"model": MODEL, "input": sent, "tools": [client._tool(each, True) for each in found.tools]}
     rules.check_format(rules.check_fields(body, profile.Profile()), profile.Profile())
     for each in found.items:
         assert each.arguments if isinstance(each, ToolCall) else each.text
@@ -334,7 +337,7 @@ def test_a_long_thread_costs_no_more_than_its_window(strict: bool) -> None:
         talk.answers(f"answer {number}")
     looked: list[int] = []
 
-    class Counted(pieces.Thread):
+    class Counted(window_items.Thread):
         def __getitem__(self, number: int, /) -> window.Piece:
             looked.append(number)
             return super().__getitem__(number)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.language import references, writing, yaml_text
+from runtime.language import writer, yaml_text
+from runtime.language.expressions import references
 from tests import breadth
 from tests.pages import ROOT
 
@@ -55,7 +56,7 @@ class Clock:
 @given(st.dictionaries(st.sampled_from(["nodes", "name", "confirm", "x y", "on"]), VALUES, min_size=1))
 def test_what_is_written_is_read_back(data: dict[str, Any]) -> None:
     """Whatever the data."""
-    read = yaml_text.read("written.yaml", writing.text(data))
+    read = yaml_text.read("written.yaml", writer.text(data))
     assert read.problems == []
     assert read.data == data
 
@@ -63,7 +64,7 @@ def test_what_is_written_is_read_back(data: dict[str, Any]) -> None:
 @given(st.text(alphabet="{}%#a '\"-\\\n", max_size=12))
 def test_what_looks_like_a_reference_is_only_text(text: str) -> None:
     """Rendered, it is what it was."""
-    written = writing.literal(text)
+    written = writer.literal(text)
     if references.holds_reference(written):
         assert references.compile(written).render({}, Clock()) == text
     else:
@@ -72,7 +73,7 @@ def test_what_looks_like_a_reference_is_only_text(text: str) -> None:
 
 def test_a_comment_is_a_line_of_its_own() -> None:
     """And nothing of the data."""
-    written = writing.text({"nodes": [{"id": "a"}, writing.Comment("left out:\n- {id: b}")]})
+    written = writer.text({"nodes": [{"id": "a"}, writer.Comment("left out:\n- {id: b}")]})
     assert "  # left out:\n  # - {id: b}\n" in written
     assert yaml_text.read("written.yaml", written).data == {"nodes": [{"id": "a"}]}
 
@@ -81,4 +82,4 @@ def test_a_comment_is_a_line_of_its_own() -> None:
 def test_the_examples_are_read_back(file: Any) -> None:
     """Every file of ours."""
     data: Any = yaml_text.read(file.name, file.read_text(encoding="utf-8")).data
-    assert yaml_text.read(file.name, writing.text(data)).data == data
+    assert yaml_text.read(file.name, writer.text(data)).data == data

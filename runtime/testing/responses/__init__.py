@@ -1,6 +1,6 @@
 """A fake of OpenAI's Responses API on loopback, for the real client: it keeps state, holds clients to the protocol, and breaks when it is told to.
 
-``docs/testing.md`` tells how to use it; ``runtime.testing.scripted`` has what its model says.
+``docs/testing.md`` tells how to use it; ``runtime.testing.scripted_model`` has what its model says.
 """
 
 from runtime.testing.responses.profile import FIELDS, IGNORING, OPENAI, REFUSING, Profile

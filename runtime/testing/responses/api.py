@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from nodes.values import Json
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from runtime.testing.responses import rules, shapes
 from runtime.testing.responses.profile import OPENAI, Profile
 from runtime.testing.responses.rules import ApiError, Item
-from runtime.testing.scripted import Answer, Asked, Broken, Failure
+from runtime.testing.scripted_model import Answer, Asked, Broken, Failure
 
 
 @dataclasses.dataclass(slots=True)
@@ -66,7 +66,7 @@ class Api:
 
     def __init__(
         self,
-        model: scripted.Model,
+        model: scripted_model.Model,
         *,
         profile: Profile = OPENAI,
         models: tuple[str, ...] | None = None,
@@ -106,7 +106,7 @@ class Api:
     def _answer(self, asked: Asked) -> Answer | Broken | Failure:
         try:
             return self._model.answer(asked)
-        except scripted.ScriptError as error:
+        except scripted_model.ScriptError as error:
             self.problems.append(str(error))
             refused = ApiError(500, f"The scripted model cannot answer: {error}.", code="script", violation=False)
             refused.kind = "server_error"

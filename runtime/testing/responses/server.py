@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from runtime.testing.responses import shapes
 from runtime.testing.responses.api import Api
 from runtime.testing.responses.profile import OPENAI, Profile
@@ -23,7 +23,7 @@ class Server:
 
     def __init__(
         self,
-        model: scripted.Model,
+        model: scripted_model.Model,
         *,
         key: str = KEY,
         models: tuple[str, ...] | None = None,
@@ -81,7 +81,7 @@ class Server:
 
 @contextlib.contextmanager
 def serve(
-    model: scripted.Model | Iterable[scripted.Scripted] | scripted.Script,
+    model: scripted_model.Model | Iterable[scripted_model.Scripted] | scripted_model.Script,
     *,
     strict: bool = False,
     key: str = KEY,
@@ -93,7 +93,7 @@ def serve(
     port: int = 0,
 ) -> Generator[Server]:
     """A server for the block. ``strict``: raises AssertionError at its end if there were problems. The rest is as for ``Server``."""
-    script = model if isinstance(model, scripted.Model) else scripted.Model(model)
+    script = model if isinstance(model, scripted_model.Model) else scripted_model.Model(model)
     server = Server(
         script, key=key, models=models, ending=ending, profile=profile, tokens=tokens, clock=clock, port=port
     )

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nodes.values import Json
-from runtime.models.exchange import Usage
+from runtime.messages.messages import Usage
 from runtime.testing.responses.rules import Item, form_of
-from runtime.testing.scripted import Answer, Call, Part, Refusal, Text, text_of
+from runtime.testing.scripted_model import Answer, Call, Part, Refusal, Text, text_of
 
 BEGINNING = 1_700_000_000
 """Unix time of the first response, nearly: each is a second after the one before."""

@@ -19,12 +19,12 @@ from urllib.parse import parse_qs, urlsplit
 
 from typing_extensions import override
 
-from runtime.testing import scripted
+from runtime.testing import scripted_model
 from runtime.testing.responses import events
 from runtime.testing.responses.api import Api, Made
 from runtime.testing.responses.record import Received, Record
 from runtime.testing.responses.rules import ApiError
-from runtime.testing.scripted import Broken, Failure
+from runtime.testing.scripted_model import Broken, Failure
 
 HOST = "127.0.0.1"
 
@@ -274,7 +274,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, made: Made, *, after: int = -1) -> None:
         """Answer with the events of a response that come after the one with this number."""
-        assert isinstance(made.answer, scripted.Answer)
+        assert isinstance(made.answer, scripted_model.Answer)
         if not self._wait(made.answer.gate):
             return
         self._begin_stream()

@@ -18,7 +18,7 @@ from typing import Self
 
 from playwright import sync_api
 
-from runtime.browser import find
+from runtime.browser.chromium import find
 
 ROOT = Path(__file__).parents[3]
 

@@ -1,0 +1,103 @@
+"""An agent: turn after turn with its model, until the work is done, given up, or may not go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodes.errors import ModelError
+from nodes.ports import Task
+from nodes.values import Json
+from runtime.agents import page_tools, tool_schemas
+from runtime.context import request, window
+from runtime.log import attempts
+from runtime.models import requests
+from runtime.models.turns import turn
+
+SILENT = 2
+"""How many answers in a row may ask for no tool before the model is given up."""
+
+CLOSING_TURNS = 5
+"""Turns that a model has to give the value of a goal that is reached, however many it had before."""
+
+LIMITS = window.Limits(max_messages=None, max_chars=None)
+"""What an agent is told of its own work: all of it, as long as the model has room."""
+
+CALL_A_TOOL = "Call a tool. When the goal is reached, or cannot be, call `finish`."
+"""What the model is told that only talks."""
+
+REACHED = (
+    "The run was interrupted, and it is known by now that the goal was reached. Nothing more may be done on the site. "
+    "Look at what you need to see, and call `finish` with the value."
+)
+"""What the model is told where all that is wanted is the value."""
+
+
+class Worker:
+    """A model that works on the page, on behalf of one attempt. Implements ``nodes.ports.Agent``."""
+
+    def __init__(self, place: page_tools.Place, asker: requests.Asker) -> None:
+        """The call of ``asker`` is written, and is that of ``place``."""
+        self._place = place
+        self._asker = asker
+
+    async def work(self, task: Task) -> Json:
+        """Let it work until it is done, and has shown so; the value."""
+        engine = self._place.engine
+        assert engine.models is not None, "a run of a file with such a node has models"
+        thread = requests.Exchanges(engine.models, engine.journal, self._asker, task.model, task.budget)
+        at_work = page_tools.Acting(self._place, task)
+        call = self._place.call
+        frame = request.Frame(
+            engine.journal,
+            self._asker.thread,
+            lambda: window.Around((window.Part("rules", tool_schemas.RULES),), at_work.offered),
+            lambda: LIMITS,
+            max_output=task.max_output,
+        )
+        seat = turn.Seat(call.path, self._asker.thread, attempts.AGENT, call.fingerprint)
+        turns = turn.Turns(thread, frame, at_work, engine.journal, seat)
+        most = task.max_turns
+        if not turns.begun:
+            turns.say(task.goal)
+        if self._place.closing:
+            turns.say(REACHED)
+            most = max(most, turns.count + CLOSING_TURNS)
+        silent = 0
+        while True:
+            if turns.count >= most:
+                raise ModelError(
+                    "agent-turns",
+                    f"the goal was not reached in {most} turns",
+                    mend="give it a larger `max_turns`, or a smaller goal",
+                    phase="after",
+                )
+            at_work.turn = turns.count + 1
+            latest = await turns.turn()
+            if (end := latest.final(at_work)) is not None:
+                return _value(end)
+            silent = 0 if latest.answer.calls else silent + 1
+            if silent >= SILENT:
+                said = latest.answer.text[:500]
+                raise ModelError(
+                    "agent-silent",
+                    f"the model asked for no tool, {SILENT} times in a row",
+                    mend="choose a model that can use tools",
+                    phase="after",
+                    evidence={"said": said},
+                )
+            if silent:
+                turns.say(CALL_A_TOOL)
+
+
+def _value(end: turn.Done) -> Json:
+    """What the model gave, or ModelError ``agent-gave-up``."""
+    given: Any = end.value
+    if given["done"]:
+        return given.get("output")
+    note = " ".join(str(given["note"]).split())
+    raise ModelError(
+        "agent-gave-up",
+        f"the model gave up: {note[:500]}",
+        mend="read what stands in the way, and say in the goal what it lacks",
+        phase="after",
+    )

@@ -1,0 +1,301 @@
+"""What an agent did, as nodes that do the same without a model: the file of its step, with a group of its deeds in its place."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nodes import registry
+from nodes.agent import Agent
+from nodes.base import Leaf
+from nodes.errors import UsageError
+from nodes.iterate import Iterate
+from nodes.targets import WAYS
+from nodes.values import Json
+from runtime.language import workflow
+from runtime.language import writer as language_writer
+from runtime.language.writer import Comment
+from runtime.log import attempts as log_attempts
+from runtime.log import entries, history, threads, writer
+from runtime.log.store import store
+from runtime.observation import page_text
+from runtime.recovery import workflow_source
+
+NOTHING_CHANGED = page_text.fenced(page_text.UNCHANGED)
+
+TEXTS = frozenset({"value", "name", "label", "text", "has_text", "title", "placeholder", "alt"})
+"""Fields that hold words of the page, or what is typed into it: what an input holds is written there as a reference to it."""
+
+SHORTEST = 4
+"""Characters of an input that is looked for in them."""
+
+HANDED_ON = ("description", "when", "on_error")
+"""Fields of the agent that its group takes over."""
+
+
+def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> str:
+    """The workflow file of the step at ``path``, which asks no model there: a group of what the agent's last attempt did stands in its place.
+
+    Deeds that failed are left out; those that changed nothing stand there as comments. Raises UsageError ``not-an-agent``.
+    """
+    assert past.header is not None, "a run that began has a header"
+    found = workflow_source.stored(past.header, kept).find(path)
+    attempts = past.attempts.get(path)
+    agents = [each for each, tries in past.attempts.items() if tries[0].call.node == log_attempts.AGENT]
+    if found is None or not isinstance(found.node, Agent) or not attempts:
+        raise UsageError(
+            "not-an-agent",
+            f"`{path}` is no step of an `agent` that run {run} has done",
+            mend=f"its agents: {', '.join(agents)}" if agents else "it has done no step of an `agent`",
+        )
+    # The last attempt that a model worked in: one that was never begun did nothing.
+    attempt = attempts[-1]
+    thread = past.thread(entries.thread_of(attempt.call))
+    deeds = _Deeds(found, past.header.inputs if not found.user else {}, kept)
+    for each in thread.said:
+        if isinstance(each, threads.Exchange):
+            for asked in each.answer.calls or ():
+                deeds.take(each.done[asked.id])
+    data: Any = copy.deepcopy(found.file.document.data)
+    *above, last = found.file.places[found.node.id]
+    owner = data
+    for step in above:
+        owner = owner[step]
+    owner[last] = deeds.group(owner[last], attempt)
+    ended = (
+        ""
+        if attempt.result is not None and attempt.result.status in ("ok", "recovered")
+        else "\n# It did not reach its goal there."
+    )
+    head = f"# {found.node.id}: what an agent did in run {run}, as nodes. They ask no model.{ended}"
+    return f"{head}{_one_of_many(found, path)}{_beside(found.file)}\n{language_writer.text(data)}"
+
+
+def _beside(file: workflow.Loaded) -> str:
+    """Where it must stand, where it uses other files."""
+    if not file.callees:
+        return ""
+    return f"\n# It uses other files by their paths from where it stands: save it in the folder of {file.path}."
+
+
+def _one_of_many(found: workflow.Found, path: str) -> str:
+    """What is to be said of an agent that works in a loop, or in a file that is used with values of its own."""
+    said = ""
+    if any(isinstance(each, Iterate) for each in found.around):
+        said += (
+            f"\n# It works in a loop, and these are the deeds of one turn, {path}: what it typed and chose there stands here as it was."
+            "\n# As it is, every turn would do the same. Put references to the item in its place before you run it."
+        )
+    if found.user:
+        said += f"\n# This is the file that `{found.user}` uses, not that of the run: what it was given there stands here as it was."
+    return said
+
+
+def _addresses(inputs: Mapping[str, Json]) -> dict[str, str]:
+    """The inputs that are addresses, by what they are: the longest first."""
+    found = {
+        value.rstrip("/"): name
+        for name, value in inputs.items()
+        if isinstance(value, str) and re.match(r"https?://[^/]", value)
+    }
+    return dict(sorted(found.items(), key=lambda each: -len(each[0])))
+
+
+def _given(inputs: Mapping[str, Json]) -> dict[str, str]:
+    """The inputs that are other texts, by what they are, the longest first; short ones stand in other words by chance."""
+    found = {
+        value: name
+        for name, value in inputs.items()
+        if isinstance(value, str) and len(value) >= SHORTEST and "://" not in value and value == value.strip()
+    }
+    return dict(sorted(found.items(), key=lambda each: -len(each[0])))
+
+
+class _Deeds:
+    """The nodes of one conversation, in order."""
+
+    def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], kept: store.Kept) -> None:
+        """``inputs`` are those that the file of the step may read."""
+        self._addresses = _addresses(inputs)
+        self._given = _given(inputs)
+        self._kept = kept
+        self._ids = set(found.file.index)
+        self._nodes: list[dict[str, Json]] = []
+        self._shown: list[Json] = []
+        """The nodes, with comments between them."""
+        self._read: dict[str, str] = {}
+        """The node that reads a text from the page, by that text."""
+
+    def take(self, done: threads.Done) -> None:
+        """A call of the model: a node, a comment, or nothing."""
+        call, result = done.call, done.result
+        if call is None or result is None or result.status != "ok":
+            return
+        if call.node == "agent":
+            if call.action == "read":
+                self._reading(writer.value_of(result, self._kept))
+            return
+        told = self._told(done)
+        fields = writer.value_of(call, self._kept)
+        if not isinstance(fields, dict):
+            return
+        node = self._node(call, fields)
+        opened = page_text.opened_in(told)
+        if call.action in ("click", "press") and told.endswith(NOTHING_CHANGED) and not opened:
+            shown = language_writer.text({"nodes": [node]}).strip().partition("\n")[2]
+            self._shown.append(Comment(f"left out, for nothing changed:\n{shown}"))
+            return
+        if opened and call.action in ("click", "press"):
+            node["opens"] = opened[0]
+        if (address := page_text.left_on(told)) is not None and not re.search(r"[*{}\[\]\\]", address):
+            # A tab may close itself a while after the deed; what comes next is for the one behind it.
+            node["verify"] = [{"url": f"**{re.split('[?#]', address)[0]}"}]
+        self._add(node)
+
+    def _add(self, node: dict[str, Json]) -> None:
+        self._ids.add(str(node["id"]))
+        self._nodes.append(node)
+        self._shown.append(node)
+
+    def _told(self, done: threads.Done) -> str:
+        told = done.told
+        if told is None:
+            return ""
+        return told.text or "" if told.blob is None else str(json.loads(self._kept.blob(told.blob.sha256)))
+
+    def _node(self, call: entries.Call, fields: dict[str, Json]) -> dict[str, Json]:
+        given = {key: self._said(fields[key], key) for key in sorted(fields, key=lambda key: key != "action")}
+        name = self._id(str(call.action), fields.get("target"))
+        node: dict[str, Json] = {"id": name, "type": call.node, **given}
+        if call.action in ("click", "press", "dialog") and call.effect != "effect":
+            node["effect"] = call.effect
+        return node
+
+    def _said(self, value: Json, key: str = "") -> Json:
+        """A value in the file: what looks like a reference is only text, an address begins with the input that it came from, and so is a text of one."""
+        if isinstance(value, str):
+            for address, name in self._addresses.items():
+                if value == address or value.startswith((f"{address}/", f"{address}?", f"{address}#")):
+                    return f"{{{{ inputs.{name} }}}}{language_writer.literal(value[len(address) :])}"
+        if isinstance(value, dict):
+            return {key: self._said(each, key) for key, each in value.items()}
+        return self._from_inputs(value) if isinstance(value, str) and key in TEXTS else language_writer.literal(value)
+
+    def _from_inputs(self, text: str) -> Json:
+        """A text with references to the inputs whose texts stand in it, as whole words."""
+        if not self._given:
+            return language_writer.literal(text)
+        words = "|".join(map(re.escape, self._given))
+        parts = re.split(rf"(?<![\w{{.-])({words})(?![\w}}-]|\.\w)", text)
+        return "".join(
+            f"{{{{ inputs.{self._given[part]} }}}}" if number % 2 else str(language_writer.literal(part))
+            for number, part in enumerate(parts)
+        )
+
+    def _id(self, action: str, target: Any) -> str:
+        """A name that says what is done, and that no other node has."""
+        words = re.findall(r"[a-z0-9]+", _named(target).lower())
+        base = "_".join([action, *words])[:60].rstrip("_")
+        number, name = 1, base
+        while name in self._ids:
+            number += 1
+            name = f"{base}_{number}"
+        return name
+
+    def _reading(self, read: Any) -> None:
+        """A node that reads what the model read, where the element can be found again."""
+        if read["target"] is None:
+            return
+        name = self._id("read", read["target"])
+        query = "value" if read["field"] else "text"
+        self._read.setdefault(str(read["text"]), name)
+        self._add({"id": name, "type": "browser_query", "query": query, "target": self._said(read["target"])})
+
+    # The whole.
+
+    def group(self, said: dict[str, Json], attempt: log_attempts.Attempt) -> dict[str, Json]:
+        """The group that stands for the agent; ``said`` is what the file says of it."""
+        rules: list[Json] = [*(said.get("success") or ()), *(said.get("verify") or ())]
+        if rules:
+            self._verified(rules)
+        if (asked := said.get("confirm")) is not None:
+            self._confirmed(asked, said.get("after_crash"))
+        used = self._used(attempt)
+        nodes = [each for each in self._shown if not _is_read(each) or each["id"] in used]
+        if not any(not isinstance(each, Comment) for each in nodes):
+            nodes.append({"id": self._id("nothing", None), "type": "transform", "expr": True})
+        group: dict[str, Json] = {"id": said["id"], "type": "group"}
+        group |= {field: said[field] for field in HANDED_ON if field in said}
+        group["nodes"] = nodes
+        if "output" in said and attempt.result is not None:
+            value = writer.value_of(attempt.result, self._kept)
+            if any(each not in self._read for each in _texts(value)):
+                nodes.append(
+                    Comment("What stands below as a value is what the model answered: nothing that it read gives it.")
+                )
+            group["value"] = self._valued(value)
+        return group
+
+    def _verified(self, rules: list[Json]) -> None:
+        """The rules stand at the last deed: then it is waited for what it leads to."""
+        last = next((each for each in reversed(self._nodes) if each["type"] == "browser_action"), None)
+        if last is not None and self._nodes[-1] is last:
+            before: Any = last.get("verify", [])
+            last["verify"] = [*before, *rules]
+        else:
+            self._add({"id": self._id("reached", None), "type": "browser_action", "action": "wait", "verify": rules})
+
+    def _confirmed(self, confirm: Json, after_crash: Json) -> None:
+        """What tells whether the agent's work is done tells the same of its last deed that must not be done twice."""
+        for node in reversed(self._nodes):
+            parsed = registry.parse_node(copy.deepcopy(node))
+            if isinstance(parsed, Leaf) and parsed.effect_class == "effect":
+                node["confirm"] = confirm
+                if after_crash is not None:
+                    node["after_crash"] = after_crash
+                return
+
+    def _used(self, attempt: log_attempts.Attempt) -> set[str]:
+        """The readings that give a part of the value."""
+        if attempt.result is None:
+            return set()
+        return {self._read[each] for each in _texts(writer.value_of(attempt.result, self._kept)) if each in self._read}
+
+    def _valued(self, value: Json) -> Json:
+        """The value: what was read from the page is read again, the rest is what the model answered."""
+        if isinstance(value, str) and value in self._read:
+            return f"{{{{ {self._read[value]} }}}}"
+        if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in self._read:
+            return f"{{{{ {self._read[str(value)]} | number }}}}"
+        if isinstance(value, dict):
+            return {key: self._valued(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._valued(each) for each in value]
+        return self._from_inputs(value) if isinstance(value, str) else language_writer.literal(value)
+
+
+def _is_read(node: Json) -> bool:
+    return isinstance(node, dict) and node["type"] == "browser_query"
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def _named(target: Any) -> str:
+    """What an element is called: its name, or else how it is found."""
+    if target is None:
+        return ""
+    name = target.get("name") or next((target[way] for way in WAYS if way in target), "")
+    within: Any = target.get("within") or {}
+    return f"{name} {within.get('has_text') or ''}"

@@ -1,0 +1,66 @@
+"""What is refused before anything is done, whatever a page talked the model into: secrets, and what stands in their place."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+import unicodedata
+import urllib.parse
+from collections.abc import Iterator
+
+from nodes.values import Json
+from runtime.secrets.masking import MASK, Masker
+
+_REFERENCE = re.compile(r"\{\{.*\bsecrets\b", re.DOTALL)
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
+
+DEEPEST = 3
+"""How often a text is unwrapped: what is quoted twice is found, and nobody waits for what is quoted a thousand times."""
+
+
+def refusal(arguments: Json, masker: Masker) -> str | None:
+    """Why a call with these arguments is not done; None where nothing speaks against it."""
+    for text in _texts(arguments):
+        if any(_REFERENCE.search(each) for each in _unwrapped(text)):
+            return "references to secrets are for the author of the workflow: a model types none"
+        if any(masker.text(each) != each for each in _unwrapped(text)):
+            return "a secret of the run stands in the arguments: a model types none"
+        if MASK in text:
+            return f"{MASK} stands for what is hidden from you, and is no value"
+    return None
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def _unwrapped(text: str) -> set[str]:
+    """The text, and what it says once quotings are taken off: of URLs, of HTML, base64, letters that look alike, characters that nobody sees."""
+    found, fresh = {text}, {text}
+    for _time in range(DEEPEST):
+        fresh = {other for each in fresh for other in _once(each)} - found
+        found |= fresh
+    return found
+
+
+def _once(text: str) -> Iterator[str]:
+    yield urllib.parse.unquote(text)
+    yield urllib.parse.unquote_plus(text)
+    yield html.unescape(text)
+    yield "".join(each for each in unicodedata.normalize("NFKC", text) if unicodedata.category(each) != "Cf")
+    for found in _BASE64.finditer(text):
+        padded = found[0].rstrip("=").replace("-", "+").replace("_", "/")
+        try:
+            yield base64.b64decode(padded + "=" * (-len(padded) % 4)).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            continue

@@ -1,0 +1,402 @@
+"""Starting Chromium: its switches, its profile, and the address at which it is driven."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import os
+import secrets
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nodes.errors import SetupError
+from runtime.browser.chromium import find, watcher
+from runtime.system import files, processes, regular_files
+
+START_SECONDS = 30.0
+"""How long Chromium may take to start: a cold disk is slow."""
+
+STATE = "browser.json"
+"""The file in a run's private folder that says where its Chromium is: an ``Alive``, and what its tabs are called."""
+
+PROFILE, TEMPORARY = "profile-", "runops-"
+"""How the names of folders begin that are made for a Chromium."""
+
+WATCHER_SECONDS = 10.0
+"""How long the watcher may take to end Chromium, and to answer."""
+
+_DISABLED_FEATURES = (
+    # As Playwright starts Chromium, so that pages behave the same.
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsUpgrades",
+    "HttpsFirstBalancedModeAutoEnable",
+    "LensOverlay",
+    "MediaRouter",
+    "PaintHolding",
+    "ThirdPartyStoragePartitioning",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "OptimizationHints",
+    "NetworkTimeServiceQuerying",
+    "AimEnabled",
+    "PreconnectToSearch",
+    # Documents that would load before anybody asked for them.
+    "Prerender2",
+    # A frame made anew for each document that it shows: up to a third of what going to a page costs.
+    "RenderDocument",
+    # Pages of its own behind the address bar: two thirds of what it costs to start.
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+)
+
+_SWITCHES = (
+    "--remote-debugging-port=0",
+    "--remote-debugging-address=127.0.0.1",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--no-service-autorun",
+    "--disable-field-trial-config",
+    # A document that was not answered would be asked for again a second later.
+    "--disable-auto-reload",
+    "--disable-background-networking",
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-back-forward-cache",
+    "--disable-breakpad",
+    "--disable-component-extensions-with-background-pages",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--disable-hang-monitor",
+    "--disable-infobars",
+    "--disable-ipc-flooding-protection",
+    "--disable-popup-blocking",
+    "--disable-prompt-on-repost",
+    "--disable-quic",
+    "--disable-renderer-backgrounding",
+    "--disable-search-engine-choice-screen",
+    "--disable-stack-profiler",
+    "--disable-sync",
+    "--allow-pre-commit-input",
+    "--enable-unsafe-swiftshader",
+    "--force-color-profile=srgb",
+    "--metrics-recording-only",
+    "--password-store=basic",
+    "--unsafely-disable-devtools-self-xss-warnings",
+    "--use-mock-keychain",
+    "--disable-features=" + ",".join(_DISABLED_FEATURES),
+    "--enable-features=CDPScreenshotNewSurface,SkipListAccountsWithoutGaiaCookies",
+)
+
+_HEADLESS = (
+    "--headless",
+    "--hide-scrollbars",
+    "--mute-audio",
+    "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
+)
+
+
+# What a page has prefetched is taken from memory when it is gone to, and no guard sees the document again.
+_PREFERENCES = '{"net": {"network_prediction_options": 2}}'
+
+
+def switches(profile: Path, *, headed: bool, sandbox: bool, further: Sequence[str] = ()) -> list[str]:
+    """Chromium's command line after the executable."""
+    return [
+        *_SWITCHES,
+        *(() if headed else _HEADLESS),
+        *(() if sandbox else ("--no-sandbox",)),
+        *_merged(further),
+        f"--user-data-dir={profile}",
+        "about:blank",
+    ]
+
+
+def _merged(further: Sequence[str]) -> list[str]:
+    """``further`` with ours added to what Chromium takes from one switch only, the last of its name."""
+    merged: dict[str, str] = {}
+    for each in further:
+        name, _equals, value = each.partition("=")
+        if name in ("--disable-features", "--enable-features", "--blink-settings"):
+            ours = next(known for known in (*_SWITCHES, *_HEADLESS) if known.startswith(name))
+            value = f"{merged.get(name) or ours.partition('=')[2]},{value}"
+        merged[name] = value
+    return [f"{name}={value}" if value else name for name, value in merged.items()]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Alive:
+    """A Chromium that we started, in words that a later process can check."""
+
+    address: str
+    """Where it is driven: a WebSocket address on loopback."""
+    folders: list[str]
+    """What goes when it has ended: its profile, or the folder that holds it, and its place for temporary files."""
+    chromium: int
+    chromium_started: str
+    watcher: int
+    watcher_started: str
+    watcher_port: int
+    token: str
+    """What the watcher listens to."""
+    boot: str
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for words of another kind: they may come from a file, which may be damaged."""
+        lists: list[object] = [self.folders]
+        texts: list[object] = [self.address, self.chromium_started, self.watcher_started, self.token, self.boot]
+        numbers: list[object] = [self.chromium, self.watcher, self.watcher_port]
+        if (
+            not all(isinstance(each, list) for each in lists)
+            or not all(isinstance(each, str) for each in [*texts, *self.folders])
+            or not all(isinstance(each, int) for each in numbers)
+        ):
+            raise TypeError("these words tell of no browser")
+
+    def remove_folders(self) -> None:
+        """Remove what goes with it. What was made for no Chromium stays: these words were read from a file, which may be damaged."""
+        for folder in map(Path, self.folders):
+            if folder.is_absolute() and folder.name.startswith((PROFILE, TEMPORARY)):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def lives(self) -> bool:
+        """Whether both processes are still those that were started."""
+        return (
+            self.boot == processes.boot()
+            and processes.started(self.chromium) == self.chromium_started
+            and processes.started(self.watcher) == self.watcher_started
+        )
+
+
+class Chromium:
+    """A Chromium that we hold on to through its watcher: if we are killed, the watcher's clock begins."""
+
+    def __init__(self, alive: Alive, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.alive = alive
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def hold(cls, alive: Alive, linger: float) -> Chromium:
+        """Hold on to a Chromium. Raises OSError where its watcher does not answer."""
+        async with asyncio.timeout(WATCHER_SECONDS):
+            reader, writer = await asyncio.open_connection("127.0.0.1", alive.watcher_port)
+            held = cls(alive, reader, writer)
+            try:
+                await held._say({"token": alive.token})
+                await held._say({"linger": linger})
+            except BaseException:
+                await held.release()
+                raise
+        return held
+
+    async def _say(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._writer.write(json.dumps(message).encode() + b"\n")
+        line = await self._reader.readline()
+        if not line:
+            raise ConnectionResetError("the browser's watcher is gone")
+        return json.loads(line)
+
+    async def linger(self, seconds: float) -> None:
+        """Have it live for so long once we are gone. Raises OSError where its watcher does not answer."""
+        async with asyncio.timeout(WATCHER_SECONDS):
+            await self._say({"linger": seconds})
+
+    @property
+    def gone(self) -> bool:
+        """Whether the watcher has let go of us: Chromium has ended."""
+        return self._reader.at_eof()
+
+    def end_soon(self) -> None:
+        """Have it ended, without waiting for that."""
+        if not self._writer.is_closing():
+            self._writer.write(b'{"end": true}\n')
+
+    async def end(self) -> None:
+        """End it and remove its profile. One that has ended already is no error."""
+        with contextlib.suppress(OSError):
+            async with asyncio.timeout(WATCHER_SECONDS):
+                await self._say({"end": True})
+        await self.release()
+        if processes.started(self.alive.chromium) == self.alive.chromium_started:
+            # Its watcher does not answer. As long as that is there, the process id cannot be another's.
+            with contextlib.suppress(OSError):
+                os.killpg(self.alive.chromium, signal.SIGKILL)
+
+    async def release(self) -> None:
+        """Let go of it: its watcher's clock begins."""
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+
+async def start(
+    executable: Path,
+    private: Path,
+    *,
+    linger: float,
+    headed: bool = False,
+    further: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    passing: bool = False,
+) -> Chromium:
+    """Start Chromium on a new profile in ``private`` and return when it can be driven; with ``passing`` that folder goes with it.
+
+    It runs in its sandbox wherever the machine allows that. Raises SetupError ``browser-not-started``, LogError ``log-write-failed``.
+    """
+    sandboxes = (True, False) if os.geteuid() != 0 else (False,)
+    for sandbox in sandboxes:
+        try:
+            return await _start(executable, private, linger, headed, sandbox, further, environment or {}, passing)
+        except _NotStarted as error:
+            # Containers and some distributions forbid the sandbox to those who are not root.
+            if sandbox and "sandbox" in error.log:
+                continue
+            raise SetupError(
+                "browser-not-started",
+                f"{executable} could not be started: {error}",
+                mend=f"look at its own words above, set {find.VARIABLE} to another browser, or type: {find.MEND}",
+                evidence={"log": error.log},
+            ) from None
+    raise AssertionError("the last way of starting is final")
+
+
+class _NotStarted(Exception):
+    """Chromium did not come up; ``log`` is the end of what it said."""
+
+    def __init__(self, message: str, log: str) -> None:
+        super().__init__(message)
+        self.log = log
+
+
+async def _start(
+    executable: Path,
+    private: Path,
+    linger: float,
+    headed: bool,
+    sandbox: bool,
+    further: Sequence[str],
+    environment: Mapping[str, str],
+    passing: bool,
+) -> Chromium:
+    try:
+        profile, temporary = _folders(private)
+    except OSError as error:
+        raise files.not_written("the browser's profile", private, error) from None
+    log, token = private / "chromium.log", secrets.token_hex(16)
+    spec: dict[str, Any] = {
+        "command": [str(executable), *switches(profile, headed=headed, sandbox=sandbox, further=further)],
+        "environment": {**os.environ, **environment, "TMPDIR": temporary},
+        "log": str(log),
+        "remove": [str(private if passing else profile), temporary],
+        "token": token,
+        "linger": linger,
+    }
+    starting = asyncio.create_task(_run_watcher(spec))
+    interrupted: asyncio.CancelledError | None = None
+    try:
+        report = await asyncio.shield(starting)
+    except asyncio.CancelledError as cancelled:
+        # A browser that has started must be held, if only to end it.
+        interrupted, report = cancelled, await starting
+    if "error" in report:
+        raise _NotStarted(report["error"], "")
+    # The address is not known before Chromium runs, and the watcher wants to be held at once.
+    alive = Alive(
+        address="",
+        folders=spec["remove"],
+        chromium=report["chromium"],
+        chromium_started=processes.started(report["chromium"]) or "",
+        watcher=report["watcher"],
+        watcher_started=processes.started(report["watcher"]) or "",
+        watcher_port=report["port"],
+        token=token,
+        boot=processes.boot(),
+    )
+    held: Chromium | None = None
+    try:
+        holding = asyncio.create_task(Chromium.hold(alive, linger))
+        try:
+            await asyncio.shield(holding)
+        except asyncio.CancelledError as cancelled:
+            # One that is let go of by halves would wait for its next engine.
+            interrupted = cancelled
+        held = await holding
+        if interrupted is not None:
+            raise interrupted
+        async with asyncio.timeout(START_SECONDS):
+            address = await _address(profile, held)
+    except BaseException as error:
+        if held is not None:
+            await held.end()
+        if not isinstance(error, OSError):
+            raise
+        slow = isinstance(error, TimeoutError)
+        said = f"it did not answer within {START_SECONDS:g} s" if slow else "it ended at once"
+        raise _NotStarted(said, _tail(log)) from None
+    held.alive = dataclasses.replace(alive, address=address)
+    return held
+
+
+def _folders(private: Path) -> tuple[Path, str]:
+    """A profile in ``private``, and a place for Chromium's temporary files. Raises OSError, and leaves nothing then."""
+    profile = Path(tempfile.mkdtemp(prefix=PROFILE, dir=private))
+    try:
+        preferences = profile / "Default" / "Preferences"
+        preferences.parent.mkdir(mode=0o700)
+        regular_files.write(preferences, _PREFERENCES.encode())
+        # Chromium's lock is a socket, whose path must be short.
+        return profile, tempfile.mkdtemp(prefix=TEMPORARY)
+    except BaseException:
+        shutil.rmtree(profile, ignore_errors=True)
+        raise
+
+
+async def _run_watcher(spec: dict[str, Any]) -> dict[str, Any]:
+    script = str(watcher.__file__)
+    starter = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        "-S",
+        script,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    said, _nothing = await starter.communicate(json.dumps(spec).encode())
+    if not said:
+        raise _NotStarted("its watcher did not start", "")
+    return json.loads(said)
+
+
+async def _address(profile: Path, held: Chromium) -> str:
+    written = profile / "DevToolsActivePort"
+    while True:
+        try:
+            lines = regular_files.read_text(written).splitlines()
+        except FileNotFoundError:
+            lines = []
+        if len(lines) == 2:
+            port, path = lines
+            return f"ws://127.0.0.1:{port}{path}"
+        if held.gone:
+            raise ConnectionResetError("the browser ended")
+        await asyncio.sleep(0.005)
+
+
+def _tail(log: Path) -> str:
+    try:
+        lines = regular_files.read_text(log, errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-10:])

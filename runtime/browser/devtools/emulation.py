@@ -1,0 +1,195 @@
+"""What mode *own* sets in every tab over the DevTools protocol, because Chromium has no switch for it.
+
+Chromium holds a new tab until it is set up, but lets a popup that shares its opener's process go as soon as any client answers. Playwright is
+another, so that two things are seen to:
+
+- Where Playwright is the first, the guard makes sure: what is sent here when the tab appears stands, on the same connection, before the word
+  that lets its first document load. So everything here is sent at once.
+- Only the word that lets the tab go waits until Playwright has listened to it: what happens there before that, Playwright never hears of. A dialog
+  would then stand open with nobody to answer it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+from playwright.async_api import Error
+
+from runtime.browser import origins
+from runtime.browser.devtools import connection as devtools_connection
+from runtime.browser.options import BrowserOptions
+from runtime.browser.port import LostTab
+
+PATIENCE_SECONDS = 5.0
+"""How long the tabs of a browser may take to be set up, or to be closed."""
+
+FREED_SECONDS = 1.0
+"""How long a tab may take to answer once those are closed that may have kept it from it: a dialog stops every page of its process."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Tab:
+    """Our session with a tab, and whether everything that was sent there first has been answered."""
+
+    session: str
+    url: str
+    ready: asyncio.Future[Any]
+
+
+class Emulation:
+    """Sets up every tab and foreign frame of one Chromium."""
+
+    def __init__(self, connection: devtools_connection.Connection, options: BrowserOptions) -> None:
+        self._connection = connection
+        self._options = options
+        self._tabs: dict[str, _Tab] = {}
+        self._headers = dict(options.headers)
+        self._current: str | None = None
+        self._letting_go: set[asyncio.Task[None]] = set()
+        self.others_ready: Callable[[], Awaitable[None]] | None = None
+        """Returns when the other client has taken note of every tab that has appeared before; none where it is not connected yet."""
+
+    async def start(self, seconds: float = PATIENCE_SECONDS, current: str | None = None) -> None:
+        """Set up the tabs that are there, ``current`` before the others, waiting for them no longer than ``seconds``; and from now on each new one."""
+        connection, end = self._connection, asyncio.get_running_loop().time() + seconds
+        self._current = current
+        connection.on("Target.attachedToTarget", self._attached)
+        connection.on("Target.detachedFromTarget", self._detached)
+        await connection.send("Target.setAutoAttach", _ATTACH)
+        await self._set_locale(seconds)
+        if self._tabs:
+            left = end - asyncio.get_running_loop().time()
+            await asyncio.wait([tab.ready for tab in self._tabs.values()], timeout=max(0.0, left))
+
+    async def _set_locale(self, seconds: float) -> None:
+        """The locale of the tabs that are there already.
+
+        Chromium takes it from one tab of a process and refuses it from the others, for which it holds as well; but only the one that set it
+        takes it along into another process.
+        """
+        if self._options.locale is None or self._current is None:
+            return
+        own = {"locale": self._options.locale}
+        first = self._tabs.get(self._current)
+        if first is not None:
+            setting = self._connection.post("Emulation.setLocaleOverride", own, first.session)
+            await asyncio.wait([setting], timeout=seconds)
+        for tab in self._tabs.values():
+            if tab is not first:
+                self._connection.post("Emulation.setLocaleOverride", own, tab.session)
+
+    def _attached(self, params: devtools_connection.Params, _session: str) -> None:
+        target, session = params["targetInfo"], params["sessionId"]
+        posted: list[asyncio.Future[devtools_connection.Params]] = []
+        if target["type"] in ("page", "iframe"):
+            is_tab = target["type"] == "page"
+            awaits_turn = is_tab and self._current is not None and not params["waitingForDebugger"]
+            for method, arguments in self._commands(is_tab=is_tab, locale=not awaits_turn):
+                posted.append(self._connection.post(method, arguments, session))
+            if not params["waitingForDebugger"]:
+                # The rest is the browser's to answer: this tells whether the page itself does.
+                posted.append(self._connection.post("Runtime.evaluate", {"expression": "1"}, session))
+            # Foreign frames and workers report to their tab, not to the browser.
+            self._connection.post("Target.setAutoAttach", _ATTACH, session)
+        elif self._headers:
+            self._connection.post("Network.setExtraHTTPHeaders", {"headers": self._headers}, session)
+        if target["type"] == "page" and params["waitingForDebugger"] and self.others_ready is not None:
+            letting_go = asyncio.create_task(self._let_go(self.others_ready, session))
+            self._letting_go.add(letting_go)
+            letting_go.add_done_callback(self._letting_go.discard)
+        else:
+            self._connection.post("Runtime.runIfWaitingForDebugger", session=session)
+        if target["type"] == "page":
+            self._tabs[target["targetId"]] = _Tab(
+                session, target.get("url", ""), asyncio.gather(*posted, return_exceptions=True)
+            )
+
+    async def _let_go(self, others_ready: Callable[[], Awaitable[None]], session: str) -> None:
+        # Without the other client nobody has anything to miss.
+        with contextlib.suppress(Error):
+            await others_ready()
+        self._connection.post("Runtime.runIfWaitingForDebugger", session=session)
+
+    def _detached(self, params: devtools_connection.Params, _session: str) -> None:
+        self._tabs.pop(params.get("targetId", ""), None)
+
+    def _commands(self, *, is_tab: bool, locale: bool) -> Iterator[tuple[str, devtools_connection.Params]]:
+        options = self._options
+        if is_tab:
+            metrics: devtools_connection.Params = {
+                "width": options.viewport.width,
+                "height": options.viewport.height,
+                "screenWidth": options.viewport.width,
+                "screenHeight": options.viewport.height,
+                "deviceScaleFactor": options.device_scale_factor or 1,
+                "mobile": False,
+            }
+            yield "Emulation.setDeviceMetricsOverride", metrics
+            # A tab in the background behaves as if it were looked at, as Playwright has it.
+            yield "Emulation.setFocusEmulationEnabled", {"enabled": True}
+        if locale and options.locale is not None:
+            yield "Emulation.setLocaleOverride", {"locale": options.locale}
+        if options.geolocation is not None:
+            yield "Emulation.setGeolocationOverride", options.geolocation.model_dump()
+        if not options.java_script:
+            yield "Emulation.setScriptExecutionDisabled", {"value": True}
+        if self._headers:
+            yield "Network.enable", {}
+            yield "Network.setExtraHTTPHeaders", {"headers": self._headers}
+
+    async def close_stuck(self, current: str, names: Mapping[str, str], seconds: float) -> list[LostTab]:
+        """Close every tab that was not set up in time because its page does not answer: one that waits in a dialog, or computes without end.
+
+        One that waits for a site to answer does not answer us either: it stops loading and has ``seconds`` for it. Then it stays where it
+        was, unless that was nowhere yet. Returns what was closed, by its name in ``names``. Raises CurrentTabLost where ``current`` is
+        among them, or is not there at all; TimeoutError where one cannot be closed; cdp.Gone.
+        """
+        stuck = await self._stop_loading(seconds)
+        mine = stuck.pop(current, None)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            for target, tab in stuck.items():
+                # What computes without end is interrupted: left to itself Chromium would wait for it before it closes the tab.
+                self._connection.post("Runtime.terminateExecution", {}, tab.session)
+                with contextlib.suppress(devtools_connection.Refused):
+                    await self._connection.send("Target.closeTarget", {"targetId": target})
+            while not self._tabs.keys().isdisjoint(stuck):  # noqa: ASYNC110 - their ends are events of the protocol
+                await asyncio.sleep(0.01)
+        if mine is not None and stuck:
+            await asyncio.wait([mine.ready], timeout=FREED_SECONDS)
+        if current not in self._tabs:
+            raise CurrentTabLost("the tab that the run was in is closed")
+        if mine is not None and (not mine.ready.done() or await self._is_unborn(mine)):
+            where = origins.without_query(self._tabs[current].url)
+            raise CurrentTabLost(f"the tab that the run was in ({where}) {WHY_STUCK}")
+        return [LostTab(names.get(target), origins.without_query(tab.url)) for target, tab in stuck.items()]
+
+    async def _stop_loading(self, seconds: float) -> dict[str, _Tab]:
+        """End the loading of tabs that do not answer; those that are of no use then, by their targets."""
+        loading = {target: tab for target, tab in self._tabs.items() if not tab.ready.done()}
+        if not loading:
+            return {}
+        for tab in loading.values():
+            self._connection.post("Page.stopLoading", {}, tab.session)
+        await asyncio.wait([tab.ready for tab in loading.values()], timeout=seconds)
+        return {target: tab for target, tab in loading.items() if not tab.ready.done() or await self._is_unborn(tab)}
+
+    async def _is_unborn(self, tab: _Tab) -> bool:
+        """Whether the tab has never had a document: Playwright would wait for its first one, which does not come any more."""
+        try:
+            tree = await self._connection.send("Page.getFrameTree", {}, tab.session)
+        except devtools_connection.Refused:
+            return True
+        return tree["frameTree"]["frame"]["url"] in ("", ":")
+
+
+class CurrentTabLost(Exception):
+    """The tab in which the run was does not answer, or is gone; the message says which."""
+
+
+WHY_STUCK = "does not answer: it waits in a dialog, or computes without end"
+
+_ATTACH: devtools_connection.Params = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}

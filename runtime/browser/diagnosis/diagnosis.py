@@ -1,0 +1,354 @@
+"""What went wrong on a page: from what Playwright raised, and one more look, to the error that a person reads."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from playwright.async_api import Error, Page
+
+from nodes.errors import OriginRefused, Phase, RunOpsError, SiteError
+from nodes.pages import FieldSource
+from nodes.rules import Rule, with_query
+from nodes.targets import Target
+from nodes.values import Json
+from runtime.browser import isolated_world, origins, playwright_errors
+from runtime.browser.deadline import Patience
+from runtime.browser.diagnosis import nearest
+from runtime.browser.elements import frames, locators, rules
+
+Answer = TypeVar("Answer")
+
+ENDING_SECONDS = 0.2
+"""How long a browser may take to end once it has closed a tab for that."""
+
+_BUSY = (408, 429)
+
+EVIDENCE_SECONDS = 1.0
+"""How long evidence may be gathered once a deed has failed."""
+
+
+_SAYS = isolated_world.Script[dict[str, Json]](
+    r"""() => {
+  const loaded = performance.getEntriesByType('navigation')[0];
+  const alerts = Array.from(document.querySelectorAll('[role=alert], [aria-live=assertive]'), (each) => each.innerText ?? '');
+  const text = alerts.map((each) => each.replace(/\s+/g, ' ').trim()).filter(Boolean).join(' | ');
+  return {
+    status: loaded && loaded.responseStatus >= 400 ? loaded.responseStatus : null,
+    alert: text.length > 200 ? text.slice(0, 199) + '…' : text,
+  };
+}""",
+    dict[str, Json],
+)
+
+
+_KNOWN = isolated_world.Script[list[str]](frames.KNOWN, list[str])
+
+
+class Told(Protocol):
+    """What a run knows that its pages do not."""
+
+    @property
+    def patience(self) -> Patience:
+        """How long anything may take."""
+        ...
+
+    @property
+    def allowed(self) -> origins.Allowed:
+        """The origins whose documents may load."""
+        ...
+
+    def answered(self) -> bool:
+        """Return whether the site has answered a navigation since the present action began, if only with a redirect."""
+        ...
+
+    def refusal(self) -> OriginRefused | None:
+        """The document that the guard refused, told once: then that is what went wrong."""
+        ...
+
+
+class Inquiry:
+    """Looks into what went wrong on one page. Its looks are short, and never fail."""
+
+    def __init__(self, page: Page, run: Told, settle: Callable[[Target], Awaitable[Target | None]]) -> None:
+        """``settle`` gives a target as it is settled now, None where nothing matches."""
+        self.page = page
+        self._run = run
+        self._patience = run.patience
+        self._settle = settle
+
+    async def not_loaded(self, error: Error, url: str) -> RunOpsError:
+        """A document could not be loaded."""
+        if refused := self._run.refusal():
+            return refused
+        kind = playwright_errors.kind_of(error)
+        if kind in ("gone", "crashed"):
+            return await self._gone(error, "after")
+        if playwright_errors.was_late(error):
+            return SiteError(
+                "timeout",
+                f"{url} was not loaded in time (waited {self._patience.waited():g} s)",
+                mend="give the step a larger `timeout`, or look what the page is still loading",
+                phase="after",
+                evidence={"url": url, "waited": self._patience.waited()},
+            )
+        seen = playwright_errors.network_error(error)
+        phase: Phase = "before" if seen in playwright_errors.NEVER_SENT and not self._run.answered() else "after"
+        said = seen or playwright_errors.said(error)
+        return playwright_errors.no_address(url, said, phase, {"url": url, "seen": said})
+
+    async def closed_alone(self, error: Error) -> bool:
+        """Whether the tab was closed, and the browser goes on with others. A browser that ends closes its tabs first, so it is given a moment."""
+        if playwright_errors.kind_of(error) != "gone" or not self.page.is_closed():
+            return False
+        await asyncio.sleep(ENDING_SECONDS)
+        return bool(self.page.context.pages) and await self._evidence(self.page.context.cookies, None) is not None
+
+    async def _gone(self, error: Error, phase: Phase) -> RunOpsError:
+        """The tab is no more: it was closed, or it crashed, or the whole browser did."""
+        if await self.closed_alone(error):
+            return SiteError(
+                "tab-closed",
+                "the tab was closed while the step worked in it",
+                mend="look at which step closes it, and work in another tab after that",
+                phase=phase,
+                evidence={"page": self.page.url},
+            )
+        return playwright_errors.gone(error, self.page.url, phase)
+
+    def no_dialog(self) -> SiteError:
+        """A dialog was waited for in vain."""
+        waited = self._patience.waited()
+        return SiteError(
+            "no-dialog",
+            f"the page opened no dialog (waited {waited:g} s)",
+            mend="look whether the step before opens one at all; if it does so late, give this one a larger `timeout`",
+            evidence={"page": self.page.url, "waited": waited},
+        )
+
+    async def failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
+        """The error for an action or a look that failed in ``phase``."""
+        found = await self._failed(error, target, phase)
+        # Whatever is the matter now: something may have been sent.
+        return found.replaced(phase=phase) if phase == "after" else found
+
+    async def _failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
+        if refused := self._run.refusal():
+            return refused
+        kind = playwright_errors.kind_of(error)
+        if kind in ("gone", "crashed"):
+            return await self._gone(error, phase)
+        said = playwright_errors.said(error)
+        if target is None and kind == "other":
+            return isolated_world.unreadable(said, self.page.url)
+        if target is None or kind == "navigated":
+            return self.silent(phase, said)
+        if kind == "bad target":
+            return playwright_errors.bad_target(target, error)
+        if kind in ("ambiguous", "missing") and (in_frame := await self._frame_trouble(target)) is not None:
+            return in_frame
+        if kind == "ambiguous":
+            return await self.ambiguous(target, phase)
+        if kind == "missing":
+            return await self.missing(target)
+        if kind == "other":
+            return self.not_actionable(target, "refused", f"the browser refused: {said}", None, phase)
+        problem, words, element = playwright_errors.obstacle(error)
+        if problem == "busy" and phase == "after":
+            return SiteError(
+                "timeout",
+                f"{target} took the action, and the page did not answer in time (waited {self._patience.waited():g} s)",
+                mend="give the step a larger `timeout`, and a `confirm` that tells whether it was carried out",
+                phase="after",
+                evidence={"page": self.page.url, "waited": self._patience.waited()},
+            )
+        return self.not_actionable(target, problem, words, element, phase)
+
+    def silent(self, phase: Phase = "before", said: str | None = None) -> SiteError:
+        """The page does not answer."""
+        return SiteError(
+            "timeout",
+            "the page does not answer" + (f": {said}" if said else ""),
+            mend="look whether a script or a dialog of the page blocks it",
+            phase=phase,
+            evidence={"page": self.page.url, "waited": self._patience.waited()},
+        )
+
+    def not_actionable(self, target: Target, problem: str, words: str, element: str | None, phase: Phase) -> SiteError:
+        """The element is there, and cannot take the deed."""
+        return SiteError(
+            "target-not-actionable",
+            f"{target} is there, but {words}",
+            mend="wait for the state you need with `verify` on the step before, or point at another element",
+            phase=phase,
+            evidence={
+                "problem": problem,
+                "element": element,
+                "page": self.page.url,
+                "waited": self._patience.waited(),
+            },
+        )
+
+    async def ambiguous(self, target: Target, phase: Phase = "before") -> SiteError:
+        """More than one element matches."""
+        found = locators.locator(self.page, target)
+        candidates = await self._evidence(lambda: nearest.described(found), [])
+        count = await self._evidence(found.count, len(candidates))
+        return SiteError(
+            "target-ambiguous",
+            f"{count} elements match {target}",
+            mend="narrow the target with `within`, `has_text` or `exact`, or choose one with `nth`",
+            phase=phase,
+            evidence={"count": count, "candidates": candidates, "page": self.page.url},
+        )
+
+    async def missing(self, target: Target, *, wanted: int = 1, seen: int = 0) -> SiteError:
+        """No element matches, or too few of them do."""
+        if (in_frame := await self._frame_trouble(target)) is not None:
+            return in_frame
+        waited = self._patience.waited()
+        lacking = await self._evidence(lambda: self._lacking(target), target)
+        if not seen and await self._evidence(lambda: self._there(target), False):
+            return SiteError(
+                "timeout",
+                f"{target} is there, and the time of the step was over  (waited {waited:g} s)",
+                mend="give the step a larger `timeout`, or wait with `verify` on the step before until it is there",
+                evidence={"page": self.page.url, "waited": waited},
+            )
+        what = "no element matches" if not seen else f"only {seen} of at least {wanted} elements match"
+        return SiteError(
+            "target-not-found",
+            f"{what} {lacking}  (waited {waited:g} s)",
+            mend="look at the page, and correct the target or what comes before it",
+            evidence={
+                "page": self.page.url,
+                "title": await self._evidence(self.page.title, ""),
+                "waited": waited,
+                "nearest": await self._evidence(lambda: nearest.candidates(self.page, lacking), []),
+                **await self.says(),
+            },
+        )
+
+    async def all_hidden(self, target: Target, count: int) -> SiteError:
+        """What matches is not to be seen."""
+        return SiteError(
+            "target-not-found",
+            f"{count} elements match {target}, and none of them is visible  (waited {self._patience.waited():g} s)",
+            mend="correct the target, or have the step before show them",
+            evidence={"page": self.page.url, "waited": self._patience.waited(), **await self.says()},
+        )
+
+    async def _there(self, target: Target) -> bool:
+        settled = await self._settle(target)
+        return settled is not None and await locators.locator(self.page, settled).count() == 1
+
+    async def says(self) -> dict[str, Json]:
+        """What a person would see at once: that the server answered with an error, and what the page calls out."""
+        said: dict[str, Json] = await self._evidence(lambda: _SAYS.on(self.page), {})
+        return {name: value for name, value in said.items() if value}
+
+    async def demand_answer(self, what: object) -> None:
+        """Raises SiteError ``error-page`` where the server answered for this document with an error of its own: of what is not on it nothing is known."""
+        status = await self.broken()
+        if status is not None:
+            raise SiteError(
+                "error-page",
+                f"the page is an error of the server ({status}), which says nothing of {what}",
+                mend="look at why the server fails, or try the page again later",
+                evidence={"page": self.page.url, **await self.says()},
+            )
+
+    async def broken(self) -> int | None:
+        """The status of the document, where it says that the server failed or had no time; None otherwise."""
+        status = (await self.says()).get("status")
+        return status if isinstance(status, int) and (status >= 500 or status in _BUSY) else None
+
+    async def _frame_trouble(self, target: Target) -> SiteError | None:
+        """The first frame on the way to the target that is not there, or there more than once."""
+        way = target.frames
+        for depth, wanted in enumerate(way):
+            around = locators.document(self.page, way[:depth]).locator(":root")
+            found = around.locator(locators.frame_selector(wanted))
+            count = await self._evidence(found.count, 1)
+            if count == 1:
+                continue
+            known: list[str] = await self._evidence(functools.partial(_KNOWN.of, around), [])
+            where = f" in frame {way[depth - 1]}" if depth else ""
+            waited = self._patience.waited()
+            return SiteError(
+                "target-ambiguous" if count else "target-not-found",
+                f"{count or 'no'} frame{'s match' if count else ' matches'} {wanted}{where}  (waited {waited:g} s)",
+                mend="correct `frame`: a name, a CSS selector of the frame element, or a glob of its address",
+                evidence={"page": self.page.url, "waited": waited, "frame": wanted, "frames": known},
+            )
+        return None
+
+    async def _lacking(self, target: Target) -> Target:
+        """The outermost part of the target that matches nothing: often the row is missing, not the button in it."""
+        if target.within is not None:
+            outer = await self._lacking(target.within)
+            settled = await self._settle(outer)
+            if settled is None or not await locators.locator(self.page, settled).count():
+                return outer
+        return target
+
+    async def rule_failed(self, rule: Rule, look: rules.Look) -> RunOpsError:
+        """A rule does not hold; ``look`` is the last one that was taken."""
+        subject = subject_of(rule)
+        if subject is not None and look.matches > 1 and rule.kind != "count":
+            settled = await self._evidence(lambda: self._settle(subject), None)
+            return await self.ambiguous(settled or subject, "after")
+        evidence: dict[str, Any] = {
+            "rule": str(rule),
+            "wanted": look.wanted,
+            "seen": look.seen,
+            "page": self.page.url,
+            "waited": self._patience.waited(),
+        }
+        seen = f"seen: {look.seen!r}"
+        if subject is not None and look.matches == 0 and rule.kind != "count":
+            seen = f"no element matches {subject}"
+            evidence["nearest"] = await self._evidence(lambda: nearest.candidates(self.page, subject), [])
+        evidence |= await self.says()
+        mend = _url_mend(rule.url, self.page.url) if rule.url is not None else None
+        return SiteError("rule-failed", f"{rule} does not hold; {seen}", mend=mend, phase="after", evidence=evidence)
+
+    async def _evidence(self, gather: Callable[[], Awaitable[Answer]], otherwise: Answer) -> Answer:
+        """What can be learned in a moment; evidence must not hide the error that it is for."""
+        try:
+            async with asyncio.timeout(EVIDENCE_SECONDS):
+                return await gather()
+        except (Error, TimeoutError, RunOpsError):
+            return otherwise
+
+
+def _url_mend(pattern: str, url: str) -> str:
+    """What to do about a rule of an address that does not hold: which parts of an address count is seldom known."""
+    if (meant := with_query(pattern)) is not None:
+        return f"without `?` in the glob the query does not count: write `{meant}`"
+    parts = [name for mark, name in (("?", "query"), ("#", "fragment")) if mark in url and mark not in pattern]
+    if parts:
+        marks = {"query": "?", "fragment": "#"}
+        left = " and ".join(f"the {each} (no `{marks[each]}` in the glob)" for each in parts)
+        return f"correct the glob, which is for the whole address; {left} did not count"
+    if "?" in pattern:
+        return "correct the glob, which is for the whole address with its query; without `?` in it the query does not count"
+    return "correct the glob: it is for the whole address, `**` is anything, `*` anything but a slash"
+
+
+def subject_of(rule: Rule) -> Target | None:
+    """The element that a rule speaks of."""
+    return rule.visible or rule.hidden or rule.target
+
+
+def field_ambiguous(fields: Sequence[FieldSource], cell: dict[str, int]) -> SiteError:
+    """A field of a row is there more than once."""
+    css, row = fields[cell["index"]].css, cell["number"] + 1
+    return SiteError(
+        "field-ambiguous",
+        f"{css} matches {cell['ambiguous']} times in row {row}",
+        mend="make the css of the field more exact, or choose one with `nth`",
+        evidence={"css": css, "row": row, "count": cell["ambiguous"]},
+    )

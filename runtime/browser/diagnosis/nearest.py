@@ -1,0 +1,112 @@
+"""What a page has instead: when no element matches, the accessible roles and names that are spelled most alike."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from playwright.async_api import Locator, Page
+
+from nodes.targets import Target
+from nodes.values import sound
+from runtime.browser import isolated_world
+from runtime.browser.elements import locators
+from runtime.browser.playwright_errors import short
+
+MOST, MOST_UNLIKE = 5, 3
+"""Elements that are named, and as many of those that only stand in the same place."""
+
+# A line of Playwright's accessibility snapshot: `- button "Sign in" [disabled]`, in quotes where it holds a colon. A name may also be a
+# `/pattern/`, which we leave out.
+_LINE = re.compile(r"""^\s*-\s+(?P<quote>'?)(?P<role>[a-z]+)\s+"(?P<name>(?:[^"\\]|\\.)*)\"""")
+
+ALIKE = 0.4
+"""How alike a name must at least be spelled, from 0 to 1."""
+
+_TEST_IDS = isolated_world.Script[list[str]](
+    "(root) => Array.from(root.querySelectorAll('[data-testid]'), (each) => each.getAttribute('data-testid'))",
+    list[str],
+)
+
+_DESCRIBE = isolated_world.Script[list[str]](
+    r"""(elements, most) => elements.slice(0, most).map((element) => {
+  const line = (text, length) => {
+    const folded = (text ?? '').replace(/\s+/g, ' ').trim();
+    return folded.length > length ? folded.slice(0, length - 1) + '…' : folded;
+  };
+  const tag = element.tagName.toLowerCase();
+  const marks = ['id', 'name', 'type', 'role', 'aria-label', 'data-testid', 'href']
+    .filter((name) => element.getAttribute(name)).map((name) => ` ${name}="${line(element.getAttribute(name), 40)}"`);
+  const around = element.closest('tr, li, [role=row], [role=listitem], article, fieldset, form, dialog, section');
+  const text = line(element.innerText, 40);
+  const near = around && around !== element ? line(around.innerText, 60) : '';
+  return `<${tag}${marks.join('')}>${text}` + (near && near !== text ? ` in "${near}"` : '');
+})""",
+    list[str],
+)
+
+
+def wish(target: Target) -> str:
+    """The text by which the target would be known on the page; empty for css, xpath and a bare role."""
+    return next(
+        (
+            text
+            for text in (target.name, target.label, target.placeholder, target.text, target.alt, target.title)
+            if text
+        ),
+        "",
+    )
+
+
+def parse(snapshot: str) -> list[tuple[str, str]]:
+    """Role and name of every named element of an accessibility snapshot, in order."""
+    elements: list[tuple[str, str]] = []
+    for line in snapshot.splitlines():
+        if match := _LINE.match(line):
+            name = re.sub(r"\\(.)", r"\1", match["name"])
+            elements.append((match["role"], name.replace("''", "'") if match["quote"] else name))
+    return elements
+
+
+def ranked(target: Target, elements: list[tuple[str, str]]) -> list[str]:
+    """At most five of ``elements`` as one-line targets, the most alike first; those of the wanted role are preferred."""
+    text = wish(target).casefold()
+    scores: dict[str, float] = {}
+    for role, name in elements:
+        alike = difflib.SequenceMatcher(None, text, name.casefold()).ratio() if text else 0.0
+        if alike >= ALIKE if text else role == target.role:
+            score = alike + (0.25 if role == target.role else 0.0)
+            [line] = _lines([(role, name)])
+            scores[line] = max(score, scores.get(line, 0.0))
+    return sorted(scores, key=lambda line: -scores[line])[:MOST]
+
+
+def _lines(elements: list[tuple[str, str]]) -> list[str]:
+    return [f'role={role} name="{short(name, 60)}"' for role, name in elements]
+
+
+async def candidates(page: Page, target: Target) -> list[str]:
+    """What the page (the frame, where the target stands in one) has that is most alike to the target, as one-line targets, at most five.
+
+    Those that stand within the same row or card come first, of them those of the wanted role, whatever they are called.
+    """
+    root = locators.document(page, target.frames).locator(":root")
+    if target.test_id is not None:
+        known = await _TEST_IDS.of(root)
+        alike = difflib.get_close_matches(target.test_id, dict.fromkeys(known), n=MOST, cutoff=0.5)
+        return [f'test_id="{short(each, 60)}"' for each in alike]
+    if not wish(target) and target.role is None:
+        return []
+    found = ranked(target, parse(sound(await root.locator("body").aria_snapshot())))
+    if target.within is not None and locators.settled(target.within):
+        around = locators.locator(page, target.within).first
+        inside = parse(sound(await around.aria_snapshot()))
+        same = [(role, name) for role, name in inside if role == target.role]
+        # What is of that role in that place may be it, whatever it is called.
+        found = ranked(target, same) + _lines(same)[:MOST_UNLIKE] + ranked(target, inside) + found
+    return list(dict.fromkeys(found))[:MOST]
+
+
+async def described(found: Locator) -> list[str]:
+    """The elements that match, one line each, with the text of the row or card around them; at most five."""
+    return await _DESCRIBE.of_all(found, MOST)

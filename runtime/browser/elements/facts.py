@@ -1,0 +1,340 @@
+"""What the document says of an element: what it is, what it is called, and what stands around it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from typing_extensions import TypedDict
+
+from runtime.browser.elements import text_match
+
+NAMING = r"""
+  // A class that a person wrote: one that a program makes holds digits, or capitals in odd places.
+  const plain = (name) => /^[a-z][a-z_-]{1,40}$/.test(name) && !/^(active|selected|hover|focus|open|closed|odd|even|first|last|is-|has-|js-)/.test(name);
+  const classes = (node) => Array.from(node.classList).filter(plain);
+  // An attribute that a person wrote to say what an element is: not one of a framework, none that says how it stands just now, and no number.
+  const NOISE = /^data-(v-|react|ng-|svelte|ember|radix|headlessui|turbo|hx-|bs-|reach|styled|emotion|testid$|id$|uid$|key$|index$|state|status$|active$|open$|selected$|checked$|value$|count$|text$|title$|label$|toggle$|target$|original|loaded|href$|url$|src$|date|time)/;
+  const data = (node) => Array.from(node.attributes)
+    .filter(({name, value}) => /^data-[a-z][a-z-]*$/.test(name) && !NOISE.test(name) && /^[A-Za-z][A-Za-z_.:-]{1,40}$/.test(value) && !/^(true|false|null|none|on|off|yes|no)$/i.test(value))
+    .map(({name, value}) => `${node.localName}[${name}="${value}"]`);
+"""
+"""JavaScript: how a person has marked an element, by its classes and by attributes."""
+
+FACTS = (
+    "(element) => {"
+    + text_match.SEEN
+    + r"""
+  const attribute = (name) => element.getAttribute(name) || '';
+  const short = (text) => { const found = folded(text || ''); return found.length <= 60 ? found : ''; };
+  const field = element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement || element instanceof HTMLSelectElement;
+  const box = element instanceof HTMLInputElement && ['checkbox', 'radio'].includes(element.type);
+  const aria = element.getAttribute('aria-checked');
+  const up = (node) => node.parentElement || (node.getRootNode() instanceof ShadowRoot ? node.getRootNode().host : null);
+"""
+    + NAMING
+    + r"""
+  const named = (node) => {
+    const tag = node.localName;
+    return [...classes(node).map((each) => `${tag}.${CSS.escape(each)}`)];
+  };
+  const textsOf = (around) => {
+    const texts = [];
+    const walk = (node) => {
+      if (node === element || texts.length >= 8) return;
+      const own = Array.from(node.childNodes).filter((child) => child.nodeType === 3).map((child) => child.data).join(' ');
+      const holds = node.contains(element);
+      const said = own.trim() ? short(holds ? own : seen(node)) : '';
+      if (said && !texts.includes(said)) texts.push(said);
+      if (!said || holds) for (const child of node.children) walk(child);
+    };
+    walk(around);
+    return texts;
+  };
+  const HEADING = 'h1, h2, h3, h4, h5, h6, [role=heading], legend, summary, caption';
+  const REGIONS = {DIALOG: 'dialog', FIELDSET: 'group', NAV: 'navigation', MAIN: 'main', ASIDE: 'complementary', TABLE: 'table', FORM: 'form', SECTION: 'region'};
+  const ids = (node, name) => (node.getAttribute(name) || '').split(/\s+/).map((id) => id && node.getRootNode().getElementById(id)).filter(Boolean);
+  // As it is written: names, and texts in CSS, know nothing of letters that a style sheet makes large.
+  const raw = (node) => short(node.textContent);
+  // CSS that finds an element by its text: `:text-is` knows what stands in the element itself only.
+  const saying = (node, tag) => {
+    const whole = raw(node), own = Array.from(node.childNodes).some((child) => child.nodeType === 3 && folded(child.data) === whole);
+    return [`${tag}:${own ? 'text-is' : 'has-text'}(`, whole];
+  };
+  const called = (node) => {
+    const aria = node.getAttribute('aria-label') || ids(node, 'aria-labelledby').map((each) => each.textContent).join(' ');
+    if (aria) return short(aria);
+    const own = node.localName === 'fieldset' ? 'legend' : node.localName === 'table' ? 'caption' : null;
+    const first = own && Array.from(node.children).find((each) => each.localName === own);
+    return first ? raw(first) : '';
+  };
+  const rows = [], areas = [];
+  for (let around = up(element); around && around.localName !== 'body'; around = up(around)) {
+    const role = around.getAttribute('role');
+    const kind = role || {TR: 'row', LI: 'listitem', ARTICLE: 'article'}[around.tagName];
+    if (['row', 'listitem', 'article'].includes(kind)) {
+      if (rows.length < 2) rows.push({role: kind, texts: textsOf(around)});
+      continue;
+    }
+    const part = {role: '', name: '', css: [], heading: null, texts: []};
+    const region = role || REGIONS[around.tagName] || '';
+    const name = called(around);
+    if (['dialog', 'alertdialog', 'group', 'radiogroup', 'region', 'form', 'navigation', 'complementary', 'table', 'grid', 'tabpanel', 'search'].includes(region)
+        && (name || ['dialog', 'alertdialog', 'search'].includes(region))) {
+      part.role = region;
+      part.name = name;
+    }
+    part.css = named(around);
+    // A card is one of several of its kind that stand side by side.
+    const like = !['td', 'th'].includes(around.localName) && around.parentElement && Array.from(around.parentElement.children)
+      .filter((each) => each !== around && each.localName === around.localName && classes(around).some((one) => each.classList.contains(one)));
+    if (like && like.length) part.texts = textsOf(around);
+    const heads = Array.from(around.querySelectorAll(HEADING));
+    // The heading of a part stands in front of everything else in it, and is the only one of its rank.
+    const head = heads[0];
+    if (head && !head.contains(element) && !element.contains(head)) {
+      const before = head.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING;
+      if (before && heads.filter((each) => each.localName === head.localName).length === 1 && short(seen(head)))
+        part.heading = {text: short(seen(head)), way: [`${around.localName}:has(${saying(head, head.localName)[0]}`, raw(head), '))']};
+    }
+    // Or right before the part.
+    const leads = around.previousElementSibling;
+    if (!part.heading && leads && leads.matches('h1, h2, h3, h4, h5, h6') && short(seen(leads)))
+      part.heading = {text: short(seen(leads)), way: [...saying(leads, leads.localName), `) + ${around.localName}`]};
+    if ((part.role || part.heading || part.texts.length) && areas.length < 5) areas.push({...part, tag: around.localName});
+  }
+  // What stands beside a field or a value, and says what it is.
+  const beside = [];
+  const own = (node) => Array.from(node.childNodes).filter((child) => child.nodeType === 3).map((child) => child.data).join(' ');
+  const note = (caption, way) => { const said = short(caption); if (said && !beside.some((each) => each.text === said)) beside.push({text: said, way}); };
+  const speaks = (node) => !node.querySelector('input, select, textarea, button, a') && !node.matches('input, select, textarea, button, a, script, style');
+  const tail = (from) => from === element ? '' : ` ${element.localName}`;
+  for (let node = element, levels = 0; node && levels < 3 && node.localName !== 'body'; node = up(node), levels += 1) {
+    const before = node.previousElementSibling;
+    if (node.localName === 'dd') {
+      const term = before && before.localName === 'dt' ? before : null;
+      if (term) note(seen(term), [...saying(term, 'dt'), `) + dd${tail(node)}`]);
+      break;
+    }
+    if (before && speaks(before) && before.localName !== 'br' && seen(before).trim()) {
+      note(seen(before), [...saying(before, before.localName), `) + ${node.localName}${tail(node)}`]);
+      break;
+    }
+    if (['td', 'th', 'tr', 'li', 'table', 'form'].includes(node.localName)) break;
+    const parent = up(node);
+    if (!parent || parent.localName === 'body') break;
+    if (!before && own(parent).trim() && node.compareDocumentPosition(parent.firstChild) & Node.DOCUMENT_POSITION_PRECEDING) {
+      note(own(parent), [`${parent.localName}:has-text(`, short(own(parent)), `) > ${node.localName}${tail(node)}`]);
+      break;
+    }
+    if (before && before.localName !== 'br') break;
+  }
+  // What a box is for stands behind it.
+  const after = element.nextElementSibling;
+  if (box && !beside.length && after && speaks(after) && seen(after).trim())
+    note(seen(after), [`${element.localName}:has(+ ${saying(after, after.localName)[0]}`, raw(after), '))']);
+  else if (box && !beside.length && up(element) && up(element).querySelectorAll('input').length === 1 && own(up(element)).trim())
+    note(own(up(element)), [`${up(element).localName}:has-text(`, short(own(up(element))), `) > ${element.localName}`]);
+  return {
+    tag: element.localName,
+    type: field ? element.type : '',
+    test_id: attribute('data-testid'),
+    id: attribute('id'),
+    name: attribute('name'),
+    placeholder: attribute('placeholder'),
+    title: attribute('title'),
+    alt: attribute('alt'),
+    labels: field && element.labels ? Array.from(element.labels, (each) => short(each.textContent)).filter(Boolean) : [],
+    text: short(seen(element)),
+    checked: box ? element.checked : aria === null ? null : aria === 'true',
+    classes: named(element),
+    data: data(element),
+    link: element.localName === 'a' ? attribute('href') : '',
+    rows, areas, beside,
+  };
+}"""
+)
+"""JavaScript: everything of it, as ``facts`` reads it."""
+
+
+IDENTITY = (
+    text_match.SEEN
+    + r"""
+  const identity = (element) => {
+    const up = (node) => node.parentElement || (node.getRootNode() instanceof ShadowRoot ? node.getRootNode().host : null);
+    // A clock that runs, and how long ago something was, are nothing to be known by.
+    const said = (node) => folded(seen(node)).replace(/\d+(:\d\d)+|\d+ ?(s|sec|seconds?|min|minutes?)\b/g, '').slice(0, 300);
+    const known = ['type', 'name', 'href', 'role', 'aria-label', 'alt', 'title', 'placeholder'].map((name) => element.getAttribute(name) || '');
+    const isCard = (node) => !['td', 'th', 'dt', 'dd', 'body'].includes(node.localName) && node.parentElement && Array.from(node.parentElement.children)
+      .some((each) => each !== node && each.localName === node.localName && Array.from(node.classList).some((one) => each.classList.contains(one)));
+    let row = '';
+    for (let around = up(element); around && !row; around = up(around))
+      if (['tr', 'li', 'article'].includes(around.localName) || ['row', 'listitem', 'article'].includes(around.getAttribute('role')) || isCard(around)) row = said(around);
+    // Of what is called the same in several parts, the heading of its part tells which it is.
+    const heads = row ? [] : Array.from(element.getRootNode().querySelectorAll('h1, h2, h3, h4, h5, h6, [role=heading], legend, caption'))
+      .filter((head) => !element.contains(head) && head.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING);
+    const head = heads.length ? said(heads[heads.length - 1]).replace(/[(\[]?\d[\d.,]*[)\]]?/g, '') : '';
+    return JSON.stringify([element.localName, ...known, element.localName === 'select' ? '' : said(element), row, head]);
+  };
+"""
+)
+"""JavaScript: who an element is, told by what it and its row, card or heading say, so that it is known again in another document."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """Something that stands among others of its kind, and holds the element."""
+
+    role: str
+    texts: tuple[str, ...]
+    """Short texts in it, in the order of the page."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Caption:
+    """A text that says what the element, or a part of the page, is: beside it or over it."""
+
+    text: str
+    way: tuple[str, str, str]
+    """The CSS that leads from it to the element: before the text, the text as it is written, behind it."""
+
+    @property
+    def css(self) -> str:
+        """The CSS that finds the element by it."""
+        before, text, behind = self.way
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        return f'{before}"{escaped}"{behind}'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Area:
+    """A part of the page that holds the element: a card, or something with a name or a heading."""
+
+    tag: str
+    role: str = ""
+    name: str = ""
+    """What the part of that role is called."""
+    css: tuple[str, ...] = ()
+    """Selectors of it by the classes that a person gave it."""
+    heading: Caption | None = None
+    """The heading that stands over it, with the CSS that leads from there to the part."""
+    texts: tuple[str, ...] = ()
+    """Short texts in it, where it is one of several cards."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Facts:
+    """What the document says of an element; texts are empty where it says nothing."""
+
+    tag: str = ""
+    type: str = ""
+    """Of a field: ``text``, ``checkbox``, ``select-one`` …"""
+    test_id: str = ""
+    id: str = ""
+    name: str = ""
+    placeholder: str = ""
+    title: str = ""
+    alt: str = ""
+    labels: tuple[str, ...] = ()
+    text: str = ""
+    checked: bool | None = None
+    """Of what can be checked."""
+    classes: tuple[str, ...] = ()
+    """Selectors of it by the classes that a person gave it."""
+    data: tuple[str, ...] = ()
+    """Selectors of it by the ``data-`` attributes that a person gave it to say what it is."""
+    link: str = ""
+    """Where a link leads, as it is written."""
+    rows: tuple[Row, ...] = ()
+    """The rows, items and articles that it stands in, the nearest first."""
+    areas: tuple[Area, ...] = ()
+    """The other parts of the page that it stands in, the nearest first."""
+    beside: tuple[Caption, ...] = ()
+    frames: tuple[str, ...] = ()
+    """The frames that lead to it, outermost first, each as a target names it."""
+
+
+class ToldCaption(TypedDict):
+    """A caption, as ``FACTS`` tells it."""
+
+    text: str
+    way: tuple[str, str, str]
+
+
+class ToldRow(TypedDict):
+    """A row, as ``FACTS`` tells it."""
+
+    role: str
+    texts: list[str]
+
+
+class ToldArea(TypedDict):
+    """A part of the page, as ``FACTS`` tells it."""
+
+    tag: str
+    role: str
+    name: str
+    css: list[str]
+    heading: ToldCaption | None
+    texts: list[str]
+
+
+class Told(TypedDict):
+    """What ``FACTS`` tells."""
+
+    tag: str
+    type: str
+    test_id: str
+    id: str
+    name: str
+    placeholder: str
+    title: str
+    alt: str
+    labels: list[str]
+    text: str
+    checked: bool | None
+    classes: list[str]
+    data: list[str]
+    link: str
+    rows: list[ToldRow]
+    areas: list[ToldArea]
+    beside: list[ToldCaption]
+
+
+def facts(told: Told, frames: Sequence[str] = ()) -> Facts:
+    """What ``FACTS`` told of an element in these frames."""
+    return Facts(
+        tag=told["tag"],
+        type=told["type"],
+        test_id=told["test_id"],
+        id=told["id"],
+        name=told["name"],
+        placeholder=told["placeholder"],
+        title=told["title"],
+        alt=told["alt"],
+        labels=tuple(told["labels"]),
+        text=told["text"],
+        checked=told["checked"],
+        classes=tuple(told["classes"]),
+        data=tuple(told["data"]),
+        link=told["link"],
+        rows=tuple(Row(each["role"], tuple(each["texts"])) for each in told["rows"]),
+        areas=tuple(_area(each) for each in told["areas"]),
+        beside=tuple(filter(None, map(_caption, told["beside"]))),
+        frames=tuple(frames),
+    )
+
+
+def _area(told: ToldArea) -> Area:
+    return Area(
+        told["tag"],
+        told["role"],
+        told["name"],
+        tuple(told["css"]),
+        _caption(told["heading"]),
+        tuple(told["texts"]),
+    )
+
+
+def _caption(told: ToldCaption | None) -> Caption | None:
+    return Caption(told["text"], told["way"]) if told is not None else None

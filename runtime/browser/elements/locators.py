@@ -1,0 +1,112 @@
+"""From a target to Playwright's locator."""
+
+from __future__ import annotations
+
+import functools
+import re
+import urllib.parse
+
+from playwright.async_api import FrameLocator, Locator, Page, Playwright
+
+from nodes.targets import Target
+from runtime.browser import isolated_world
+from runtime.browser.elements import frames, selectors, text_match
+
+
+def locator(page: Page, target: Target) -> Locator:
+    """The locator of a settled target: one without ``any_of`` and without ``nth`` below -1 (see ``settled``)."""
+    if target.within is None:
+        return narrow(_found(document(page, target.frames), target), target)
+    within = target.within if target.frame is None else target.within.model_copy(update={"frame": target.frame})
+    return narrow(_found(locator(page, within), target), target)
+
+
+async def register(playwright: Playwright) -> None:
+    """Teach Playwright our own ways of finding, in a world of their own that pages do not see."""
+    await playwright.selectors.register(text_match.ENGINE_NAME, text_match.ENGINE, content_script=True)
+    await playwright.selectors.register(frames.NAME, frames.ENGINE, content_script=True)
+    await playwright.selectors.register(selectors.NAME, selectors.ENGINE, content_script=True)
+    await playwright.selectors.register(isolated_world.NAME, isolated_world.ENGINE, content_script=True)
+    await playwright.selectors.register(isolated_world.KEEP, isolated_world.KEEPER, content_script=True)
+
+
+def document(page: Page, wanted: list[str]) -> Page | FrameLocator:
+    """The document of the frame that ``wanted`` leads to, outermost first; the tab's own where that is empty."""
+    root: Page | FrameLocator = page
+    for each in wanted:
+        root = root.frame_locator(frame_selector(each))
+    return root
+
+
+def frame_selector(wanted: str) -> str:
+    """The selector of a frame: ``wanted`` is the glob of its address where it begins like one, else its name, else CSS."""
+    address = None
+    if wanted.startswith(("**", "/", "http://", "https://")):
+        address = glob(f"*://*{wanted}" if wanted.startswith("/") else wanted).pattern
+    return frames.selector(wanted, address)
+
+
+def narrow(found: Locator, target: Target) -> Locator:
+    """``found`` with the target's ``has_text`` and ``nth`` applied."""
+    if target.has_text is not None:
+        text = text_match.pattern(target.has_text, exact=bool(target.exact))
+        found = found.locator(f"{text_match.ENGINE_NAME}={urllib.parse.quote(text, safe='')}")
+    return found if target.nth is None else found.nth(target.nth)
+
+
+def _found(root: Page | FrameLocator | Locator, target: Target) -> Locator:
+    exact = target.exact
+    if target.role is not None:
+        # Playwright types the role as a literal of all roles; the target's validator knows the same list.
+        return root.get_by_role(target.role, name=target.name, exact=exact)  # pyright: ignore[reportArgumentType]
+    if target.label is not None:
+        return root.get_by_label(target.label, exact=exact)
+    if target.placeholder is not None:
+        return root.get_by_placeholder(target.placeholder, exact=exact)
+    if target.text is not None:
+        return root.get_by_text(target.text, exact=exact)
+    if target.test_id is not None:
+        return root.get_by_test_id(target.test_id)
+    if target.alt is not None:
+        return root.get_by_alt_text(target.alt, exact=exact)
+    if target.title is not None:
+        return root.get_by_title(target.title, exact=exact)
+    # Prefixed, so Playwright cannot take what is written for one of its other selector languages.
+    return root.locator(f"css={target.css}" if target.css is not None else f"xpath={target.xpath}")
+
+
+def settled(target: Target) -> bool:
+    """Whether the target names one thing: no ``any_of`` left to choose from, no ``nth`` to be counted from the end."""
+    if target.any_of is not None or (target.nth is not None and target.nth < -1):
+        return False
+    return target.within is None or settled(target.within)
+
+
+def alternative(target: Target, choice: Target) -> Target:
+    """``choice`` (one of ``target.any_of``) with what narrows ``target``; what the choice states itself wins."""
+    narrowing = {
+        name: getattr(target, name)
+        for name in ("within", "has_text", "nth", "exact", "frame")
+        if getattr(target, name) is not None and getattr(choice, name) is None
+    }
+    return choice.model_copy(update=narrowing)
+
+
+def address_matches(pattern: str, url: str) -> bool:
+    """Whether a rule's ``url`` is the glob of this address.
+
+    Query and fragment count only where the glob has a ``?`` or ``#``: ``**/orders`` is not ``/login?next=/orders``.
+    """
+    if "#" not in pattern:
+        url = url.partition("#")[0]
+    if "?" not in pattern:
+        url = url.partition("?")[0]
+    return glob(pattern).fullmatch(url) is not None
+
+
+@functools.lru_cache(maxsize=256)
+def glob(pattern: str) -> re.Pattern[str]:
+    """A rule's ``url`` as a regular expression for the whole address: ``**`` is anything, ``*`` anything but a slash, the rest literal."""
+    parts = re.split(r"(\*\*|\*)", pattern)
+    stars = {"**": ".*", "*": "[^/]*"}
+    return re.compile("".join(stars.get(part, re.escape(part)) for part in parts), re.DOTALL)

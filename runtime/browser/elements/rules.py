@@ -1,0 +1,123 @@
+"""Looking whether a rule holds: one look is one evaluation in the page; waiting is looking again."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NotRequired
+
+from playwright.async_api import Locator, Page
+from typing_extensions import TypedDict
+
+from nodes.rules import Rule
+from nodes.targets import Target
+from nodes.values import Json
+from runtime.browser import isolated_world
+from runtime.browser.elements import locators, text_match
+from runtime.browser.playwright_errors import short
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at a rule saw."""
+
+    holds: bool
+    wanted: Json
+    seen: Json
+    """What stands there instead; None where the element is missing."""
+    matches: int = 1
+    """How many elements match the rule's target."""
+
+
+class Saw(TypedDict):
+    """What one look saw of the elements that match."""
+
+    count: int
+    seen: str | bool | None
+    found: NotRequired[bool]
+
+
+class Text(TypedDict):
+    """A text of the document, and whether what is wanted was found in it."""
+
+    seen: str
+    found: bool
+
+
+STATES = """
+  const hasArea = (element) => {
+    if (getComputedStyle(element).display === 'contents') return Array.from(element.children).some(visible);
+    const {width, height} = element.getBoundingClientRect();
+    return width > 0 && height > 0;
+  };
+  const visible = (element) => element.checkVisibility({visibilityProperty: true}) && hasArea(element);
+  const enabled = (element) => !element.matches(':disabled') && !element.closest('[aria-disabled="true"]');
+  const checked = (element) =>
+    element instanceof HTMLInputElement ? element.checked : element.getAttribute('aria-checked') === 'true';
+"""
+"""JavaScript: visibility, `enabled` and `checked` as Playwright takes them, so that a rule says the same as a click would find."""
+
+_LOOK = isolated_world.Script[Saw](
+    "(elements, {kind, pattern}) => {"
+    + text_match.SEEN
+    + STATES
+    + r"""
+  if (kind === 'hidden') return {count: elements.length, seen: elements.some(visible) ? 'visible' : 'hidden'};
+  if (elements.length !== 1) return {count: elements.length, seen: null};
+  const element = elements[0];
+  const look = {
+    visible: () => (visible(element) ? 'visible' : 'hidden'),
+    // The options of a closed list are drawn nowhere, and yet the chosen one is what a person sees in it.
+    text: () => ((element.closest('select') ?? element).checkVisibility({visibilityProperty: true}) ? folded(seen(element)) : ''),
+    value: () => (element.value === undefined ? null : String(element.value)),
+    checked: () => checked(element),
+    enabled: () => enabled(element),
+  };
+  const what = look[kind]();
+  return {count: 1, seen: what, found: kind === 'text' && new RegExp(pattern, 'v').test(what)};
+}""",
+    Saw,
+)
+
+_LOOK_AT_PAGE = isolated_world.Script[Text](
+    "({kind, pattern}) => {"
+    + text_match.SEEN
+    + """
+  const text = folded(kind === 'title' ? Document.prototype.__lookupGetter__('title').call(document) : document.body ? seen(document.body) : '');
+  return {seen: text, found: new RegExp(pattern, 'v').test(text)};
+}""",
+    Text,
+)
+
+
+async def look(page: Page, rule: Rule, target: Target | None) -> Look:
+    """Look once. ``target`` is the rule's target, settled. Kind ``expr`` is a matter of values, not of the page."""
+    kind = rule.kind
+    if kind == "url":
+        assert rule.url is not None
+        return Look(locators.address_matches(rule.url, page.url), rule.url, page.url)
+    if kind == "expr":
+        return Look(bool(rule.expr), True, bool(rule.expr))
+    if target is None:
+        wanted = rule.title if kind == "title" else rule.text
+        assert wanted is not None
+        of_page = await _LOOK_AT_PAGE.on(page, {"kind": kind, "pattern": text_match.pattern(wanted, exact=rule.exact)})
+        return Look(of_page["found"], wanted, short(of_page["seen"], 300))
+    return await _look_at(locators.locator(page, target), rule, kind)
+
+
+async def _look_at(found: Locator, rule: Rule, kind: str) -> Look:
+    if kind == "count":
+        count = await found.count()
+        return Look(count == rule.count, rule.count, count, count)
+    pattern = text_match.pattern(rule.text, exact=rule.exact) if rule.text is not None else None
+    saw = await _LOOK.of_all(found, {"kind": kind, "pattern": pattern})
+    seen, count = saw["seen"], saw["count"]
+    if kind == "hidden":
+        return Look(seen == "hidden", "hidden", seen)
+    if kind == "visible":
+        return Look(seen == "visible", "visible", seen, count)
+    if kind == "text":
+        text = None if seen is None else short(str(seen), 300)
+        return Look(bool(saw.get("found")), rule.text, text, count)
+    wanted = getattr(rule, kind)
+    return Look(count == 1 and seen == wanted, wanted, seen, count)

@@ -1,0 +1,158 @@
+"""Our JavaScript in pages: it runs in a world of its own, and what it answers is checked.
+
+A page may replace whatever its scripts call, such as ``Array.prototype.push``. Playwright's selector engines that are content scripts run
+in a world whose built-ins the page does not see, so a script is run by one of them, and its answer is the text of an element that stands
+in no document. ``Page.evaluate`` runs in the page's own world.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+from typing import Any, Generic, TypeVar
+
+import pydantic
+from playwright.async_api import ElementHandle, Error, Frame, Locator, Page
+
+from nodes.errors import SiteError
+from nodes.values import Json, sound_json
+from runtime.browser import playwright_errors
+
+Answer = TypeVar("Answer")
+
+MILLISECONDS = 30_000.0
+"""How long a page may take to answer where nobody says otherwise."""
+
+ANOTHER_SHAPE = "it answers in another shape than it was asked for"
+
+NAME, KEEP = "runops-ask", "runops-keep"
+
+ENGINE = """(() => {
+  const compiled = new Map(), started = new Map();
+  const told = (answer) => {
+    const element = Document.prototype.createElement.call(document, 'i');
+    element.textContent = JSON.stringify(answer);
+    return [element];
+  };
+  const failed = (error) => ({error: String(error && error.message || error).slice(0, 300), syntax: error instanceof DOMException && error.name === 'SyntaxError'});
+  const function_of = (source) => {
+    if (!compiled.has(source)) compiled.set(source, (0, eval)(`(${source})`));
+    return compiled.get(source);
+  };
+  const queryAll = (root, body) => {
+    const kept = globalThis._runopsKept || [];
+    globalThis._runopsKept = [];
+    const {number, source, of, argument, held} = JSON.parse(atob(body));
+    if (started.has(number)) {
+      const [over, answer] = started.get(number);
+      if (!over) return [];
+      started.delete(number);
+      return told(answer);
+    }
+    try {
+      const given = held === null ? argument : (globalThis._runopsHeld || new Map()).get(held) ?? null;
+      const found = of === 'page' ? function_of(source)(given) : function_of(source)(of === 'all' ? kept : root, given);
+      if (!(found instanceof Promise)) return told({value: found ?? null});
+      const wait = [false, null];
+      started.set(number, wait);
+      found.then((value) => ({value: value ?? null}), failed).then((answer) => { wait[0] = true; wait[1] = answer; });
+      return [];
+    } catch (error) {
+      return told(failed(error));
+    }
+  };
+  return {query: (root, body) => queryAll(root, body)[0] ?? null, queryAll};
+})()"""
+"""A selector engine for Playwright that runs a script (in base64, as JSON) and gives an element with its answer; none until a promise is settled."""
+
+KEEPER = """({
+  query: () => null,
+  queryAll(root) {
+    (globalThis._runopsKept ||= []).push(root);
+    return [];
+  },
+})"""
+"""A selector engine for Playwright that gives all elements before it to the script that runs next."""
+
+_HOLD = "(element, name) => { (globalThis._runopsHeld ||= new Map()).set(name, element); }"
+
+_RELEASE = "(name) => { globalThis._runopsHeld?.delete(name); }"
+
+_FRAMED = "internal:control=enter-frame"
+
+_numbers = itertools.count(1)
+
+
+class Script(Generic[Answer]):
+    """JavaScript, a function, and the shape of what it answers.
+
+    Its readings raise SiteError ``page-unreadable`` where the script fails on the page, or answers in another shape, and Playwright's
+    Error where the page is gone, does not answer, has no such element, or takes a selector for none. Half a surrogate pair in an answer becomes U+FFFD.
+    """
+
+    def __init__(self, source: str, shape: Any) -> None:
+        """``shape`` is a type as pydantic knows it."""
+        self._source = source
+        self._shape: pydantic.TypeAdapter[Answer] = pydantic.TypeAdapter(shape)
+
+    async def on(self, where: Page | Frame, argument: Json = None, *, milliseconds: float = MILLISECONDS) -> Answer:
+        """Answer of the function of ``argument``."""
+        asked = where.locator(self._asked("page", argument))
+        return self._answer(await asked.text_content(timeout=milliseconds), where.url)
+
+    async def of(self, found: Locator, argument: Json = None, *, milliseconds: float = MILLISECONDS) -> Answer:
+        """Answer of the function of the one element that matches, which is waited for, and of ``argument``."""
+        asked = found.locator(self._asked("one", argument))
+        return self._answer(await asked.text_content(timeout=milliseconds), found.page.url)
+
+    async def of_all(
+        self, found: Locator, argument: Json = None, *, held: str | None = None, milliseconds: float = MILLISECONDS
+    ) -> Answer:
+        """Answer of the function of the list of the elements that match now, and of ``argument``, or of the element that is ``held``."""
+        asked = found.page.locator(self._asked("all", argument, held))
+        # A frame that is not there is waited for, and has no elements.
+        if _FRAMED not in repr(found) or await found.count():
+            asked = found.locator(f"{KEEP}=all").or_(asked)
+        return self._answer(await asked.text_content(timeout=milliseconds), found.page.url)
+
+    async def at(self, handle: ElementHandle, argument: Json = None) -> Answer:
+        """Answer of the function of an element that is at hand, and of ``argument``. The function gives no promise."""
+        told = await handle.query_selector(self._asked("one", argument))
+        try:
+            return self._answer(await told.text_content() if told is not None else None, "")
+        finally:
+            if told is not None:
+                await told.dispose()
+
+    def _asked(self, of: str, argument: Json, held: str | None = None) -> str:
+        asked = {"number": next(_numbers), "source": self._source, "of": of, "argument": argument, "held": held}
+        return f"{NAME}={base64.b64encode(json.dumps(asked).encode()).decode()}"
+
+    def _answer(self, told: str | None, url: str) -> Answer:
+        try:
+            answer = json.loads(told or "")
+            if answer.get("syntax"):
+                raise Error(str(answer["error"]))
+            if "error" in answer:
+                raise unreadable(str(answer["error"]), url)
+            return self._shape.validate_python(sound_json(answer["value"]))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise unreadable(ANOTHER_SHAPE, url) from None
+
+
+async def hold(handle: ElementHandle) -> str:
+    """Keep an element where scripts run; what it is called there."""
+    name = str(next(_numbers))
+    await Script[None](_HOLD, None).at(handle, name)
+    return name
+
+
+def unreadable(why: str, url: str) -> SiteError:
+    """What a page shows cannot be read."""
+    return SiteError(
+        "page-unreadable",
+        f"the page cannot be read: {playwright_errors.short(why, 200)}",
+        mend="look at what the page's scripts and its names of elements replace; load another page, or pass it over with `on_error`",
+        evidence={"page": url} if url else None,
+    )

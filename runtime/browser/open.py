@@ -1,0 +1,80 @@
+"""The way in: a run's browser, opened anew or found again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from nodes.errors import UsageError
+from runtime.browser import own, shared
+from runtime.browser.chromium import find
+from runtime.browser.options import BrowserOptions, Mode
+from runtime.browser.session import Session
+
+
+class Chosen(Protocol):
+    """What the settings say about browsers."""
+
+    @property
+    def browser(self) -> Path | None:
+        """The executable, where one is set."""
+        ...
+
+    @property
+    def browser_mode(self) -> Mode | None:
+        """The mode, where one is set; else the workflow's, else ``own``."""
+        ...
+
+    @property
+    def headed(self) -> bool:
+        """Whether the browser shows its window."""
+        ...
+
+    @property
+    def keep_browser(self) -> bool:
+        """Whether the browser stays open when the run has ended."""
+        ...
+
+    @property
+    def linger(self) -> float:
+        """Seconds for which a browser waits for its next engine."""
+        ...
+
+
+async def open_browser(
+    options: BrowserOptions | None, *, origins: Sequence[str], private: Path, chosen: Chosen, usual: Mode = "own"
+) -> Session:
+    """A fresh browser for a run.
+
+    ``origins`` are those whose documents may load; ``private`` is the run's private folder; ``usual`` is the mode where nobody names one. Raises
+    SetupError where no browser is found or none can be started.
+    """
+    wanted, mode = _mode(options, chosen, usual)
+    executable = find.find(chosen.browser)
+    if mode == "shared":
+        return await shared.open_shared(executable, wanted, origins=origins, headed=chosen.headed)
+    return await own.open_own(
+        executable, wanted, origins=origins, private=private, linger=chosen.linger, headed=chosen.headed
+    )
+
+
+async def reattach(
+    options: BrowserOptions | None, *, origins: Sequence[str], private: Path, chosen: Chosen, usual: Mode = "own"
+) -> Session | None:
+    """The run's own browser, if it still lives: its pages as they were left."""
+    wanted, mode = _mode(options, chosen, usual)
+    if mode == "shared":
+        return None
+    return await own.reattach(wanted, origins=origins, private=private, linger=chosen.linger)
+
+
+def _mode(options: BrowserOptions | None, chosen: Chosen, usual: Mode) -> tuple[BrowserOptions, Mode]:
+    """The options, and the mode: that of the settings, else that of the workflow, else the usual one, or the one that has what the options ask for."""
+    wanted = options or BrowserOptions()
+    mode = chosen.browser_mode or wanted.mode
+    if mode is None:
+        mode = "own" if wanted.unfit(usual) or chosen.keep_browser else usual
+    if message := wanted.unfit(mode):
+        raise UsageError("browser-mode", message, mend="change the setting browser_mode, or the workflow's `browser`")
+    return wanted, mode

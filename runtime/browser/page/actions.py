@@ -1,0 +1,143 @@
+"""Deeds on the elements of a page: with the keyboard, with the mouse, with files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from playwright.async_api import Error, Locator
+from playwright.async_api import TimeoutError as Late
+
+from nodes.errors import SiteError
+from nodes.targets import Target
+from nodes.values import Json
+from runtime.browser import isolated_world, playwright_errors
+from runtime.browser.page.downloads import Downloads
+from runtime.browser.page.signed_in import SignedIn
+
+DRAG_STEPS = 8
+"""How many movements a drag makes: pages that follow the mouse see none of a jump."""
+
+_SCROLL = isolated_world.Script[dict[str, Json]](
+    """async (element, {to, by}) => {
+  const root = document.scrollingElement ?? document.documentElement;
+  const page = element === document.documentElement || element === document.body;
+  const box = page ? root : element;
+  if (to) box.scrollTo({top: to === 'top' ? 0 : box.scrollHeight, behavior: 'instant'});
+  else if (by) box.scrollBy({left: by[0], top: by[1], behavior: 'instant'});
+  const moved = to || by ? box : root;
+  // The page hears of it before the next frame is drawn; a page that nobody sees draws none.
+  await new Promise((heard) => { requestAnimationFrame(heard); setTimeout(heard, 100); });
+  return {
+    x: Math.round(moved.scrollLeft),
+    y: Math.round(moved.scrollTop),
+    at_end: moved.scrollTop + moved.clientHeight >= moved.scrollHeight - 1,
+  };
+}""",
+    dict[str, Json],
+)
+
+_FILE_FIELD = isolated_world.Script[str](
+    """(element) => {
+  const field = element instanceof HTMLLabelElement ? element.control : element;
+  return field instanceof HTMLInputElement && field.type === 'file' ? (field.multiple ? 'several' : 'one') : 'none';
+}""",
+    Literal["several", "one", "none"],
+)
+
+_PAGE = Target(css="html")
+
+
+class Deeds(Downloads, SignedIn):
+    """What a tab can do to an element, a click aside."""
+
+    async def press(self, key: str, target: Target | None) -> None:
+        """Press a key in the element, or where the focus is."""
+        await self._see_to_typed()
+        if target is None:
+            await self._do(_PAGE, lambda _found, _timeout: self.page.keyboard.press(key), sends=True)
+        else:
+            target = await self._attached(target)
+            # It waits for the answer to a form that the key sends, too.
+            await self._do(
+                target, lambda found, timeout: found.press(key, timeout=timeout), sends=True, driver_waits=True
+            )
+
+    async def hover(self, target: Target) -> None:
+        """Move the mouse over the element."""
+        await self._do(target, lambda found, timeout: found.hover(timeout=timeout))
+
+    async def drag(self, target: Target, to: Target) -> None:
+        """Drag the element onto another."""
+        await self._see_to_typed()
+        _settled, place = await self._found(to)
+        await self._do(target, lambda found, timeout: found.drag_to(place, timeout=timeout, steps=DRAG_STEPS))
+
+    async def scroll(
+        self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
+    ) -> dict[str, Json]:
+        """Scroll the element into view, or within it or the page; ``x``, ``y``, ``at_end`` of what was scrolled."""
+        target, found = await self._found(await self._attached(target or _PAGE))
+        try:
+            async with self._answering(phase="after"):
+                if to is None and by is None:
+                    await found.scroll_into_view_if_needed(timeout=self._patience.milliseconds())
+                wanted: dict[str, Any] = {"to": to, "by": by}
+                return await _SCROLL.of(found, wanted, milliseconds=self._patience.milliseconds())
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "after") from None
+
+    async def check(self, target: Target, checked: bool) -> None:
+        """Set the box or radio button."""
+        await self._do(target, lambda found, timeout: found.set_checked(checked, timeout=timeout))
+
+    async def select(self, target: Target, options: Sequence[str]) -> list[str]:
+        """Choose options by label or value; returns the values chosen."""
+        chosen = list(options)
+        taken = await self._do(target, lambda found, timeout: found.select_option(chosen, timeout=timeout))
+        return chosen if taken is None else taken
+
+    async def upload(self, target: Target, files: Sequence[Path]) -> None:
+        """Choose files in the file field, or in the chooser that a click on the element opens."""
+        target, found = await self._found(target)
+        try:
+            async with self._answering():
+                kind = await _FILE_FIELD.of(found, milliseconds=self._patience.milliseconds())
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "before") from None
+        if kind == "one" and len(files) > 1:
+            raise self._one_file_only(target, len(files), "before")
+        if kind == "none":
+            await self._do(target, lambda found, timeout: self._choose(target, found, files, timeout))
+        else:
+            chosen = list(files)
+            await self._do(target, lambda found, timeout: found.set_input_files(chosen, timeout=timeout), sends=True)
+
+    async def _choose(self, target: Target, found: Locator, files: Sequence[Path], milliseconds: float) -> None:
+        try:
+            async with self.page.expect_file_chooser(timeout=milliseconds) as opened:
+                await found.click(timeout=milliseconds)
+            chooser = await opened.value
+        except Late as error:
+            if not playwright_errors.no_file_chooser(error):
+                raise
+            raise SiteError(
+                "no-file-chooser",
+                f"{target} was clicked, and the page asked for no file (waited {self._patience.waited():g} s)",
+                mend="point at the file field itself (`css: input[type=file]`, it may be hidden), or at what opens the chooser",
+                phase="after",
+                evidence={"page": self.page.url, "waited": self._patience.waited()},
+            ) from None
+        if len(files) > 1 and not chooser.is_multiple():
+            raise self._one_file_only(target, len(files), "after")
+        await chooser.set_files(list(files), timeout=milliseconds)
+
+    def _one_file_only(self, target: Target, count: int, phase: Literal["before", "after"]) -> SiteError:
+        return SiteError(
+            "target-not-actionable",
+            f"{target} takes one file, and {count} were given",
+            mend="give one file, or upload them one after the other",
+            phase=phase,
+            evidence={"problem": "one file only", "page": self.page.url},
+        )

@@ -1,0 +1,166 @@
+"""What was typed into fields, and whether the fields still hold it when it matters: before the next click or key.
+
+Pages that bind late empty a field, or put another text into it, after it was filled. So what was filled since the last click is looked at
+once more before the next one; it costs one look, however late the page comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+from playwright.async_api import Error, Locator
+
+from nodes.errors import SiteError
+from nodes.targets import Target
+from nodes.values import Json
+from runtime.browser import isolated_world
+from runtime.browser.elements import locators
+from runtime.browser.page.access import Reach
+
+PAUSES = (0.1, 0.3, 0.8, 1.5)
+"""Seconds between filling a field again and looking at it again."""
+
+_HELD = isolated_world.Script[list[tuple[str, bool]]](
+    """(fields) => fields.map((field) => {
+  const element = field instanceof HTMLLabelElement ? field.control ?? field : field;
+  return [String(element.value ?? element.innerText ?? ''), element.type === 'password'];
+})""",
+    list[tuple[str, bool]],
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Text:
+    """A text that was put into a field."""
+
+    target: Target
+    """Settled."""
+    text: str
+    secret: bool
+    document: int
+    """How many documents the tab had loaded then."""
+
+
+class Typed(Reach):
+    """Puts texts into fields, and sees to it that they stay there."""
+
+    _texts: tuple[Text, ...] = ()
+
+    async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
+        """Put ``text`` in the place of what the field holds."""
+        target, _found = await self._found(target)
+        self._secret_begins(secret=secret)
+        await self._do(target, lambda found, timeout: found.fill(text, timeout=timeout))
+        self._remember(target, text, secret=secret)
+
+    async def type(self, target: Target, text: str, delay: float, *, secret: bool = False) -> None:
+        """Empty the field, then type ``text`` key by key."""
+        target, _found = await self._found(target)
+        await self._do(target, lambda found, timeout: found.fill("", timeout=timeout))
+        self._secret_begins(secret=secret)
+        # The field is there, it was just emptied: from here on keys are sent.
+        await self._do(
+            target,
+            lambda found, timeout: found.press_sequentially(text, delay=delay, timeout=timeout),
+            sends=True,
+        )
+        self._remember(target, text, secret=secret)
+
+    def _secret_begins(self, *, secret: bool) -> None:
+        if secret:
+            self._secret_documents = self._secret_documents | {self.documents}
+
+    def _remember(self, target: Target, text: str, *, secret: bool) -> None:
+        others = (each for each in self._texts if each.target != target)
+        self._texts = (*others, Text(target, text, secret, self.documents))
+
+    async def _see_to_typed(self) -> None:
+        """Fill again what the page has emptied or changed since. Raises ``value-not-kept``.
+
+        Called before the input of another action, so its errors have the phase ``before``: that input was not sent.
+        """
+        try:
+            await self._kept()
+        except SiteError as error:
+            raise error.replaced(phase="before") from None
+
+    async def _kept(self) -> None:
+        texts, self._texts = list(self._texts), ()
+        while texts := [each for each in texts if each.document == self.documents]:
+            if await self._all_held(texts):
+                return
+            held = await asyncio.gather(*(self._held(each) for each in texts))
+            lost = [
+                (each, seen[0])
+                for each, seen in zip(texts, held, strict=True)
+                if seen is not None and not same(seen[0], each.text)
+            ]
+            if not lost:
+                return
+            # What a page has rewritten twice in the same way is what it makes of the text.
+            texts = [each for each in texts if each not in [rewritten for rewritten, _seen in lost]]
+            for each, seen in lost:
+                await self._fill_again(each, seen)
+
+    async def _all_held(self, texts: Sequence[Text]) -> bool:
+        """Whether the fields together hold the texts: one look for all of them."""
+        every = functools.reduce(Locator.or_, [locators.locator(self.page, each.target) for each in texts])
+        try:
+            async with self._answering():
+                found = await _HELD.of_all(every)
+        except (Error, SiteError):
+            # They stand in several frames: they are looked at one by one.
+            return False
+        return sorted(folded(seen) for seen, _password in found) == sorted(folded(each.text) for each in texts)
+
+    async def _held(self, text: Text) -> tuple[str, bool] | None:
+        """What the field holds, and whether it is one for passwords; None where it is gone, for then it is no field of this form any more."""
+        try:
+            async with self._answering():
+                found = await _HELD.of_all(locators.locator(self.page, text.target))
+        except Error:
+            return None
+        return (found[0][0], found[0][1]) if len(found) == 1 else None
+
+    async def _fill_again(self, text: Text, before: str) -> None:
+        hidden = text.secret
+        for pause in PAUSES:
+            await self._do(text.target, lambda found, timeout: found.fill(text.text, timeout=timeout))
+            await asyncio.sleep(min(pause, self._patience.left()))
+            held = await self._held(text)
+            if held is None or same(held[0], text.text):
+                return
+            seen, hidden = held[0], hidden or held[1]
+            if seen == before and not cut(seen, text.text):
+                return
+            before = seen
+            if self._patience.over():
+                break
+        evidence: dict[str, Json] = {"field": str(text.target), "page": self.page.url}
+        if not hidden:
+            evidence |= {"wanted": text.text, "seen": before}
+        raise SiteError(
+            "value-not-kept",
+            f"{text.target} was filled, and the page does not keep the text"
+            + ("" if hidden else f": it holds {before!r}"),
+            mend="wait for the page with `verify` on the step before, take `type` where it listens to each key, or give a text that the field takes",
+            evidence=evidence,
+        )
+
+
+def same(seen: str, text: str) -> bool:
+    """Whether a field that holds ``seen`` holds ``text``: line ends and white space at the ends aside."""
+    return folded(seen) == folded(text)
+
+
+def cut(seen: str, text: str) -> bool:
+    """Whether ``seen`` is only a beginning of ``text``: emptied, or cut off."""
+    return folded(text).startswith(folded(seen))
+
+
+def folded(text: str) -> str:
+    """``text`` with each run of white space as one space, and none at its ends."""
+    return " ".join(text.split())

@@ -1,0 +1,69 @@
+"""What a document shows in its frame: enough to tell one page of a site from another, and nothing that changes with its data."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import time
+
+from playwright.async_api import Error, Page
+
+from nodes.errors import SiteError
+from runtime.browser import isolated_world
+from runtime.browser.port import Differs, Shown
+
+SECONDS = 5.0
+"""How long a page that is loaded anew may take until it shows what it did: its scripts put it together."""
+
+PAUSE = 0.05
+
+_FRAME = isolated_world.Script[tuple[str, list[str]]](
+    r"""() => {
+  const PARTS = 'main, nav, header, footer, aside, form, dialog, h1, table, th, input:not([type=hidden]), select, textarea, canvas, iframe,'
+    + '[role=main], [role=navigation], [role=banner], [role=contentinfo], [role=complementary], [role=form], [role=search],'
+    + '[role=dialog], [role=alertdialog], [role=grid], [role=treegrid], [role=tablist], [contenteditable=true]';
+  const lines = [];
+  for (const element of document.querySelectorAll(PARTS)) {
+    if (!element.checkVisibility({visibilityProperty: true})) continue;
+    const says = ['H1', 'TH'].includes(element.tagName) ? element.textContent.trim() : '';
+    const line = [element.tagName, element.getAttribute('role'), element.getAttribute('name'), element.type, says].join(' ');
+    // A list with a row more is the same page.
+    if (!lines.includes(line)) lines.push(line);
+    if (lines.length === 300) break;
+  }
+  return [Document.prototype.__lookupGetter__('title').call(document), lines];
+}""",
+    tuple[str, list[str]],
+)
+
+_NUMBER = re.compile(r"\d+")
+
+
+async def shown(page: Page) -> Shown:
+    """What ``page`` shows now. Raises Playwright's Error, or SiteError ``page-unreadable``, where it cannot be looked at."""
+    title, lines = await _FRAME.on(page)
+    folded = _NUMBER.sub("#", "\n".join(lines))
+    return Shown(page.url, title, hashlib.sha256(folded.encode()).hexdigest()[:16])
+
+
+async def differs(page: Page, name: str | None, expected: Shown) -> Differs | None:
+    """How ``page`` differs from what it showed, once it had time to come to that; None where it does not."""
+    until = time.monotonic() + SECONDS
+    while True:
+        try:
+            seen = await shown(page)
+        except (Error, SiteError):
+            # It is on its way to another document.
+            seen = Shown(page.url, "", "")
+        if _alike(expected) == _alike(seen):
+            return None
+        if time.monotonic() > until:
+            return Differs(name, expected, seen)
+        await asyncio.sleep(PAUSE)
+
+
+def _alike(page: Shown) -> tuple[str, str, str]:
+    """What of it does not change with the data: numbers in a title or a query count nothing."""
+    address, mark, query = page.address.partition("?")
+    return address + mark + _NUMBER.sub("#", query), _NUMBER.sub("#", page.title), page.frame

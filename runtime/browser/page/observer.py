@@ -1,0 +1,163 @@
+"""Looks at a tab: Playwright's accessibility snapshot, and beside it what the snapshot does not tell (``runtime.browser.elements.selectors``)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import types
+from collections.abc import Mapping
+
+import pydantic
+from playwright.async_api import Error, Frame, Locator
+
+from nodes.errors import SiteError
+from nodes.targets import Target
+from nodes.values import sound, sound_json
+from runtime.browser import isolated_world, playwright_errors
+from runtime.browser.elements import selectors
+from runtime.browser.page.access import Reach
+from runtime.observation.observation import Observation
+from runtime.observation.test_ids import Mark
+from runtime.observation.tree import Fact
+
+TRIES = 5
+"""Looks that are taken where frames go away under them, before it counts as an error."""
+
+DEEPEST = 50
+"""Levels of a frame that are looked at: of a few more Playwright cannot hand over any. What one can act on below them is told without its place."""
+
+_OWN = re.compile(r"(?:f(\d+))?(x\d+)")
+_ToldFact = tuple[str | None, int] | tuple[str | None, int, str | None, str | None, str, bool, str, bool]
+
+_REF = re.compile(r"(?:f\d+)?[ex]\d+")
+
+
+_Told = tuple[str, int, list[_ToldFact], list[tuple[str, str]], list[tuple[list[str | None], str, str]], bool]
+
+_TOLD: pydantic.TypeAdapter[_Told | None] = pydantic.TypeAdapter(_Told | None)
+
+
+class Looking(Reach):
+    """What is to be seen in a tab."""
+
+    _looked: Mapping[int, Frame] = types.MappingProxyType({})
+    """The frames of the last look, by the numbers of their documents."""
+    _documents = 0
+    """How many numbers of documents were given out."""
+
+    async def look(self, target: Target | None = None, *, marks: bool = False) -> Observation:
+        """One look at the page, or at an element of it; its refs stand until the next look, as long as the elements do. With ``marks`` it shows test ids."""
+        settled, found = (None, None) if target is None else await self._found(target)
+
+        async def look() -> Observation:
+            for left in reversed(range(TRIES)):
+                if (seen := await self._seen(found, marks=marks, last=not left)) is not None:
+                    return seen
+            raise SiteError(
+                "timeout",
+                "frames of the page come and go faster than they can be looked at",
+                mend="wait with `verify` on the step before until the page has come to rest",
+                evidence={"page": self.page.url},
+            )
+
+        return await self._read(settled, look, waits=found is not None)
+
+    async def by_ref(self, ref: str) -> Locator:
+        """The element that the last look called ``ref``. Raises SiteError ``ref-gone`` where it is not there any more."""
+
+        async def look() -> Locator | None:
+            located = self._located(ref)
+            try:
+                return located if located is not None and await located.count() == 1 else None
+            except Error as error:
+                if playwright_errors.is_of_ref(error):
+                    return None
+                raise
+
+        located = await self._read(None, look)
+        if located is None:
+            raise SiteError(
+                "ref-gone",
+                f"there is no element {ref[:40]} any more: the page has changed since it was looked at",
+                mend="look again, and take the ref that the element has now",
+                evidence={"ref": ref[:40], "page": self.page.url},
+            )
+        return located
+
+    def _located(self, ref: str) -> Locator | None:
+        if own := _OWN.fullmatch(ref):
+            frame = self._looked.get(int(own[1] or 0))
+            if frame is None or frame.is_detached():
+                return None
+            return frame.locator(f"{selectors.NAME}={own[2]}")
+        return self.page.get_by_ref(ref) if _REF.fullmatch(ref) else None
+
+    async def _seen(self, found: Locator | None, *, marks: bool, last: bool) -> Observation | None:
+        """The page as it is now; None where a frame went away meanwhile, or, but at the ``last`` try, the page became another one."""
+        milliseconds = self._patience.milliseconds()
+        snapshot = sound(await self.page.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds))
+        frames = self.page.frames if "- iframe " in snapshot else [self.page.main_frame]
+        # The main frame comes first.
+        frames = sorted(frames, key=lambda frame: frame.parent_frame is not None)
+        # Each document keeps the number that it was given first, so that no ref is ever given again, to an element of another document.
+        first, self._documents = self._documents, self._documents + len(frames)
+        told = await asyncio.gather(
+            *(self._told(frame, number, marks=marks) for number, frame in enumerate(frames, first))
+        )
+        facts: list[Fact] = []
+        seen_marks: list[Mark] = []
+        looked: dict[int, Frame] = {}
+        for frame, each in zip(frames, told, strict=True):
+            if each is None:
+                return None
+            _title, number, found_in, ghosts, marked, known = each
+            if frame.parent_frame is None and found_in and not known and not last:
+                # The snapshot is that of the document before: none of its elements is known by it.
+                return None
+            looked[number] = frame
+            framed = frame.parent_frame is not None
+            facts += [_fact(fact, f"f{number}" if number else "", framed=framed) for fact in found_in]
+            facts += [Fact(ref, "", ghost=text, framed=framed) for ref, text in ghosts]
+            seen_marks += [Mark(tuple(refs), mark, text) for refs, mark, text in marked]
+        title: str = told[0][0] if told[0] is not None else ""
+        self._looked = looked
+        observation = Observation.read(snapshot, self.page.url, title, facts, seen_marks)
+        if found is None:
+            return observation
+        ref = json.loads(await found.locator(f"{selectors.NAME}=self").text_content(timeout=milliseconds) or "null")
+        if ref is not None and observation.has(ref):
+            return observation.part(ref)
+        # What is not to be seen has no ref; a look at it alone gives none to what is around it.
+        alone = sound(await found.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds))
+        return Observation.read(alone, self.page.url, title, facts, seen_marks)
+
+    async def _told(self, frame: Frame, number: int, *, marks: bool) -> _Told | None:
+        """What the snapshot does not tell of a frame: title and number of its document, facts, ghosts, ``marks``; None where it went away.
+
+        ``number`` is the document's where it has none yet.
+        """
+        asked = f"{selectors.NAME}=facts {number}{' marks' if marks else ''}"
+        try:
+            told = await frame.locator(asked).text_content(timeout=self._patience.milliseconds())
+        except Error as error:
+            if frame.is_detached() or (
+                frame.parent_frame is not None and playwright_errors.kind_of(error) == "navigated"
+            ):
+                return None
+            if playwright_errors.kind_of(error) == "other":
+                raise isolated_world.unreadable(error.message, self.page.url) from None
+            raise
+        try:
+            return _TOLD.validate_python(sound_json(json.loads(told or "null")))
+        except ValueError:
+            raise isolated_world.unreadable(isolated_world.ANOTHER_SHAPE, self.page.url) from None
+
+
+def _fact(told: _ToldFact, prefix: str, *, framed: bool) -> Fact:
+    """A fact as the engine tells it: ref, own number, and for what the snapshot does not say: within, role, name, password, error, shown."""
+    own = f"{prefix}x{told[1]}"
+    if len(told) == 2:
+        return Fact(told[0], own)
+    ref, _number, within, role, name, password, error, shown = told
+    return Fact(ref, own, within, role, name, password, error, shown=shown, framed=framed)

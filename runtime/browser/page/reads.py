@@ -1,0 +1,280 @@
+"""Readings of one element or of many."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import NotRequired
+
+from playwright.async_api import Error
+from typing_extensions import TypedDict
+
+from nodes.errors import SiteError
+from nodes.pages import FieldSource, Grid
+from nodes.targets import Target
+from nodes.values import Json, sound, sound_json
+from runtime.browser import isolated_world
+from runtime.browser.diagnosis.diagnosis import field_ambiguous
+from runtime.browser.elements import locators, rules, text_match
+from runtime.browser.page.observer import Looking
+from runtime.browser.page.screenshots import Pictures
+
+Cell = str | None | dict[str, int]
+"""The text of a field of a row; where it is there more than once, which field of which row, and how often."""
+
+
+class Table(TypedDict):
+    """The cells of a table; of an element that is none, what it is."""
+
+    head: NotRequired[list[str]]
+    rows: list[list[str | None]]
+    tag: NotRequired[str]
+
+
+_READ = r"""
+  const FIELDS = 'input:not([type=hidden], [type=checkbox], [type=radio], [type=button], [type=submit], [type=reset], [type=image]), select, textarea';
+  const held = (element) => {
+    if (element instanceof HTMLSelectElement) return Array.from(element.selectedOptions, (each) => folded(each.label)).join(', ');
+    if (element instanceof HTMLTextAreaElement) return folded(element.value);
+    if (!(element instanceof HTMLInputElement) || ['button', 'submit', 'reset', 'image'].includes(element.type)) return null;
+    if (['checkbox', 'radio'].includes(element.type)) return String(element.checked);
+    if (element.type === 'file') return Array.from(element.files, (each) => each.name).join(', ');
+    return element.type === 'password' ? '' : folded(element.value);
+  };
+  // Of a cell that holds nothing but a field, what that holds; the options of a list that are not chosen are no text of it.
+  const read = (element) => {
+    const own = held(element);
+    if (own !== null) return own;
+    const said = folded(seen(element)), fields = element.querySelectorAll(FIELDS);
+    if (fields.length !== 1) return said;
+    const options = folded(Array.from(fields[0].options ?? [], (each) => each.label).join(' '));
+    return said === options ? held(fields[0]) : said;
+  };
+"""
+"""JavaScript: what an element says, and of a field what it holds."""
+
+_ROWS = isolated_world.Script[tuple[list[list[Cell]], int]](
+    "(rows, fields) => {"
+    + text_match.SEEN
+    + _READ
+    + """
+  const UNSEEN = 'head, head *, meta, link, script, style, template, input[type=hidden], datalist *, area, source, track, col, colgroup';
+  // What is hidden is no row; what is never to be seen was asked for as it is. The options of a closed list are drawn nowhere.
+  const counts = (row) => row.matches(UNSEEN) || (row.closest('select') ?? row).checkVisibility({visibilityProperty: true})
+    || (getComputedStyle(row).display === 'contents' && Array.from(row.children).some(counts));
+  const roots = (row) => {
+    const inside = [row, ...row.querySelectorAll('*')].filter((element) => element.shadowRoot);
+    return [row, ...inside.flatMap((element) => roots(element.shadowRoot))];
+  };
+  const within = (row, css) => roots(row).flatMap((root) => Array.from(root.querySelectorAll(css)));
+  const found = rows.filter(counts).map((row, number) => fields.map(({css, attribute, nth}, index) => {
+    const all = css === null ? [row] : within(row, css);
+    if (nth === null && all.length > 1) return {ambiguous: all.length, number, index};
+    const element = all.at(nth ?? 0);
+    if (!element) return null;
+    return attribute === null ? read(element) : element.getAttribute(attribute);
+  }));
+  return [found, rows.length];
+}""",
+    tuple[list[list[Cell]], int],
+)
+
+
+_TEXT = isolated_world.Script[str]("(element) => {" + text_match.SEEN + "return folded(seen(element)); }", str)
+
+_STATE = isolated_world.Script[dict[str, Json]](
+    "(element) => {"
+    + rules.STATES
+    + """
+  const box = element instanceof HTMLInputElement && ['checkbox', 'radio'].includes(element.type);
+  const field = element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement;
+  const chooses = element instanceof HTMLSelectElement;
+  return {
+    visible: visible(element),
+    enabled: enabled(element),
+    checked: box || element.hasAttribute('aria-checked') ? checked(element) : null,
+    editable: enabled(element) && (element.isContentEditable || chooses || (field && !element.readOnly)),
+    focused: element.getRootNode().activeElement === element,
+    value: field || chooses ? element.value : null,
+  };
+}""",
+    dict[str, Json],
+)
+
+# `rows` gives the rows of the table itself, in the order in which they are shown, and not those of a table within.
+_TABLE = isolated_world.Script[list[Table]](
+    "(tables) => {"
+    + text_match.SEEN
+    + _READ
+    + r"""
+  // Of a header that sorts: without the number of the sort order, without arrows, and without what is only there to sort.
+  const heading = (cell) => {
+    const whole = read(cell);
+    if (!cell.querySelector('a, button, [role=button]')) return whole;
+    const words = (text) => /\p{L}/u.test(text);
+    const parts = [];
+    const walk = (node) => {
+      if (!node.checkVisibility({visibilityProperty: true})) return;
+      for (const child of node.childNodes) {
+        if (child instanceof Element) {
+          if (child.children.length) walk(child);
+          else if (child.checkVisibility({visibilityProperty: true})) parts.push([folded(seen(child)), child]);
+        } else if (child.nodeType === 3) {
+          const upper = getComputedStyle(node).textTransform === 'uppercase';
+          parts.push([folded(upper ? child.data.toUpperCase() : child.data), node]);
+        }
+      }
+    };
+    walk(cell);
+    const sorts = (part, at) => at.closest('a, button, [role=button]') && /\bsort/i.test(part);
+    const arrows = /^[\s▲▼△▽↑↓↕⇅⬍⌃⌄]+|[\s▲▼△▽↑↓↕⇅⬍⌃⌄]+$/gu;
+    const said = parts.filter(([part, at]) => words(part) && !sorts(part, at)).map(([part]) => part.replace(arrows, '')).join(' ');
+    return said || whole;
+  };
+  const grid = (rows, text) => {
+    const cells = rows.map(() => []);
+    rows.forEach((row, y) => {
+      let x = 0;
+      for (const cell of row.cells) {
+        while (cells[y][x] !== undefined) x += 1;
+        const last = cell.rowSpan === 0 ? rows.length : Math.min(rows.length, y + cell.rowSpan);
+        for (let down = y; down < last; down += 1)
+          for (let right = x; right < x + cell.colSpan; right += 1) cells[down][right] = text(cell);
+        x += cell.colSpan;
+      }
+    });
+    return cells;
+  };
+  return tables.map((table) => {
+    if (!(table instanceof HTMLTableElement)) return {tag: table.tagName.toLowerCase(), rows: []};
+    const shown = Array.from(table.rows).filter((row) => row.checkVisibility({visibilityProperty: true}));
+    let above = shown.filter((row) => row.parentElement === table.tHead);
+    let body = shown.filter((row) => row.parentElement !== table.tHead && row.parentElement !== table.tFoot);
+    if (!above.length) {
+      const first = body.findIndex((row) => Array.from(row.cells).some((cell) => cell.tagName !== 'TH'));
+      above = body.slice(0, first === -1 ? body.length : first);
+      body = body.slice(above.length);
+    }
+    const headers = grid(above, heading), rows = grid(body, read);
+    const width = Math.max(0, ...headers.map((row) => row.length), ...rows.map((row) => row.length));
+    const columns = Array.from({length: width}, (_each, x) => x);
+    const head = columns.map((x) => Array.from(new Set(headers.map((row) => row[x] ?? ''))).filter(Boolean).join(' '));
+    return {head, rows: rows.map((row) => columns.map((x) => row[x] ?? null))};
+  });
+}""",
+    list[Table],
+)
+
+
+class Readings(Pictures, Looking):
+    """What a tab can tell of its elements."""
+
+    async def text(self, target: Target) -> str:
+        """Visible text of the element, white space folded."""
+        target, found = await self._found(target)
+        return await self._read(target, lambda: _TEXT.of(found, milliseconds=self._patience.milliseconds()), waits=True)
+
+    async def value(self, target: Target) -> str:
+        """What the field holds."""
+        target, found = await self._found(target)
+        try:
+            async with self._answering():
+                return sound(await found.input_value(timeout=self._patience.milliseconds()))
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "before") from None
+
+    async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
+        """For each element that matches and is not hidden, the text of each field; waits until there are ``least`` of them."""
+        wanted = [{"css": field.css, "attribute": field.attribute, "nth": field.nth} for field in fields]
+        seen = every = 0
+
+        async def look() -> list[list[Cell]] | None:
+            nonlocal seen, every
+            await self._parsed()
+            settled = await self._settled_now(target)
+            rows: list[list[Cell]] = []
+            if settled is not None:
+                rows, every = await _ROWS.of_all(locators.locator(self.page, settled), wanted)
+            seen = len(rows)
+            return rows if seen >= least else None
+
+        rows = await self._until(look, target)
+        if rows is None:
+            if every and not seen:
+                raise await self._inquiry.all_hidden(target, every)
+            raise await self._inquiry.missing(target, wanted=least, seen=seen)
+        if not rows:
+            await self._inquiry.demand_answer(target)
+        return [[_cell(cell, fields) for cell in row] for row in rows]
+
+    async def attribute(self, target: Target, name: str) -> str | None:
+        """The attribute as it is written, None where the element has none of that name."""
+        target, found = await self._found(target)
+        try:
+            async with self._answering():
+                return sound_json(await found.get_attribute(name, timeout=self._patience.milliseconds()))
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "before") from None
+
+    async def state(self, target: Target) -> dict[str, Json]:
+        """``visible``, ``enabled``, ``checked``, ``editable``, ``focused``, ``value`` of the element."""
+        target, found = await self._found(target)
+        try:
+            async with self._answering():
+                return await _STATE.of(found, milliseconds=self._patience.milliseconds())
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "before") from None
+
+    async def table(self, target: Target, least: int) -> Grid:
+        """The table's cells as a person sees them; waits until it has ``least`` rows. Raises ``not-a-table``."""
+        seen = 0
+
+        async def look() -> Table | None:
+            nonlocal seen
+            await self._parsed()
+            settled = await self._settled_now(target)
+            tables: list[Table] = []
+            if settled is not None:
+                tables = await _TABLE.of_all(locators.locator(self.page, settled))
+            if len(tables) > 1:
+                raise await self._inquiry.ambiguous(settled or target, "before")
+            seen = len(tables[0]["rows"]) if tables else 0
+            if not tables and not least:
+                return {"head": [], "rows": []}
+            # An element that is no table becomes none by waiting.
+            return tables[0] if tables and ("tag" in tables[0] or seen >= least) else None
+
+        table = await self._until(look, target)
+        if table is not None and "tag" not in table and not table["rows"]:
+            await self._inquiry.demand_answer(target)
+        if table is None:
+            if seen or not await self.count(target):
+                raise await self._inquiry.missing(target, wanted=least, seen=seen)
+            raise SiteError(
+                "target-not-found",
+                f"{target} has no row (waited {self._patience.waited():g} s)",
+                mend="if there may be no row, write `min: 0`; else look at the page, and correct the target",
+                evidence={
+                    "page": self.page.url,
+                    "waited": self._patience.waited(),
+                    **await self._inquiry.says(),
+                },
+            )
+        if "tag" in table:
+            raise SiteError(
+                "not-a-table",
+                f"{target} is a <{table['tag']}>, and no <table>",
+                mend="point at the table itself (`css: table`), or read rows of another kind with `extract`",
+                evidence={"page": self.page.url, "tag": table["tag"]},
+            )
+        return Grid(table.get("head", []), table["rows"])
+
+    @abstractmethod
+    async def count(self, target: Target) -> int:
+        """How many elements match now."""
+
+
+def _cell(cell: Cell, fields: Sequence[FieldSource]) -> str | None:
+    if isinstance(cell, dict):
+        raise field_ambiguous(fields, cell)
+    return cell

@@ -1,0 +1,182 @@
+"""What the page looks like: as a picture, on paper. Secrets are painted over."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+from playwright.async_api import Error, Frame, Locator
+
+from nodes.errors import AuthorError, SiteError
+from nodes.targets import Target
+from runtime.browser import isolated_world
+from runtime.browser.page import drawn_text
+from runtime.browser.page.access import Reach
+
+MASK_COLOUR = "#000000"
+
+UNMARK_MILLISECONDS = 500.0
+"""How long a frame may take to lose the marks of a picture."""
+
+TOGETHER = 1_000
+"""Characters of the text of elements in which a secret is looked for that stands in several of them."""
+
+# The texts that elements show by themselves: their own text nodes, what a field holds or asks for, and what stands in the place of a picture. Open shadow
+# roots are looked into.
+_SHOWN = """() => {
+  const shown = [];
+  const walk = (root) => {
+    for (const element of root.querySelectorAll('*')) {
+      const own = Array.from(element.childNodes).filter((node) => node.nodeType === 3).map((node) => node.data).join('');
+      const texts = [own, own.replace(/\\s+/g, ' '), element.getAttribute('placeholder'), element.getAttribute('alt')];
+      if (element.type !== 'password' && typeof element.value === 'string') texts.push(element.value);
+      if (element instanceof HTMLSelectElement) texts.push(...Array.from(element.selectedOptions, (each) => each.label));
+      const text = texts.filter((each) => each && each.trim()).join('\\n');
+      if (text) shown.push({element, text});
+      if (element.shadowRoot) walk(element.shadowRoot);
+    }
+  };
+  walk(document);
+  return shown;
+}"""
+
+# The texts that elements show together with what is in them, of which each by itself shows but a piece; what is marked already is left out.
+_TOGETHER = f"""() => {{
+  const shown = [], silent = 'script, style, noscript, template, [data-runops-hidden]';
+  const pieces = (element) => {{
+    const found = [];
+    for (const node of element.childNodes) {{
+      if (node.nodeType === 3) found.push(node.data);
+      else if (node.nodeType === 1 && !node.matches(silent)) found.push(textOf(node));
+    }}
+    return found.filter((each) => each.trim());
+  }};
+  const texts = new Map();
+  const textOf = (element) => {{
+    if (!texts.has(element)) {{
+      const found = pieces(element), text = found.join('');
+      texts.set(element, text.length <= {TOGETHER} ? text : text.slice(0, {TOGETHER} + 1));
+      if (found.length > 1 && text.length <= {TOGETHER}) {{
+        shown.push({{element, text: `${{text}}\n${{text.replace(/\\s+/g, ' ')}}`}});
+      }}
+    }}
+    return texts.get(element);
+  }};
+  const walk = (root) => {{
+    for (const element of root.querySelectorAll('*')) {{
+      if (!element.closest(silent)) textOf(element);
+      if (element.shadowRoot) walk(element.shadowRoot);
+    }}
+  }};
+  walk(document);
+  return shown;
+}}"""
+
+_TEXTS = "(shown) => shown.map(({text}) => text)"
+
+_KEPT = "() => { globalThis._runopsShown = (%s)(); return (%s)(globalThis._runopsShown); }"
+
+_THEN = "(numbers) => (%s)(globalThis._runopsShown, numbers)"
+
+_MARK = """(shown, numbers) => {
+  for (const number of numbers) shown[number].element.setAttribute('data-runops-hidden', '');
+}"""
+
+# Of elements that are in each other the innermost: it shows it all.
+_MARK_INNERMOST = """(shown, numbers) => {
+  const found = numbers.map((number) => shown[number].element);
+  for (const element of found) {
+    if (!found.some((each) => each !== element && element.contains(each))) element.setAttribute('data-runops-hidden', '');
+  }
+}"""
+
+_UNMARK = """() => {
+  const walk = (root) => {
+    for (const element of root.querySelectorAll('*')) {
+      element.removeAttribute('data-runops-hidden');
+      if (element.shadowRoot) walk(element.shadowRoot);
+    }
+  };
+  walk(document);
+}"""
+
+
+class Pictures(Reach):
+    """What a tab looks like."""
+
+    async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
+        """A PNG of the element or the page; whatever shows a text for which ``hide`` is true is painted over."""
+        found = None
+        if target is not None:
+            target, found = await self._found(target)
+        masked: Sequence[Frame] = ()
+        try:
+            async with self._answering():
+                masked = self.page.frames
+                await self._mark(hide)
+                mask = [frame.locator(f"[{drawn_text.MARK}]") for frame in masked]
+                return await self._picture(found, full_page=full_page, mask=mask)
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "before") from None
+        finally:
+            for frame in masked:
+                await _unmark(frame)
+
+    async def _picture(self, found: Locator | None, *, full_page: bool, mask: list[Locator]) -> bytes:
+        milliseconds = self._patience.milliseconds()
+        if found is not None:
+            return await found.screenshot(
+                timeout=milliseconds, animations="disabled", mask=mask, mask_color=MASK_COLOUR
+            )
+        return await self.page.screenshot(
+            timeout=milliseconds, animations="disabled", mask=mask, mask_color=MASK_COLOUR, full_page=full_page
+        )
+
+    async def _mark(self, hide: Callable[[str], bool]) -> None:
+        """Mark each element that shows a secret."""
+        for frame in self.page.frames:
+            await _showing(frame, _SHOWN, hide, _MARK)
+            await _showing(frame, _TOGETHER, hide, _MARK_INNERMOST)
+        if not await drawn_text.mark(self.page, hide, canvases=self._secret_typed):
+            raise AuthorError(
+                "secret-on-page",
+                "the page shows a secret of the workflow where no element of it can be painted over",
+                mend="take the picture before the secret is filled in or shown",
+                evidence={"page": self.page.url},
+            )
+
+    async def shows(self, hide: Callable[[str], bool]) -> bool:
+        """Whether the page, a frame or a field of it shows a text for which ``hide`` is true."""
+
+        async def look() -> bool:
+            for frame in self.page.frames:
+                for shown in (_SHOWN, _TOGETHER):
+                    if await _showing(frame, shown, hide):
+                        return True
+            return await drawn_text.shown(self.page, hide, canvases=self._secret_typed)
+
+        return await self._read(None, look)
+
+    async def pdf(self, landscape: bool) -> bytes:
+        """The page as a PDF."""
+        return await self._read(None, lambda: self.page.pdf(format="A4", landscape=landscape, print_background=True))
+
+
+async def _showing(frame: Frame, shown: str, hide: Callable[[str], bool], then: str | None = None) -> bool:
+    """Whether the frame shows, in one of these texts, what is to be hidden; ``then`` is done with those elements, whatever the page has become since."""
+    try:
+        texts = await isolated_world.Script[list[str]](_KEPT % (shown, _TEXTS), list[str]).on(frame)
+        numbers = [number for number, text in enumerate(texts) if hide(text)]
+        if numbers and then is not None:
+            await isolated_world.Script[None](_THEN % then, None).on(frame, numbers)
+        return bool(numbers)
+    except Error:
+        if frame.is_detached():
+            return False
+        raise
+
+
+async def _unmark(frame: Frame) -> None:
+    """Take the marks away where the frame answers soon: one that stays hides more of the next picture, not less."""
+    with contextlib.suppress(Error, SiteError):
+        await isolated_world.Script[None](_UNMARK, None).on(frame, milliseconds=UNMARK_MILLISECONDS)

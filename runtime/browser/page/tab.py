@@ -1,0 +1,537 @@
+"""The tab as a node sees it: ``nodes.pages.Page`` over Playwright.
+
+Whatever goes well costs one round trip: no counting before acting, no look before a look. What went wrong is found out afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from typing import Any, Literal
+
+from playwright.async_api import Error, Locator, Page
+from typing_extensions import override
+
+from nodes.errors import AuthorError, Phase, RunOpsError, SiteError
+from nodes.pages import Deed
+from nodes.rules import Rule
+from nodes.targets import Target
+from nodes.values import Json
+from runtime.browser import isolated_world, origins, playwright_errors, playwright_internals
+from runtime.browser.diagnosis import page_signals
+from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS, Inquiry, subject_of
+from runtime.browser.elements import locators, rules, text_match
+from runtime.browser.page import actions, dialogs, reads, refs
+from runtime.browser.page.access import Answer, Circumstances
+
+_TITLE = isolated_world.Script[str]("() => Document.prototype.__lookupGetter__('title').call(document)", str)
+
+_HERE = isolated_world.Script[bool]("() => true", bool)
+
+_PUT_IN_ADDRESS = isolated_world.Script[bool](
+    """url => {
+  const [to, at] = [new URL(url), new URL(location.href)];
+  if (to.href.split('#')[0] !== at.href.split('#')[0]) return false;
+  history[to.href === at.href ? 'replaceState' : 'pushState'](null, '', to.href);
+  return location.href === to.href;
+}""",
+    bool,
+)
+
+ANSWER_SECONDS = 3.0
+"""How long a page that is about to be left may take to answer. One that computes without end does not."""
+
+BUSY_SECONDS = 2.0
+"""How long a document that is to be left may stay once the site has answered for the next one."""
+
+PAUSES = (0.01, 0.02, 0.05)
+"""Seconds between looks; the last one again and again."""
+
+
+class Tab(actions.Deeds, reads.Readings, refs.Refs):
+    """One tab. Implements ``nodes.pages.Page``."""
+
+    def __init__(self, page: Page, run: Circumstances) -> None:
+        self._run = run
+        self._patience = run.patience
+        self.replaced = False
+        """Whether the last ``goto`` took a new tab in the place of one that did not answer."""
+        self.silent = -1
+        """With how many documents loaded the tab did not answer; -1 where it always did."""
+        self.documents = 0
+        """Documents loaded into the tab, its first blank one aside."""
+        self.pending_input = False
+        """Whether the present document holds input that no finished effect has taken up."""
+        self.posted = False
+        """Whether the present document is the answer to a request that would be sent again with a reload."""
+        self.status: int | None = None
+        """The error with which the site answered for the present document, where it did and that is known."""
+        self.dialogs = dialogs.Dialogs(run.dialogs)
+        self._take(page)
+
+    def _take(self, page: Page) -> None:
+        """Be the tab of ``page`` from now on."""
+        self.page = page
+        self._inquiry = Inquiry(page, self._run, self._settled_now)
+        self._deaf = playwright_internals.on_document(page, self._loaded)
+        page.on("crash", self._run.crashed)
+
+    def overlook(self) -> None:
+        """What loads here from now on is none of the run's documents."""
+        self._deaf()
+
+    def _loaded(self, document: playwright_internals.Document) -> None:
+        self.pending_input = False
+        self.posted = document.method not in (None, "GET", "HEAD")
+        self.status = self._run.error_for(document.request) if document.request is not None else None
+        if not origins.is_blank(document.url) and _no_error_page(document.url):
+            self.documents += 1
+            self._run.committed(document.url)
+
+    @property
+    def url(self) -> str:
+        """Address of the tab's document."""
+        return self.page.url
+
+    @property
+    def closed(self) -> bool:
+        """Whether the tab is closed."""
+        return self.page.is_closed()
+
+    @property
+    def dialog(self) -> str | None:
+        """What the open dialog says."""
+        return self.dialogs.message
+
+    def calm(self) -> None:
+        """Raises ``dialog-open`` where a dialog is open, and LogError where it could not be written down which tabs there are."""
+        if self._run.tabs.untold is not None:
+            raise self._run.tabs.untold
+        self.dialogs.refuse()
+
+    async def title(self) -> str:
+        """Title of the tab's document."""
+        # Playwright's own `title` is empty for a page that crashed.
+        return await self._read(None, lambda: _TITLE.on(self.page))
+
+    async def signs(self) -> dict[str, Json]:
+        """What the page gives away at one glance: ``runtime.browser.diagnosis.page_signals``."""
+        return await self._read(None, lambda: page_signals.of(self.page))
+
+    @contextlib.asynccontextmanager
+    async def beside(self, seconds: float) -> AsyncGenerator[Tab]:
+        """A tab of its own in the same browser, closed at the end; it and this one have ``seconds`` from now on."""
+        self._patience.bound(seconds)
+        async with self._run.fresh_page() as fresh:
+            yield fresh
+
+    async def goto(self, url: str, *, anew: bool = False) -> str:
+        """Load ``url`` until its load event, and return the final address. A tab that does not answer is replaced by a new one.
+
+        Where it differs from the present address only behind ``#`` the document stays, unless it is to be loaded ``anew``.
+        """
+        self._run.admit(url)
+        self.replaced = False
+        if anew and "#" in url and await self._put_in_address(url):
+            return await self._travel(url, lambda timeout: self.page.reload(timeout=timeout))
+        return await self._travel(url, lambda timeout: self._leave_for(url, timeout))
+
+    async def _leave_for(self, url: str, timeout: float) -> None:  # noqa: ASYNC109 - it is Playwright's
+        loading = asyncio.ensure_future(self.page.goto(url, timeout=timeout))
+        try:
+            if await self._stays(loading):
+                loading.cancel()
+                await self._replace()
+                await self.page.goto(url, timeout=self._patience.milliseconds())
+            else:
+                await loading
+        finally:
+            loading.cancel()
+
+    async def _stays(self, loading: asyncio.Future[Any]) -> bool:
+        """Whether the document that is to be left stays, though the site has been asked and owes no answer, and no dialog is open."""
+        span, before = min(BUSY_SECONDS, self._patience.left() / 3), self.documents
+        since = time.monotonic()
+        while time.monotonic() - since < span:
+            await asyncio.wait([loading], timeout=PAUSES[-1])
+            if loading.done() or self.documents != before:
+                return False
+            if self._run.awaits(self.page) or self.dialogs.message is not None or self.dialogs.elsewhere is not None:
+                since = time.monotonic()
+        return True
+
+    async def is_busy(self, seconds: float) -> bool:
+        """Whether the document answers nothing for so long, though no dialog keeps it from that."""
+        try:
+            async with asyncio.timeout(seconds):
+                await _HERE.on(self.page)
+        except TimeoutError:
+            return self.dialogs.message is None and self.dialogs.elsewhere is None
+        except (Error, SiteError):
+            pass
+        return False
+
+    async def _replace(self) -> None:
+        """Go on in a new tab of the same browser; the old one is closed."""
+        if self._run.tabs.of(self.page) is not self:
+            return
+        self.overlook()
+        self._take(await self._run.tabs.replace(self))
+        self.replaced = True
+        self._run.begin(self.page, driver_waits=True)
+
+    async def _put_in_address(self, url: str) -> bool:
+        """Make ``url`` the address of the present document, if it differs from that only behind ``#``: then a reload gives a new document of it.
+
+        The page does not notice, so none of its scripts acts on the address, and ``back`` leads to where it would have led. An answer to a form
+        is none any more, and is loaded like any address.
+        """
+        self.dialogs.refuse()
+        if origins.origin(url) != origins.origin(self.page.url):
+            return False
+        try:
+            return await _PUT_IN_ADDRESS.on(
+                self.page, url, milliseconds=1000 * min(self._patience.left(), ANSWER_SECONDS)
+            )
+        except (Error, SiteError):
+            return False
+
+    async def back(self) -> str:
+        """Load the document before, and return its address."""
+        return await self._travel(await self._entry(-1), lambda timeout: self.page.go_back(timeout=timeout))
+
+    async def forward(self) -> str:
+        """Load the document that ``back`` came from, and return its address."""
+        return await self._travel(await self._entry(1), lambda timeout: self.page.go_forward(timeout=timeout))
+
+    async def reload(self, *, resend: bool) -> str:
+        """Load the document again; what would send a form again only with ``resend``."""
+        if self.posted and not resend:
+            raise AuthorError(
+                "reload-resends",
+                "the page is the answer to a form, and to reload it would send the form again",
+                mend="load its address with `goto`, or write `effect: effect` where it is meant to be sent again",
+                evidence={"page": self.page.url},
+            )
+        return await self._travel(self.page.url, lambda timeout: self.page.reload(timeout=timeout))
+
+    async def _entry(self, step: Literal[-1, 1]) -> str:
+        """The address that stands before or behind the present one in the history of the tab."""
+        self.dialogs.refuse()
+        session = await self.page.context.new_cdp_session(self.page)
+        try:
+            history: dict[str, Any] = await session.send("Page.getNavigationHistory")  # pyright: ignore[reportUnknownMemberType]
+        finally:
+            await session.detach()
+        place = history["currentIndex"] + step
+        entries = history["entries"]
+        # The blank page with which a tab begins is none that anybody has seen.
+        if 0 <= place < len(entries) and (place > 0 or entries[0]["url"] != "about:blank"):
+            return str(entries[place]["url"])
+        raise AuthorError(
+            "no-history",
+            f"there is no page to go {'back' if step < 0 else 'forward'} to in this tab",
+            mend="load the page with `goto`",
+            evidence={"page": self.page.url},
+        )
+
+    async def _travel(self, url: str, load: Callable[[float], Coroutine[Any, Any, object]]) -> str:
+        """Load a document until its load event; the final address. A dialog that it opens on the way ends the waiting."""
+        self.dialogs.refuse()
+        self._run.begin(self.page, driver_waits=True)
+        self.dialogs.leaving = True
+        try:
+            try:
+                await self.dialogs.through(load(self._patience.milliseconds()))
+            except Error as error:
+                if not playwright_errors.met_error_page(error):
+                    raise
+                # Chromium was still putting up the error page of what failed before; behind it, it goes on to where it was sent.
+                there = self.page.wait_for_url(_no_error_page, timeout=self._patience.milliseconds())
+                await self.dialogs.through(there)
+        except Error as error:
+            raise await self._inquiry.not_loaded(error, url) from None
+        finally:
+            self.dialogs.leaving = False
+        return self.page.url
+
+    @contextlib.asynccontextmanager
+    async def opening(self, name: str | None) -> AsyncGenerator[None]:
+        """The deed within opens a tab: wait for it, and call it ``name``. Without a name nothing is waited for."""
+        if name is None:
+            yield
+            return
+        await self._run.settled()
+        async with self._run.tabs.opening(name, self):
+            yield
+
+    async def wait_on(self, seconds: float, late: Callable[[], RunOpsError]) -> None:
+        """Wait a little for something outside the page; raises what happened instead, or ``late()`` when the time is up."""
+        if refused := self._run.refusal():
+            raise refused
+        self.dialogs.refuse("after")
+        if self._patience.over():
+            raise late()
+        await asyncio.sleep(seconds)
+
+    def waited(self) -> float:
+        """Seconds since the step's attempt began."""
+        return self._patience.waited()
+
+    async def asked(self, text: str | None) -> str:
+        """Wait for a dialog, and return what it says."""
+        try:
+            async with asyncio.timeout(self._patience.left()):
+                message = await self.dialogs.wait()
+        except TimeoutError:
+            raise self._inquiry.no_dialog() from None
+        if text is not None and not text_match.contains(message, text):
+            raise SiteError(
+                "dialog-differs",
+                f'the dialog says "{playwright_errors.short(message, 200)}", and not "{text}"',
+                mend="correct `text`, or look why the page asks something else",
+                evidence={"seen": message, "wanted": text},
+            )
+        return message
+
+    async def answer(self, *, accept: bool, text: str | None) -> None:
+        """Answer the open dialog."""
+        self._run.begin(self.page)
+        # What the answer sets off may take longer than there is time for; the answer itself is given.
+        try:
+            async with asyncio.timeout(self._patience.left()):
+                await self.dialogs.answer(accept=accept, text=text)
+        except TimeoutError:
+            pass
+        except Error as error:
+            raise await self._inquiry.failed(error, None, "after") from None
+        await self._run.tabs.tell_again()
+
+    async def locate(self, target: Target) -> Target:
+        """The target with every ``any_of`` replaced by the one that matches first."""
+        return target if locators.settled(target) else await self._settle(target)
+
+    async def _settle(self, target: Target) -> Target:
+        """Wait until the target can be settled."""
+
+        async def attempt() -> Target | None:
+            return await self._settled_now(target)
+
+        settled = await self._until(attempt)
+        if settled is None:
+            raise await self._inquiry.missing(target)
+        return settled
+
+    @override
+    async def _settled_now(self, target: Target) -> Target | None:
+        """The settled target as the page is now; None where no alternative matches."""
+        if locators.settled(target):
+            return target
+        if target.any_of is not None:
+            for choice in target.any_of:
+                settled = await self._settled_now(locators.alternative(target, choice))
+                if settled is not None and await self._count(settled):
+                    return settled
+            return None
+        if target.within is not None and not locators.settled(target.within):
+            within = await self._settled_now(target.within)
+            return within and await self._settled_now(target.model_copy(update={"within": within}))
+        assert target.nth is not None
+        everything = target.model_copy(update={"nth": None})
+        nth = await self._count(everything) + target.nth
+        return target.model_copy(update={"nth": nth}) if nth >= 0 else None
+
+    async def _count(self, target: Target) -> int:
+        return await locators.locator(self.page, target).count()
+
+    @override
+    async def _found(self, target: Target) -> tuple[Target, Locator]:
+        if not locators.settled(target):
+            target = await self._settle(target)
+        return target, locators.locator(self.page, target)
+
+    async def ready(self, target: Target, deed: Deed) -> None:
+        """Wait until exactly one element matches and could take the deed, without doing it."""
+        target, found = await self._found(target)
+        # A dry run of the deed would see a cover or a movement too, and costs two frames; the deed itself sees those before it
+        # begins, and says so.
+        try:
+            async with self._answering():
+                # A file field is mostly hidden behind something that looks better.
+                shown = "attached" if deed == "upload" else "visible"
+                await found.wait_for(state=shown, timeout=self._patience.milliseconds())
+                # The last look may take longer than there is time for: its answer counts.
+                while not await found.is_enabled(timeout=EVIDENCE_SECONDS * 1000):
+                    if self._patience.over():
+                        raise self._inquiry.not_actionable(target, "disabled", "it is disabled", None, "before")
+                    await asyncio.sleep(PAUSES[-1])
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "before") from None
+
+    async def click(self, target: Target) -> None:
+        """Click the element."""
+        await self._see_to_typed()
+        await self._do(target, lambda found, timeout: found.click(timeout=timeout), driver_waits=True)
+
+    async def dblclick(self, target: Target) -> None:
+        """Click the element twice."""
+        await self._see_to_typed()
+        await self._do(target, lambda found, timeout: found.dblclick(timeout=timeout))
+
+    @override
+    async def _do(
+        self,
+        target: Target,
+        deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
+        *,
+        sends: bool = False,
+        driver_waits: bool = False,
+    ) -> Answer | None:
+        """Do a deed. From its beginning the document counts as holding input: a deed that fails may still have typed something."""
+        target, found = await self._found(target)
+        self.dialogs.refuse()
+        if self.dialogs.elsewhere is not None:
+            # Whether that holds up this tab too.
+            await self.title()
+        self._run.begin(self.page, driver_waits=driver_waits)
+        self.pending_input = True
+        try:
+            async with self._patience.limit():
+                return await self.dialogs.through(self._deed(target, found, deed, sends=sends))
+        except TimeoutError:
+            raise self._inquiry.silent("after") from None
+
+    async def _deed(
+        self,
+        target: Target,
+        found: Locator,
+        deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
+        *,
+        sends: bool,
+    ) -> Answer | None:
+        try:
+            return await deed(found, self._patience.milliseconds())
+        except Error as error:
+            if not sends and playwright_errors.only_waited(error):
+                raise await self._inquiry.failed(error, target, "before") from None
+            if playwright_errors.has_log(error) and await self._inquiry.closed_alone(error):
+                return None
+            raise await self._inquiry.failed(error, target, "after") from None
+
+    @override
+    async def _attached(self, target: Target) -> Target:
+        target, found = await self._found(target)
+        try:
+            async with self._answering():
+                await found.wait_for(state="attached", timeout=self._patience.milliseconds())
+        except Error as error:
+            raise await self._inquiry.failed(error, target, "before") from None
+        return target
+
+    @override
+    @contextlib.asynccontextmanager
+    async def _answering(self, seconds: float | None = None, phase: Phase = "before") -> AsyncGenerator[None]:
+        self.dialogs.refuse()
+        if self.dialogs.elsewhere is not None:
+            seconds = min(dialogs.ELSEWHERE_SECONDS, self._patience.left() if seconds is None else seconds)
+        try:
+            async with asyncio.timeout(seconds) if seconds is not None else self._patience.limit() as limit:
+                with self.dialogs.cutting(limit):
+                    yield
+        except TimeoutError:
+            self.dialogs.refuse(phase)
+            if (elsewhere := self.dialogs.elsewhere) is not None:
+                elsewhere.refuse(phase)
+            raise self._inquiry.silent(phase) from None
+
+    async def count(self, target: Target) -> int:
+        """How many elements match now."""
+
+        async def look() -> int:
+            await self._parsed()
+            settled = await self._settled_now(target)
+            return 0 if settled is None else await self._count(settled)
+
+        count = await self._read(target, look)
+        if not count:
+            await self._inquiry.demand_answer(target)
+        return count
+
+    @override
+    async def _parsed(self) -> None:
+        """Wait until the document is there to its end: half a table is no answer to how many rows there are."""
+        await self.page.wait_for_load_state("domcontentloaded", timeout=self._patience.milliseconds())
+
+    async def wait_for(self, rule: Rule) -> None:
+        """Wait until the rule holds."""
+        if rule.kind == "url" and self.dialog is not None:
+            # An address can be read while a dialog is open, and does not change meanwhile.
+            if not locators.address_matches(rule.url or "", self.url):
+                self.dialogs.refuse("after")
+            return
+        last = rules.Look(False, None, None)
+
+        async def look() -> bool | None:
+            nonlocal last
+            last = await self._look(rule)
+            return last.holds or None
+
+        # A condition over values does not change by waiting.
+        held = await (look() if rule.kind == "expr" else self._until(look, subject_of(rule)))
+        if not held:
+            raise await self._inquiry.rule_failed(rule, last)
+
+    async def holds(self, rule: Rule) -> bool:
+        """Whether the rule holds now; it does not where its target is missing or matches more than once."""
+        return (await self._read(subject_of(rule), lambda: self._look(rule))).holds
+
+    async def _look(self, rule: Rule) -> rules.Look:
+        subject = subject_of(rule)
+        if rule.kind == "url" and self.closed:
+            # The address of a closed tab stays known, and would be looked at until the time is up: whoever asks the tab itself learns that it is gone.
+            await self.page.title()
+        for_nothing = rule.kind == "hidden" or (rule.kind == "count" and rule.count == 0)
+        settled = subject if subject is None or locators.settled(subject) else await self._settled_now(subject)
+        if subject is not None and settled is None:
+            seen = rules.Look(for_nothing, None, None, 0)
+        else:
+            seen = await rules.look(self.page, rule, settled)
+        if seen.holds and for_nothing and (status := await self._inquiry.broken()) is not None:
+            # On a page that is an error of the server nothing is there, and that tells nothing.
+            return rules.Look(False, seen.wanted, f"an error of the server ({status})")
+        return seen
+
+    @override
+    async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:
+        """Look until there is an answer; None when the time is up."""
+        pauses = iter(PAUSES)
+        while True:
+            answer = await self._read(target, look)
+            if answer is not None or self._patience.over():
+                return answer
+            if refused := self._run.refusal():
+                raise refused
+            await asyncio.sleep(min(next(pauses, PAUSES[-1]), self._patience.left()))
+
+    @override
+    async def _read(
+        self, target: Target | None, look: Callable[[], Awaitable[Answer]], *, waits: bool = False
+    ) -> Answer:
+        """One look, again where a navigation took the document away under it. A page that does not answer runs into ``timeout``.
+
+        ``waits``: the look waits by itself as long as there is time, and must then come to say what it missed.
+        """
+        while True:
+            try:
+                async with self._answering(None if waits else max(self._patience.left(), EVIDENCE_SECONDS)):
+                    return await look()
+            except Error as error:
+                if playwright_errors.kind_of(error) != "navigated" or self._patience.over():
+                    raise await self._inquiry.failed(error, target, "before") from None
+            await asyncio.sleep(PAUSES[0])
+
+
+def _no_error_page(url: str) -> bool:
+    return not url.startswith("chrome-error:")

@@ -1,0 +1,194 @@
+"""Browser state to rebuild from: cookies, storage and IndexedDB of every origin, and the tabs with their addresses and session storage.
+
+What it does not hold: the history of a tab, what was typed and not yet taken up, and the answer to a form (its address is loaded anew).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from playwright.async_api import BrowserContext, Error, Frame, Page
+
+from nodes.errors import SetupError, SiteError
+from runtime.browser import isolated_world, playwright_errors
+from runtime.browser.origins import Allowed, origin
+from runtime.browser.page import landmarks
+from runtime.browser.port import Captured, Differs, Shown
+
+FORMAT = 1
+
+LOAD_SECONDS = 30.0
+"""How long a tab may take to load its address again."""
+
+_SESSION_STORAGE = isolated_world.Script[tuple[str, list[tuple[str, str]]]](
+    """() => {
+  try {
+    return [location.origin, Object.entries(sessionStorage)];
+  } catch {
+    return [location.origin, []];
+  }
+}""",
+    tuple[str, list[tuple[str, str]]],
+)
+
+_HAS_OPENER = isolated_world.Script[bool]("() => window.opener !== null", bool)
+
+_FILL_SESSION_STORAGE = """(() => {
+  try {
+    const kept = (%s)[location.origin];
+    if (!kept || sessionStorage.length) return;
+    for (const [key, value] of kept) sessionStorage.setItem(key, value);
+  } catch {
+  }
+})()"""
+"""Runs before any script of the page; where something is stored already it is not the tab's first document."""
+
+
+async def capture(context: BrowserContext, tabs: Mapping[Page, str | None], current: Page) -> Captured:
+    """The state of ``context`` as it is now, with the names of its ``tabs``. Raises SiteError ``checkpoint-failed``."""
+    try:
+        async with asyncio.timeout(LOAD_SECONDS):
+            if len(tabs) > 1 and await _some_has_opener(tabs):
+                raise failed("a popup is tied to the tab that opened it")
+            state = await context.storage_state(indexed_db=True)
+            pages = [
+                {
+                    "name": name,
+                    "url": tab.url,
+                    "session": await _session_storage(tab),
+                    "shown": dataclasses.asdict(await landmarks.shown(tab)),
+                }
+                for tab, name in tabs.items()
+            ]
+    except (Error, TimeoutError) as error:
+        raise failed(
+            "it took too long" if isinstance(error, TimeoutError) else playwright_errors.short(error.message, 200)
+        ) from None
+    written = {
+        "format": FORMAT,
+        "storage": state,
+        "tabs": pages,
+        "current": list(tabs).index(current) if current in tabs else 0,
+    }
+    return Captured(json.dumps(written).encode(), [tab.url for tab in tabs])
+
+
+def failed(why: str) -> SiteError:
+    """The browser is in no state from which it could be rebuilt, or none that can be read."""
+    return SiteError(
+        "checkpoint-failed",
+        f"the state of the browser could not be read: {why}",
+        mend="type runops resume to go on from the checkpoint before",
+        phase="after",
+    )
+
+
+async def _some_has_opener(tabs: Iterable[Page]) -> bool:
+    """Whether a tab can speak to the one that opened it: two pages that are loaded anew would not know each other."""
+    return any([await _HAS_OPENER.on(tab) for tab in tabs])
+
+
+async def visit(page: Page, origins: Iterable[str]) -> None:
+    """Tell a Playwright that has found this browser which origins may have stored something: it saves those that it has seen loaded.
+
+    Nothing is sent to them; ``page`` is a blank tab. Raises SiteError ``checkpoint-failed``.
+    """
+    try:
+        await page.route("**/*", lambda route: route.fulfill(body="<!doctype html>"))
+        for each in Allowed(origins):
+            await page.goto(f"{each}/", timeout=LOAD_SECONDS * 1000)
+    except Error as error:
+        raise failed(playwright_errors.short(error.message, 200)) from None
+
+
+async def _session_storage(tab: Page) -> dict[str, list[tuple[str, str]]]:
+    kept: dict[str, list[tuple[str, str]]] = {}
+    for frame in tab.frames:
+        where, entries = await _entries(frame)
+        if entries:
+            kept[where] = entries
+    return kept
+
+
+async def _entries(frame: Frame) -> tuple[str, list[tuple[str, str]]]:
+    try:
+        return await _SESSION_STORAGE.on(frame)
+    except Error:
+        # The frame went away, or is on its way to another document.
+        return "", []
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Restored:
+    """A browser in the state of a checkpoint."""
+
+    names: dict[str, Page]
+    """The tabs by name."""
+    current: Page
+    differs: Differs | None
+    """The first tab that shows another page than it did when the checkpoint was taken."""
+
+
+async def restore(context: BrowserContext, first: Page, data: bytes) -> Restored:
+    """Bring a fresh ``context`` to the state in ``data``, its one tab ``first`` included.
+
+    Raises SetupError for what is no state, SiteError ``navigation-failed`` where a tab's address does not load any more.
+    """
+    state = await asyncio.to_thread(_read, data)
+    try:
+        await context.set_storage_state(state["storage"])
+        pages = [first]
+        pages.extend([await context.new_page() for _tab in state["tabs"][1:]])
+        for page, tab in zip(pages, state["tabs"], strict=False):
+            await _load(context, page, tab)
+    except Error as error:
+        seen = playwright_errors.network_error(error) or playwright_errors.said(error)
+        raise playwright_errors.no_address("a tab of the checkpoint", seen, "before", {"seen": seen}) from None
+    shown = list(zip(pages, state["tabs"], strict=False))
+    names = {tab["name"]: page for page, tab in shown if tab["name"] is not None}
+    differs = [
+        await landmarks.differs(page, tab["name"], Shown(**tab["shown"])) for page, tab in shown if _has_address(tab)
+    ]
+    return Restored(
+        names,
+        pages[state["current"]] if state["tabs"] else first,
+        next((each for each in differs if each is not None), None),
+    )
+
+
+def _has_address(tab: dict[str, Any]) -> bool:
+    """Whether the tab can be loaded again: not where it is blank, or where a script or the browser itself wrote what is there."""
+    return origin(tab["url"]) is not None or tab["url"].startswith("data:")
+
+
+async def _load(context: BrowserContext, page: Page, tab: dict[str, Any]) -> None:
+    if not _has_address(tab):
+        return
+    session = await context.new_cdp_session(page)
+    script = _FILL_SESSION_STORAGE % json.dumps(tab["session"])
+    await session.send("Page.enable")  # pyright: ignore[reportUnknownMemberType]
+    await session.send("Page.addScriptToEvaluateOnNewDocument", {"source": script})  # pyright: ignore[reportUnknownMemberType]
+    await page.goto(tab["url"], timeout=LOAD_SECONDS * 1000)
+    # With the session goes its script: later documents are left alone.
+    await session.detach()
+
+
+def _read(data: bytes) -> dict[str, Any]:
+    try:
+        state: dict[str, Any] = json.loads(data)
+        readable = state["format"] == FORMAT
+    except (ValueError, KeyError, TypeError) as error:
+        raise SetupError(
+            "checkpoint-unreadable", f"the checkpoint cannot be read: {error}", mend="start a new run"
+        ) from None
+    if not readable:
+        raise SetupError(
+            "checkpoint-unreadable",
+            f"the checkpoint has format {state['format']}, and this RunOps reads {FORMAT}",
+            mend="go on with the RunOps that wrote it",
+        )
+    return state

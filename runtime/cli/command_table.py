@@ -1,0 +1,75 @@
+"""The commands of ``runops``, by name, one-line help and import path. Reading the table imports none of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+GROUP = "runops.commands"
+"""The entry-point group in which other packages offer commands. The name of an entry is ``NAME: HELP``, its value the import path."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Command:
+    """One command: a function with annotations for typer, at ``target`` (``module:function``)."""
+
+    name: str
+    help: str
+    target: str
+
+    def load(self) -> Callable[..., Any]:
+        """Import the function."""
+        module, _, attribute = self.target.partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+
+OWN = (
+    Command("run", "Run workflows: files, and folders of them", "runtime.cli.commands.run:run"),
+    Command(
+        "resume",
+        "Go on with a run that was killed, interrupted, paused, or failed",
+        "runtime.cli.commands.resume:resume",
+    ),
+    Command("decide", "Say whether a deed of a paused run happened, and go on", "runtime.cli.commands.decide:decide"),
+    Command("answer", "Answer what a paused run asks, and go on", "runtime.cli.commands.answer:answer"),
+    Command("runs", "List the runs of this project", "runtime.cli.commands.runs:runs"),
+    Command("show", "Show what a run did, step by step", "runtime.cli.commands.show:show"),
+    Command("query", "Ask the logs of all runs with SQL", "runtime.cli.commands.query:query"),
+    Command("ps", "List what is alive: runs that are held, browsers that are left", "runtime.cli.commands.ps:ps"),
+    Command("prune", "Take away what nobody needs, and runs that are old", "runtime.cli.commands.prune:prune"),
+    Command(
+        "validate", "Check workflow files, without a browser or the network", "runtime.cli.commands.validate:validate"
+    ),
+    Command("schema", "Print the JSON Schema of workflow files, for your editor", "runtime.cli.commands.schema:schema"),
+    Command("try", "Run one node of a workflow by itself", "runtime.cli.commands.try_node:try_node"),
+    Command("nodes", "List the node types, or show all about one", "runtime.cli.commands.nodes:nodes"),
+    Command("doctor", "Say whether this machine is fit for runs, and its models", "runtime.cli.commands.doctor:doctor"),
+    Command("install", "Install a browser for RunOps to drive", "runtime.cli.commands.install:install"),
+)
+"""The commands of this package, in the order of ``runops --help``."""
+
+
+def offered() -> list[Command]:
+    """The commands that installed packages offer, by name. One of ``OWN`` is never replaced."""
+    from importlib import metadata  # costs 20 ms, and a command of our own does without it
+
+    taken = {command.name for command in OWN}
+    found: dict[str, Command] = {}
+    for entry in metadata.entry_points(group=GROUP):
+        name, _, text = entry.name.partition(":")
+        if name.strip() not in taken:
+            found.setdefault(name.strip(), Command(name.strip(), text.strip(), entry.value))
+    return [found[name] for name in sorted(found)]
+
+
+def every() -> list[Command]:
+    """All commands: our own, then those that are offered."""
+    return [*OWN, *offered()]
+
+
+def find(name: str) -> Command | None:
+    """The command of that name."""
+    own = next((command for command in OWN if command.name == name), None)
+    return own or next((command for command in offered() if command.name == name), None)

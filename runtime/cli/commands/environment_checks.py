@@ -1,0 +1,187 @@
+"""Whether this machine is fit for runs: the browser, the folder that keeps them, room on the disks, the settings. Nothing is changed, and nobody is asked over the network."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from nodes.errors import RunOpsError
+from runtime import version
+from runtime.browser.chromium import find, launch
+from runtime.display.text import duration, size
+from runtime.models import selection
+from runtime.settings import settings
+from runtime.system import locks
+from runtime.workspace import host
+
+State = Literal["ok", "note", "wrong"]
+
+LEAST_ROOM, LITTLE_ROOM = 200_000_000, 1_000_000_000
+"""Bytes on a disk below which runs fail, and below which they soon may: a browser's profile, logs, files."""
+
+NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs"})
+"""File systems that several machines may share."""
+
+IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Check:
+    """What one look found: ``ok``; ``note``: it works, and one should know; ``wrong``: something is missing."""
+
+    name: str
+    state: State
+    text: str
+    mend: str | None = None
+
+    @classmethod
+    def failed(cls, name: str, error: RunOpsError) -> Check:
+        """What an error says that came up while one looked."""
+        return cls(name, "wrong", error.message, error.mend)
+
+
+async def browser(chosen: settings.Settings) -> Check:
+    """Whether there is a browser, and whether it starts: it is started, and ended again."""
+    try:
+        path = find.find(chosen.browser)
+        folder = Path(tempfile.mkdtemp(prefix=launch.TEMPORARY))
+        try:
+            begun = time.monotonic()
+            held = await launch.start(path, folder, linger=0, headed=chosen.headed, passing=True)
+            took = time.monotonic() - begun
+            await held.end()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    except RunOpsError as error:
+        said = str(error.evidence.get("log", "")).strip().splitlines()
+        return dataclasses.replace(Check.failed("browser", error), text=" – ".join([error.message, *said[-1:]]))
+    return Check("browser", "ok", f"{path} starts in {duration(took)}")
+
+
+def playwright() -> Check:
+    """Whether RunOps is tested with the Playwright that is installed."""
+    found = version.untested()
+    if found is not None:
+        return Check("playwright", "note", *found)
+    return Check("playwright", "ok", f"{version.playwright()} is one that RunOps is tested with")
+
+
+def home(folder: Path) -> Check:
+    """Whether the folder that keeps runs, or where it will be made, can be written, and keeps what is written there."""
+    place = _existing(folder)
+    try:
+        handle, name = tempfile.mkstemp(prefix=".doctor.", dir=place)
+        try:
+            os.write(handle, b"x")
+            os.fsync(handle)
+            locked = _locks(Path(name))
+        finally:
+            os.close(handle)
+            Path(name).unlink()
+    except OSError as error:
+        mend = "make the folder writable for you, or set RUNOPS_HOME to one that is"
+        return Check("home", "wrong", f"{folder} cannot be used: {place}: {error.strerror}", mend)
+    kind = file_system(place)
+    told = f"{folder}  {kind}" if place == folder else f"{folder}  {kind}, made by the first run"
+    if not locked:
+        mend = "set RUNOPS_HOME to a folder on a disk of this machine"
+        return Check(
+            "home", "wrong", f"{told}: a file there cannot be locked, so two processes could take one run", mend
+        )
+    if kind in NETWORK:
+        mend = "keep it on a disk of this machine, or let one machine alone use it"
+        return Check("home", "note", f"{told}: a lock there may not hold for another machine", mend)
+    if kind in IN_MEMORY:
+        return Check("home", "note", f"{told}: what is kept there ends with the machine", "set RUNOPS_HOME to a disk")
+    return Check("home", "ok", told)
+
+
+def _existing(folder: Path) -> Path:
+    return next(each for each in (folder, *folder.parents) if _is_there(each))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # above it is a folder that we may not look into
+        return False
+
+
+def _locks(file: Path) -> bool:
+    """Whether a lock on the file is seen by who opens it once more."""
+    handle = locks.hold(file)
+    if handle is None:
+        return False
+    try:
+        return locks.is_held(file)
+    finally:
+        os.close(handle)
+
+
+def file_system(folder: Path) -> str:
+    """The kind of the file system that the folder is on, as the kernel calls it; ``unknown`` where it does not say."""
+    real = folder.resolve()
+    found = [each for each in psutil.disk_partitions(all=True) if real.is_relative_to(each.mountpoint)]
+    # Of two mounts at one place the later one counts.
+    best = max(enumerate(found), key=lambda each: (len(Path(each[1].mountpoint).parts), each[0]), default=None)
+    return best[1].fstype or "unknown" if best is not None else "unknown"
+
+
+def room(folder: Path) -> Check:
+    """Whether there is room where runs are kept, and for temporary files."""
+    places = list(dict.fromkeys((_existing(folder), Path(tempfile.gettempdir()))))
+    free = {place: shutil.disk_usage(place).free for place in places}
+    told = ", ".join(f"{size(number)} in {place}" for place, number in free.items())
+    least = min(free.values())
+    if least >= LITTLE_ROOM:
+        return Check("room", "ok", f"free: {told}")
+    state: State = "note" if least >= LEAST_ROOM else "wrong"
+    return Check("room", state, f"little is free: {told}", "make room; `runops prune` takes away what nobody needs")
+
+
+def misspelt(environ: Mapping[str, str]) -> list[Check]:
+    """Variables that mean nothing and look like settings."""
+    known = {f"{settings.PREFIX}{name}".upper() for name in settings.Settings.model_fields} | {*OTHERS}
+    strange = [name for name in sorted(environ) if name.startswith(settings.PREFIX) and name.upper() not in known]
+    near = {name: difflib.get_close_matches(name.upper(), known, 1, 0.85) for name in strange}
+    return [
+        Check("settings", "note", f"{name} is no setting, and nobody reads it", f"did you mean {close[0]}?")
+        for name, close in near.items()
+        if close
+    ]
+
+
+OTHERS = (selection.KEY, "RUNOPS_TRACEBACK")
+"""Variables that are read and are no settings."""
+
+
+def models(given: host.Host) -> list[Check]:
+    """Which model is asked for what, where, and whether there is a key for it."""
+    chosen = given.settings
+    roles: tuple[selection.Role, ...] = ("cognition", "agent", "director", "summary")
+    named = {role: selection.model_for(role, chosen) for role in roles if selection.is_set(role, chosen)}
+    if not named:
+        mend = 'for workflows that ask one, set RUNOPS_MODEL, or `model = "…"` in [tool.runops] of pyproject.toml'
+        return [Check("models", "ok", "none is set, and only a workflow that asks one needs it", mend)]
+    per_model = {model: [role for role in named if named[role] == model] for model in dict.fromkeys(named.values())}
+    told = "; ".join(
+        f"{model} for {'everything' if len(used) == len(roles) else ', '.join(used)}"
+        for model, used in per_model.items()
+    )
+    found = [Check("models", "ok", told)]
+    try:
+        server = selection.server(chosen, given.secrets)
+    except RunOpsError as error:
+        return [*found, Check.failed("server", error)]
+    key = "no key is set, and none is needed there" if server.key == selection.NO_KEY else "a key is set"
+    by = "as set" if chosen.model_profile is not None else "by its address"
+    return [*found, Check("server", "ok", f"{server.base_url}  profile {server.profile.name} ({by}), {key}")]

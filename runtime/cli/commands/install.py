@@ -1,0 +1,87 @@
+"""``runops install``: find a browser, or bring one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from nodes.errors import SetupError
+from runtime.browser.chromium import find
+from runtime.cli import console
+from runtime.settings import settings
+
+APT = ("apt-get", "install", "-y", "chromium")
+"""How Debian's own Chromium is installed."""
+
+START_SECONDS = 30.0
+"""How long a browser may take to tell its version."""
+
+
+def install() -> None:
+    """Find a browser for RunOps to drive; where there is none, install one: Playwright's own download, or else the system's Chromium.
+
+    Ends with exit code 3 and the command to type where neither can be had.
+    """
+    named = settings.load().browser
+    if (found := usable(named)) is not None:
+        console.result(str(found))
+        return
+    for way in (playwright_download, system_package):
+        if way() and (found := usable(named)) is not None:
+            console.say(f"the browser is {found}")
+            console.result(str(found))
+            return
+    raise SetupError(
+        "browser-not-installed",
+        "no browser could be installed: Playwright's download and the system's package both failed",
+        mend=_by_hand(),
+    )
+
+
+def usable(named: Path | None) -> Path | None:
+    """The browser that a run would drive, if there is one and it starts at all."""
+    try:
+        path = find.find(named)
+        done = subprocess.run([path, "--version"], capture_output=True, timeout=START_SECONDS, check=False)
+    except (SetupError, OSError, subprocess.TimeoutExpired):
+        return None
+    return path if done.returncode == 0 else None
+
+
+def playwright_download() -> bool:
+    """Let Playwright's installer bring its Chromium; where it came without libraries that it needs, and we are root, those too."""
+    console.say("trying Playwright's own download of Chromium …")
+    if not _run(sys.executable, "-m", "playwright", "install", "chromium"):
+        return False
+    if usable(None) is None and os.geteuid() == 0:
+        console.say("installing the libraries that it needs …")
+        _run(sys.executable, "-m", "playwright", "install-deps", "chromium")
+    return True
+
+
+def system_package() -> bool:
+    """Install the system's Chromium, where that is Debian's way and we are root."""
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        return False
+    console.say("trying the system's package chromium …")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    return _run("apt-get", "update", "-q", environment=environment) and _run(*APT, "-q", environment=environment)
+
+
+def _run(*command: str, environment: dict[str, str] | None = None) -> bool:
+    """Run a command, what it says going to stderr; whether it succeeded."""
+    try:
+        return subprocess.run(command, stdout=sys.stderr, env=environment, check=False).returncode == 0
+    except OSError as error:
+        console.say(f"{command[0]}: {error.strerror}")
+        return False
+
+
+def _by_hand() -> str:
+    if shutil.which("apt-get") is None:
+        return f"install Chrome or Chromium with your system's package manager, or set {find.VARIABLE} to its path"
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    return f"type: {sudo}{' '.join(APT)}"

@@ -1,0 +1,151 @@
+"""``runops prune``: takes away what nobody needs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from nodes.errors import LogError, UsageError
+from runtime.cli import console, flags
+from runtime.cli.commands.runs import moment, table
+from runtime.display.text import count, one_line, size
+from runtime.workspace import host, retention
+from runtime.workspace import prune as workspace_prune
+
+
+def prune(
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            "--older-than",
+            metavar="TIME",
+            help="Whole runs whose last entry is so old: `45min`, `12h`, `30d`, `2w`.",
+            show_default=False,
+        ),
+    ] = None,
+    keep_last: Annotated[
+        int | None,
+        typer.Option("--keep-last", metavar="N", min=0, help="Whole runs, but the N youngest.", show_default=False),
+    ] = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="Whole runs that are passed, failed, paused, interrupted, out-of-budget or died; once for each state. By default passed.",
+        ),
+    ] = None,
+    sessions: Annotated[
+        bool,
+        typer.Option(
+            "--sessions", help="Whole sessions (`runops chat`) in place of runs, with `--older-than` or `--keep-last`."
+        ),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Take nothing away, and say what would go.")] = False,
+    as_json: flags.JsonFlag = False,
+) -> None:
+    """Take away what nobody needs: what runs left behind that are over, and what belongs to no run.
+
+    Whole runs go only where an option asks for them; several options together mean runs that fit all of them. A run that a process holds is never
+    touched, and one that can go on (failed, paused, interrupted, out of budget, died) goes only where `--state` names it.
+
+    A session goes only with `--sessions`, unless it is an hour old and nothing was ever said in it.
+    """
+    _refuse_odd(older_than, keep_last, state, sessions=sessions)
+    wanted = retention.Wanted(
+        older_than=retention.span(older_than) if older_than is not None else None,
+        keep_last=keep_last,
+        states=retention.states(state or ()),
+        sessions=sessions,
+    )
+    kept = host.load().files
+    report = workspace_prune.prune(kept, wanted, dry_run=dry_run)
+    failed = [each for each in report.left if each.failed]
+    error = not_removed(failed) if failed else None
+    if as_json:
+        console.result(
+            console.as_json(
+                home=kept.place,
+                dry_run=dry_run,
+                gone=[dataclasses.asdict(each) for each in report.gone],
+                left=[dataclasses.asdict(each) for each in report.left],
+                bytes=report.bytes,
+                error=error.as_json() if error is not None else None,
+            )
+        )
+    elif report.gone:
+        console.result("\n".join(table([["size", "what"], *rows(report.gone)])))
+    tell(report, kept.place, dry_run=dry_run)
+    if error is not None:
+        console.say(console.failure(error))
+        raise typer.Exit(error.exit)
+
+
+def _refuse_odd(older_than: str | None, keep_last: int | None, state: list[str] | None, *, sessions: bool) -> None:
+    if sessions and state:
+        raise UsageError(
+            "usage",
+            "`--sessions` and `--state` exclude each other: a session has no such state",
+            mend="leave one of them out",
+        )
+    if sessions and older_than is None and keep_last is None:
+        raise UsageError("usage", "`--sessions` does not say which", mend="add `--older-than TIME` or `--keep-last N`")
+
+
+def tell(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
+    """Say what is no part of the list: what was left alone, and how much all of it is."""
+    for each in report.left:
+        whose = f"run {each.run}: " if each.run else ""
+        console.say(f"left alone: {whose}{one_line(each.why)}")
+    if not report.gone:
+        console.say(f"nothing to take away in {home}\n  whole runs, for example: runops prune --older-than 30d")
+    elif dry_run:
+        console.say(f"would take away {size(report.bytes)}; without --dry-run it goes")
+    else:
+        console.say(f"took away {size(report.bytes)}")
+
+
+def not_removed(failed: list[workspace_prune.Left]) -> LogError:
+    """What to say of things that should have gone and are still there."""
+    return LogError(
+        "not-removed",
+        f"{count(len(failed), 'thing')} could not be removed: {failed[0].why}",
+        mend="see what stands in the way (another user's file, a full disk), then type it again: `runops prune`",
+    )
+
+
+def rows(gone: list[workspace_prune.Gone]) -> list[list[str]]:
+    """Whole runs, sessions and browsers one by one, everything else by its kind."""
+    one_by_one = [[size(each.bytes), named(each)] for each in gone if each.kind in ("run", "session", "browser")]
+    number, room = Counter(each.kind for each in gone), Counter[str]()
+    for each in gone:
+        room[each.kind] += each.bytes
+    return one_by_one + [
+        [size(room[kind]), f"{count(number[kind], noun)} {more}".rstrip()]
+        for kind, (noun, more) in NOUNS.items()
+        if number[kind]
+    ]
+
+
+NOUNS = {
+    "private": ("private folder", "that no run needs"),
+    "files": ("folder", "of files of a run that is gone"),
+    "value": ("large value", "that no log names"),
+    "log": ("log", "in which nothing has begun"),
+    "key": ("key", "of a run that is gone"),
+    "temporary": ("half-written file", ""),
+}
+
+
+def named(each: workspace_prune.Gone) -> str:
+    """A run, a session or a browser, for people."""
+    if each.kind == "browser":
+        return f"browser of run {each.run} (process {each.process})"
+    ended = moment(each.ended or "")
+    when = ended.astimezone().strftime("%Y-%m-%d %H:%M:%S") if ended else ""
+    if each.kind == "session":
+        return f"session {each.run}  {when}  {one_line(each.workflow or '')}"
+    return f"run {each.run}  {each.state} {when}  {one_line(each.workflow or '')}"

@@ -1,0 +1,67 @@
+"""``runops ps``: what is alive here."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from runtime.cli import console, flags
+from runtime.cli.commands.runs import moment, table
+from runtime.display.text import duration, one_line
+from runtime.workspace import active, host
+
+
+def ps(as_json: flags.JsonFlag = False) -> None:
+    """List what is alive in this project: runs and sessions that a process holds, and browsers that are left of runs that nobody holds.
+
+    It only looks: a browser ends when it would have ended anyway.
+    """
+    kept = host.load().kept
+    found = active.find(kept)
+    if as_json:
+        console.result(console.as_json(home=kept.place, alive=[dataclasses.asdict(each) for each in found]))
+    elif found:
+        console.result("\n".join(table([HEAD, *(row(each) for each in found)])))
+        for command in dict.fromkeys(each.next for each in found):
+            console.say(f"  {word_for(command)}  {command}")
+    else:
+        console.say(f"nothing is alive in {kept.place}\n  what ran: runops runs")
+
+
+WORDS = {"show": "look ", "prune": "clear", "runs": "look "}
+
+
+def word_for(command: str) -> str:
+    """What stands before a command to type."""
+    return WORDS.get(command.split()[1], "again")
+
+
+HEAD = ["run", "state", "process", "browser", "since", "workflow"]
+
+
+def row(each: active.Living) -> list[str]:
+    """One line of the list."""
+    since = moment(each.holder.since) if each.holder is not None else None
+    return [
+        each.run,
+        each.state,
+        process(each),
+        browser(each),
+        since.astimezone().strftime("%Y-%m-%d %H:%M:%S") if since else "",
+        one_line(f"{'session: ' if each.kind == 'session' else ''}{each.workflow or '?'}"),
+    ]
+
+
+def process(each: active.Living) -> str:
+    """Who holds the run: its process id, and its machine where that is another one."""
+    if each.holder is None:
+        return "?" if each.state == "running" else ""
+    return f"{each.holder.pid} on {one_line(each.holder.host)}" if each.holder.elsewhere else str(each.holder.pid)
+
+
+def browser(each: active.Living) -> str:
+    """The process id of the run's browser, and what happens to it where nobody holds on to it."""
+    if each.browser is None:
+        return ""
+    if each.browser.left is not None:
+        return f"{each.browser.chromium}, ends in {duration(each.browser.left)}"
+    return f"{each.browser.chromium}, does not answer" if each.browser.holders is None else str(each.browser.chromium)

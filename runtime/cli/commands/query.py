@@ -1,0 +1,121 @@
+"""``runops query``: SQL over all runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from nodes.errors import UsageError
+from nodes.sheets import cell
+from nodes.values import Json
+from runtime.cli import console, signals
+from runtime.cli.commands.runs import table
+from runtime.cli.flags import JsonFlag
+from runtime.display import escapes
+from runtime.display.text import count, one_line
+from runtime.query import query as over_runs
+from runtime.workspace import host
+
+MOST_SHOWN = 1000
+"""Rows of a table for people."""
+
+
+def query(
+    sql: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SELECT",
+            help="One SELECT; without it the views and their columns are listed.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", metavar="SECONDS", min=0, help="How long the query may take, printing not counted."),
+    ] = over_runs.SECONDS,
+) -> None:
+    """Ask the logs of all runs and sessions, also while they are written: one SELECT in DuckDB's SQL over runs, steps, calls, costs, plans, descriptions, sessions."""
+    if as_json and as_csv:
+        raise UsageError("usage", "`--json` and `--csv` exclude each other")
+    if sql is None:
+        _list_views(as_json=as_json)
+        return
+    with signals.handled_by(signals.leave):
+        answer = over_runs.ask(host.load().files, sql, timeout, lambda error: _give_up(error, as_json=as_json))
+        _print(answer, as_json=as_json, as_csv=as_csv)
+
+
+def _give_up(error: UsageError, *, as_json: bool) -> None:
+    """End the process, for nothing else ends the statement at work in it."""
+    console.say(console.failure(error))
+    if as_json:
+        console.result(console.as_json(status="error", exit=error.exit, error=error.as_json()))
+    sys.stdout.flush()
+    os._exit(error.exit)
+
+
+def _print(answer: over_runs.Answer, *, as_json: bool, as_csv: bool) -> None:
+    for error in answer.left_out:
+        console.say(f"{console.paint('warning', console.BOLD, console.YELLOW)}: left out: {error.message}")
+    columns, batches = answer.result.columns, answer.result.batches
+    if as_json:
+        _print_json(columns, batches, [error.as_json() for error in answer.left_out])
+    elif as_csv:
+        _print_csv(columns, batches)
+    else:
+        _print_table(columns, batches)
+
+
+def _list_views(*, as_json: bool) -> None:
+    if as_json:
+        views = {
+            name: [{"name": each.name, "type": each.type, "text": each.text} for each in columns]
+            for name, columns in over_runs.VIEWS.items()
+        }
+        console.result(console.as_json(views=views))
+        return
+    for name, columns in over_runs.VIEWS.items():
+        rows = [[f"  {each.name}", each.type, each.text] for each in columns]
+        console.result("\n".join([name, *table(rows), ""]))
+    console.say(
+        """for example:  runops query "SELECT workflow, state, count(*) AS n FROM runs GROUP BY ALL ORDER BY n DESC" """.strip()
+    )
+
+
+def _print_json(columns: list[str], batches: Iterator[list[dict[str, Json]]], left_out: list[Json]) -> None:
+    """One object, written row by row."""
+    opening = {"version": console.VERSION, "columns": columns, "left_out": left_out}
+    comma = f'{escapes.as_json(opening)[:-1]}, "rows": ['
+    for row in itertools.chain.from_iterable(batches):
+        console.result(f"{comma}\n{escapes.as_json(row)}" if comma else f",{escapes.as_json(row)}")
+        comma = ""
+    console.result(f"{comma}]}}")
+
+
+def _print_csv(columns: list[str], batches: Iterator[list[dict[str, Json]]]) -> None:
+    for head, batch in enumerate(itertools.chain([[]], batches)):
+        out = io.StringIO()
+        sheet = csv.writer(out, lineterminator="\r\n")
+        if head == 0:
+            sheet.writerow(columns)
+        sheet.writerows([cell(row[name]) for name in columns] for row in batch)
+        console.result(out.getvalue().removesuffix("\n"))
+
+
+def _print_table(columns: list[str], batches: Iterator[list[dict[str, Json]]]) -> None:
+    found = list(itertools.islice(itertools.chain.from_iterable(batches), MOST_SHOWN + 1))
+    shown = found[:MOST_SHOWN]
+    console.result("\n".join(table([columns, *([one_line(cell(row[name])) for name in columns] for row in shown)])))
+    if len(found) > MOST_SHOWN:
+        console.say(f"there are more than {MOST_SHOWN} rows; `--csv` and `--json` print all")
+    else:
+        console.say(count(len(shown), "row"))

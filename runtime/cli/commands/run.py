@@ -1,0 +1,109 @@
+"""``runops run``: run workflows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from nodes.errors import UsageError
+from runtime.cli import batch, flags, foreground_run
+from runtime.cli import values as given_values
+from runtime.runs import collect, junit
+from runtime.workspace import host
+
+
+def run(
+    ctx: typer.Context,
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH", help="Workflow files, and folders of them.", show_default=False)
+    ],
+    inputs: flags.InputFlag = None,
+    inputs_file: Annotated[
+        Path | None,
+        typer.Option("--inputs", metavar="FILE", help="A JSON or YAML map of inputs; `-i` wins.", show_default=False),
+    ] = None,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", "-x", help="Begin no other run once one did not pass.")
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option("--junit", metavar="FILE", help="Write a JUnit XML report there.", show_default=False),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--resume-if-exists",
+            metavar="KEY",
+            help="Go on with the run of this key where there is one, else begin it. Takes one file.",
+            show_default=False,
+        ),
+    ] = None,
+    allow_changed: flags.AllowChangedFlag = False,
+    as_json: flags.JsonFlag = False,
+    quiet: flags.QuietFlag = False,
+    headed: flags.HeadedFlag = None,
+    browser: Annotated[
+        Literal["own", "shared"] | None,
+        typer.Option(
+            "--browser",
+            help="`own`: a process for this run, which survives a crash; `shared`: an isolated context.",
+            show_default=False,
+        ),
+    ] = None,
+    keep_browser: flags.KeepBrowserFlag = None,
+    linger: flags.LingerFlag = None,
+    budget: flags.BudgetFlag = None,
+    model_calls: flags.ModelCallsFlag = None,
+    frozen: flags.FrozenFlag = False,
+) -> None:
+    """Run workflows, one after another. Their output goes to stdout, everything else to stderr.
+
+    In a folder every YAML file with `version` and `nodes` is run, in folders below it too, but none with `run: manual` and none that another one uses.
+    All files, inputs and secrets are checked first: where one is wrong, none is begun.
+
+    A run that is killed or interrupted goes on with `runops resume`, or with the same command where `--resume-if-exists` gave it a key. Of several runs the exit code is the worst, and stdout is a map of files and outputs.
+    """
+    _check_key(paths, key, fail_fast=fail_fast, allow_changed=allow_changed)
+    here = host.load(
+        headed=headed,
+        browser_mode=browser,
+        keep_browser=keep_browser,
+        linger=linger,
+        budget=budget,
+        model_calls=flags.model_calls(model_calls, frozen=frozen),
+    )
+    values = given_values.inputs(inputs or [], inputs_file)
+    foreground_run.hush()
+    manner = batch.Manner(
+        here,
+        as_json=as_json,
+        quiet=quiet,
+        fail_fast=fail_fast,
+        plain=len(paths) == 1 and not paths[0].is_dir(),
+        report=junit.Report(report) if report is not None else None,
+        key=key,
+        allow_changed=allow_changed,
+        arguments=flags.arguments(ctx),
+    )
+    runs = batch.Batch(collect.collect(paths), manner)
+    runs.prepare(values)
+    raise typer.Exit(runs.carry_out())
+
+
+def _check_key(paths: Sequence[Path], key: str | None, *, fail_fast: bool, allow_changed: bool) -> None:
+    """Raise UsageError ``usage`` for flags that do not go together."""
+    if key is None:
+        if allow_changed:
+            raise UsageError(
+                "usage",
+                "`--allow-changed` is for a run that is gone on with",
+                mend="give `--resume-if-exists KEY` too, or type `runops resume RUN --allow-changed`",
+            )
+        return
+    if len(paths) != 1 or paths[0].is_dir():
+        raise UsageError("usage", "a key has one run: `--resume-if-exists` takes one file", mend="name one file")
+    if fail_fast:
+        raise UsageError("usage", "`--fail-fast` is for several files, and a key has one", mend="leave it out")

@@ -1,0 +1,139 @@
+"""``runops runs``: what was run here, and what was said."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from typing import Annotated
+
+import typer
+
+from nodes.errors import UsageError
+from runtime.cli import console
+from runtime.display import costs
+from runtime.display.text import cut, duration, one_line, width_of
+from runtime.log.store import store
+from runtime.workspace import host, run_index, session_index
+
+
+def runs(
+    sessions: Annotated[
+        bool,
+        typer.Option(
+            "--sessions", help="List the sessions of this project (`runops chat`, `runops build`), and no runs."
+        ),
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", metavar="N", min=1, help="Only the N newest.", show_default=False),
+    ] = None,
+    state: Annotated[
+        store.State | None,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="Only runs that are running, passed, failed, paused, interrupted, out-of-budget, died or damaged.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON object.")] = False,
+) -> None:
+    """List the runs of this project, oldest first: what became of each, when it started, how long it took. A session is none: `--sessions` lists these."""
+    kept = host.load().kept
+    if sessions:
+        if limit is not None or state is not None:
+            raise UsageError(
+                "usage",
+                "`--limit` and `--state` are for runs, and `--sessions` lists none",
+                mend="leave one of them out",
+            )
+        _sessions(kept, as_json=as_json)
+        return
+    found = run_index.list_runs(kept, limit, state)
+    if as_json:
+        console.result(
+            console.as_json(
+                home=kept.place,
+                runs=[{**dataclasses.asdict(each), "seconds": seconds_of(each)} for each in found],
+            )
+        )
+    elif found:
+        console.result("\n".join(table([HEAD, *(row(each) for each in found)])))
+    else:
+        if state is not None:
+            console.say(f"no run in {kept.place} is {state}")
+            return
+        more = "\n  its sessions: runops runs --sessions" if session_index.list_sessions(kept) else ""
+        console.say(f"no runs in {kept.place}{more}\n  start one: runops run FILE")
+
+
+def _sessions(kept: store.Kept, *, as_json: bool) -> None:
+    found = session_index.list_sessions(kept)
+    if as_json:
+        told = [dataclasses.asdict(each) for each in found]
+        console.result(console.as_json(home=kept.place, sessions=told))
+    elif found:
+        console.result("\n".join(table([SESSION_HEAD, *(session_row(each) for each in found)])))
+    else:
+        console.say(f"no sessions in {kept.place}\n  begin one: runops chat")
+
+
+SESSION_HEAD = ["session", "state", "started", "messages", "cost", "about"]
+
+
+def session_row(session: session_index.SessionSummary) -> list[str]:
+    """One line of the list of sessions."""
+    about = session.about or session.begins
+    return [
+        session.id,
+        session.state,
+        _started(session.started),
+        str(session.messages),
+        costs.price(session.costs) if session.costs is not None else "",
+        one_line(session.problem or f"{session.purpose}{': ' if about else ''}{about}"),
+    ]
+
+
+HEAD = ["run", "state", "started", "took", "steps", "workflow"]
+
+
+def row(run: run_index.RunSummary) -> list[str]:
+    """One line of the list."""
+    seconds = seconds_of(run)
+    return [
+        run.id,
+        run.state,
+        _started(run.started),
+        duration(seconds) if seconds is not None else "",
+        str(run.steps),
+        one_line(run.problem or run.workflow),
+    ]
+
+
+def _started(at: str) -> str:
+    started = moment(at)
+    return started.astimezone().strftime("%Y-%m-%d %H:%M:%S") if started else ""
+
+
+def seconds_of(run: run_index.RunSummary) -> float | None:
+    """Seconds from the run's first entry to its last; for a living run, to now."""
+    started, ended = moment(run.started), moment(run.ended)
+    if started is None or ended is None:
+        return None
+    return round(((dt.datetime.now(dt.UTC) if run.state == "running" else ended) - started).total_seconds(), 3)
+
+
+def moment(text: str) -> dt.datetime | None:
+    """A time of the log."""
+    return dt.datetime.fromisoformat(text) if text else None
+
+
+def table(rows: list[list[str]]) -> list[str]:
+    """Rows with their columns below each other; on a terminal the last column gives way, elsewhere nothing is cut."""
+    wide = [max(width_of(cells[column]) for cells in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell + " " * (wide[column] - width_of(cell)) for column, cell in enumerate(cells)).rstrip()
+        for cells in rows
+    ]
+    columns = console.columns()
+    return [cut(line, columns) for line in lines] if columns else lines

@@ -1,0 +1,44 @@
+"""``runops schema``: the JSON Schemas of workflow files and of what commands print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nodes.errors import UsageError
+from runtime.cli import console
+from runtime.display import escapes
+from runtime.report import schemas
+from runtime.system import regular_files
+
+
+def schema(
+    of: Annotated[
+        schemas.Name,
+        typer.Option(
+            "--of",
+            metavar="NAME",
+            help="Of what: `workflow` files; `run` or `session` (`show --json`); `run-ending` (`resume --json`), `batch-ending` (`run --json`), `chat-ending`, `build-ending`, `repair-ending`.",
+        ),
+    ] = "workflow",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.", show_default=False)
+    ] = None,
+) -> None:
+    """Print the JSON Schema of workflow files (draft 2020-12), so that an editor can complete and check them; or that of a report.
+
+    Most editors take it from a first line such as `# yaml-language-server: $schema=./runops.schema.json`.
+    """
+    text = escapes.as_json(schemas.schema_of(of), indent=2)
+    if output is None:
+        console.result(text)
+        return
+    try:
+        regular_files.write(output, f"{text}\n".encode())
+    except OSError as error:
+        raise UsageError(
+            "file-not-written", f"{output} cannot be written: {error.strerror}", mend=regular_files.fix(error)
+        ) from None
+    console.say(f"wrote {escapes.line(str(output))}")

@@ -1,0 +1,116 @@
+"""``runops show``: what a run did, from its log; of a living run what it did so far. Of a session what was said."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from nodes.errors import UsageError
+from runtime.cli import console
+from runtime.cli.commands import show_window
+from runtime.context.report_text import lines as in_lines
+from runtime.log import writer
+from runtime.log.store import store
+from runtime.report import markdown, of_run, of_session, session_text, text
+from runtime.workspace import host, run_index, session_index
+
+
+def show(
+    conversation: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|SESSION",
+            help="A run or a session: its id, a beginning or an end of it that no other has; `last` is the last run.",
+            show_default=False,
+        ),
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="PATH",
+            help="Only the step at this path and what is below it, in full; of a session the call at this path, or the line of this number.",
+            show_default=False,
+        ),
+    ] = None,
+    as_nodes: Annotated[
+        str | None,
+        typer.Option(
+            "--as-nodes",
+            metavar="PATH",
+            help="Print the workflow of the `agent` at this path with what it did in its place, as nodes that ask no model.",
+            show_default=False,
+        ),
+    ] = None,
+    window: Annotated[
+        bool,
+        typer.Option(
+            "--window",
+            help="What a model would be sent now: sizes, shares, what is left out, and why. Of a run: in a chat about it.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print it as Markdown, for a summary of a CI job or a ticket.")
+    ] = False,
+) -> None:
+    """Show what a run did, step by step: outcomes, values, errors with what was seen, and what is open. Of a session: what was said, what it keeps, what it cost.
+
+    It only reads, so it works on a run or a session that is going on, and on one that died.
+    """
+    others = {"--json": as_json, "--window": window, "--as-nodes": as_nodes is not None}
+    if as_markdown and (other := next((name for name, given in others.items() if given), None)):
+        raise UsageError("usage", f"`--markdown` and `{other}` are two forms of a report", mend="leave one of them out")
+    here = host.load()
+    kept = here.kept
+    found = run_index.find(kept, conversation)
+    if window:
+        report = show_window.report(here, found)
+        shown = console.as_json(conversation=found, **report.as_json()) if as_json else "\n".join(in_lines(report))
+    elif session_index.kind(kept, found) == "session":
+        if as_nodes is not None:
+            raise UsageError("usage", f"{found} is a session, and `--as-nodes` is for runs", mend="leave it out")
+        shown = _session(kept, found, at, as_json=as_json, as_markdown=as_markdown)
+    elif as_nodes is not None:
+        from runtime.agents import export  # most looks ask for none
+
+        past, _reading = run_index.load_history(kept, found)
+        shown = export.as_nodes(found, past, kept, as_nodes).removesuffix("\n")
+    else:
+        shown = _run(kept, found, at, as_json=as_json, as_markdown=as_markdown)
+    console.result(shown)
+
+
+def _session(kept: store.Kept, session: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
+    reading = kept.read(session)
+    brief = not as_json and at is None
+    report = of_session.session_report(session_index.fold(reading), reading, writer.Texts(kept), at=at, brief=brief)
+    if as_json:
+        return report.as_json()
+    if as_markdown:
+        return (markdown.of_session if at is None else markdown.part_of_session)(report).removesuffix("\n")
+    return "\n".join((session_text.lines if at is not None else session_text.whole)(report, _style()))
+
+
+def _run(kept: store.Kept, run: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
+    past, reading = run_index.load_history(kept, run)
+    report = of_run.run_report(
+        past, reading, kept, at=at, brief=not as_json, placed=as_json or (as_markdown and at is None)
+    )
+    if as_json:
+        return report.as_json()
+    if as_markdown:
+        return (markdown.of_run if at is None else markdown.part_of_run)(report).removesuffix("\n")
+    return "\n".join((text.step if at is not None else text.whole)(report, _style()))
+
+
+def _style() -> text.Style:
+    """What stdout can show."""
+    try:
+        "".join(session_text.MARKS.values()).encode(sys.stdout.encoding or "ascii")
+        marks = True
+    except (UnicodeEncodeError, LookupError):
+        marks = False
+    return text.Style(console.columns(), lambda words: console.paint(words, console.BOLD, stream=sys.stdout), marks)

@@ -1,0 +1,102 @@
+"""``runops try``: run one node of a workflow by itself."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nodes import registry
+from nodes.errors import UsageError
+from runtime import events
+from runtime.cli import console, flags, foreground_run
+from runtime.cli import values as given_values
+from runtime.language import workflow
+from runtime.runs import single_node, start
+from runtime.runs.runtime import Run, Runtime
+from runtime.workspace import host
+
+
+def try_node(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The workflow file.", show_default=False)],
+    node: Annotated[
+        str,
+        typer.Argument(
+            metavar="NODE", help="The node: its id, or a path to it in a file that is used.", show_default=False
+        ),
+    ],
+    inputs: flags.InputFlag = None,
+    pins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="What another node, an item, `loop.index`, `vars.NAME` or `run.taken.ID` is; `NAME=@FILE` takes it from a file.",
+        ),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="Open this page first.", show_default=False)
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="NAME",
+            help="Take over the signed-in state that `save_session` kept by this name.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Stop before the deed, and tell what was found ready.")
+    ] = False,
+    as_json: flags.JsonFlag = False,
+    quiet: flags.QuietFlag = False,
+    headed: flags.HeadedFlag = None,
+    keep_browser: flags.KeepBrowserFlag = None,
+    budget: flags.BudgetFlag = None,
+    model_calls: flags.ModelCallsFlag = None,
+    frozen: flags.FrozenFlag = False,
+) -> None:
+    """Run one node of a workflow by itself, with a value for everything that it reads. Prints its value as JSON.
+
+    What it reads and nobody gave is listed, ready to be added. A deed is really done; with `--dry-run` it is not. A container runs what is in it.
+    """
+    here = host.load(
+        headed=headed,
+        keep_browser=keep_browser,
+        budget=budget,
+        model_calls=flags.model_calls(model_calls, frozen=frozen),
+    )
+    values = given_values.inputs(inputs or [])
+    loaded = workflow.load(file)
+    found = loaded.find(node)
+    if found is None:
+        known = [each for part in loaded.files() for each in part.index]
+        close = registry.near(node.rpartition("/")[2], known)
+        mend = f"did you mean `{close}`?" if close else f"it has {', '.join(list(loaded.index)[:20])}"
+        raise UsageError("unknown-node", f"{file} has no node `{node}`", mend=mend)
+    values.refuse_unknown([found.file])
+    one = single_node.Trial(
+        found.file, found.node, given_values.pins(pins or []), url, session, loaded.workflow.secrets, dry_run
+    )
+    prepared = one.prepare(values.of(found.file), here.secrets)
+    if one.deeds and not dry_run and not quiet:
+        deeds = ", ".join(leaf.id for leaf in one.deeds)
+        console.say(f"this is really done on the site: {deeds} (with --dry-run it is not)")
+
+    def begin(carrier: Runtime, listener: events.Listener) -> Awaitable[Run]:
+        return carrier.begin(prepared, options=start.Options(part=one), listener=lambda event: listener(calm(event)))
+
+    again = shlex.join(["runops", *flags.arguments(ctx)])
+    foreground_run.carry_out(begin, here=here, as_json=as_json, quiet=quiet, trial=again)
+
+
+def calm(event: events.Event) -> events.Event:
+    """A deed that was held, as a step that went well: nothing is wrong."""
+    if isinstance(event, events.StepFinished) and event.error is not None and event.error["code"] == "held":
+        return events.Said(f"{event.path}: {event.error['message']}")
+    return event

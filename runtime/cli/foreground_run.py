@@ -1,0 +1,232 @@
+"""A run in the foreground: its display, its interruption, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Awaitable, Callable
+from types import FrameType
+
+import typer
+
+from nodes.values import Json
+from runtime import events
+from runtime.cli import console, foreground, signals
+from runtime.display import costs, escapes, facts
+from runtime.display.display import Display, choose
+from runtime.display.stream import put_at_once
+from runtime.display.text import duration, harmless, one_line
+from runtime.log.store import owners, store
+from runtime.report import endings
+from runtime.runs import answers, patches, runtime
+from runtime.runs.runtime import Runtime
+from runtime.workspace import host
+
+MENDABLE = frozenset(
+    {"target-not-found", "target-ambiguous", "target-not-actionable", "field-not-found", "verify-failed", "timeout"}
+)
+"""Codes of a site that may be another one than the file says: what it was finds `runops repair` out."""
+
+Begin = Callable[[Runtime, events.Listener], Awaitable[runtime.Run]]
+"""What starts or resumes a run, told who listens."""
+
+
+class Run:
+    """One run, from the first sign on the screen to the exit code."""
+
+    def __init__(self, display: Display, kept: store.Kept, again: str | None = None) -> None:
+        """``kept`` keeps the run; ``again`` is what to type where it is not to be resumed."""
+        self.display = display
+        self._kept = kept
+        self._again = again
+        self.id: str | None = None
+        """Known once the run's log is open."""
+        self.told: events.RunEnded | None = None
+        """How the run ended, once it has said so."""
+        self.signal: int | None = None
+        """The one that interrupted it."""
+
+    def listen(self, event: events.Event) -> None:
+        """Note what the end needs, and pass the event on to the display."""
+        if isinstance(event, events.RunStarted):
+            self.id = event.run
+        elif isinstance(event, events.RunEnded):
+            self.told = event
+        self.display(event)
+
+    def follow(self, front: foreground.Foreground, carrier: Runtime, begin: Begin) -> events.RunEnded | None:
+        """Have ``carrier`` carry the run out; None where it was interrupted before it could say how it ended."""
+
+        async def carried() -> events.RunEnded:
+            with self.display:
+                run = await begin(carrier, self.listen)
+                return await run.to_its_end()
+
+        try:
+            return front.run(carried())
+        except signals.Interrupted as interrupted:
+            self.signal = interrupted.number
+            return self.told
+
+    def notice(self) -> None:
+        """Say that a signal was heard."""
+        self.display(events.Said("interrupting the run (Ctrl-C again: at once)"))
+
+    def clear(self) -> None:
+        """End what would outlive this process."""
+        with contextlib.suppress(Exception):
+            self.display.end()
+        if self.id is not None:
+            foreground.end_browser(self._kept.private(self.id))
+
+    def leave(self, number: int, _frame: FrameType | None) -> None:
+        """While nothing runs, before the run and after it: go, with the next command to type."""
+        if words := self.last_words():
+            put_at_once(words)
+        os._exit(signals.exit_code(number))
+
+    def last_words(self) -> str:
+        """What is left to say where the process ends at once: nothing of a run that passed."""
+        return "" if self.told is not None and self.told.status == "passed" else self._interrupted()
+
+    def _interrupted(self) -> str:
+        if self.id is None:
+            return "interrupted before the run began"
+        if self._again is not None:
+            return f"interrupted\n  again  {self._again}"
+        return f"interrupted; nothing is lost\n  again  runops resume {self.id}"
+
+    def code(self, ended: events.RunEnded | None) -> int:
+        """The exit code of the run; ``ended`` is None where it was interrupted before it could say how it ended."""
+        if self.signal is not None and (ended is None or ended.status == "interrupted"):
+            return signals.exit_code(self.signal)
+        return ended.exit if ended is not None else 130
+
+    def tell(self, ended: events.RunEnded | None, *, quiet: bool) -> None:
+        """Say how the run ended, and what to type next; where all is well and ``quiet``, nothing."""
+        if ended is None or ended.status == "interrupted":
+            console.say("\n".join([self._interrupted(), *_cost(ended)]))
+        elif ended.status != "passed" or not quiet:
+            waits = patches.waits(self._kept, ended.run)
+            console.say(closing(ended, self._again, waits=waits))
+
+
+def carry_out(begin: Begin, *, here: host.Host, as_json: bool, quiet: bool, trial: str | None = None) -> None:
+    """Follow a run to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start.
+
+    ``trial`` is the command line of a trial: its output is printed as JSON, and it is not to be resumed.
+    """
+    hush()
+    run = Run(choose(quiet=quiet), here.kept, trial)
+
+    with signals.handled_by(run.leave):
+        with (
+            foreground.Foreground(run.last_words, clear=run.clear, notice=run.notice) as front,
+            front.holding(Runtime.of(here)) as carrier,
+        ):
+            ended = run.follow(front, carrier, begin)
+        code = run.code(ended)
+        run.tell(ended, quiet=quiet)
+        if as_json:
+            state = "interrupted" if ended is None else ended.status
+            console.result(endings.of_run(ended, run.id, state, code).as_json())
+        elif ended is not None and ended.status == "passed" and trial is not None:
+            console.result(escapes.as_json(ended.output, indent=2))
+        elif ended is not None and ended.status == "passed" and ended.output is not None:
+            console.result(facts.result_text(ended.output))
+    raise typer.Exit(code)
+
+
+def go_on(
+    here: host.Host,
+    run_id: str,
+    *,
+    as_json: bool,
+    quiet: bool,
+    allow_changed: bool = False,
+    take_over: bool = False,
+    from_step: str | None = None,
+) -> None:
+    """Resume a run and follow it to its end, like ``carry_out``."""
+    carry_out(
+        lambda carrier, listener: carrier.resume(
+            run_id, allow_changed=allow_changed, take_over=take_over, from_step=from_step, listener=listener
+        ),
+        here=here,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+def say_taken(holder: owners.Holder | None) -> None:
+    """Say from which process a run or a session was taken over, if it was."""
+    if holder is not None:
+        console.say(holder.as_taken())
+
+
+def written_down(run_id: str, *, as_json: bool, **what: Json) -> None:
+    """Say that a person's answer is kept, and that the run has not gone on with it yet."""
+    console.say(f"written down\n  again  runops resume {run_id}")
+    if as_json:
+        console.result(endings.AnswerKept(run=run_id, **what).as_json())
+
+
+def hush() -> None:
+    """Keep what libraries log, and what Python says of objects that die with the loop, off the screen."""
+    if os.environ.get("RUNOPS_TRACEBACK"):
+        return
+    logging.getLogger().addHandler(logging.NullHandler())
+    sys.unraisablehook = lambda _unraisable: None
+
+
+def _cost(ended: events.RunEnded | None) -> list[str]:
+    """A line with what models cost, where one was asked."""
+    return [f"  cost  {costs.told(ended.costs)}"] if ended is not None and ended.costs is not None else []
+
+
+def _repair(ended: events.RunEnded, *, waits: bool) -> dict[str, str]:
+    """What may mend the file."""
+    if waits:
+        return {"repair": f"runops repair --run {ended.run} --apply   (a mend of it is ready, and not applied)"}
+    return {"repair": f"runops repair --run {ended.run}"} if (ended.error or {}).get("code") in MENDABLE else {}
+
+
+def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = False) -> str:
+    """The last words about a run: how it ended, and what to type next; ``again`` where it is not to be resumed, ``waits`` where a mend is not applied yet."""
+    if ended.status == "passed":
+        tolerated = f"  {ended.tolerated} tolerated" if ended.tolerated else ""
+        passed = f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"
+        return "\n".join([passed, *_cost(ended)])
+    error = ended.question or ended.error or {}
+    colour = console.YELLOW if ended.status in ("paused", "out-of-budget", "replaced") else console.RED
+    word = console.paint(ended.status.upper().replace("-", " "), console.BOLD, colour)
+    where = f"{one_line(ended.path)}   " if ended.path else ""
+    lines = [f"{word} {where}{harmless(str(error.get('message', '')))}".rstrip()]
+    evidence = error.get("evidence")
+    seen: dict[str, Json] = evidence if isinstance(evidence, dict) else {}
+    if (reason := error.get("reason")) is not None:
+        seen = answers.shown(str(reason), evidence)
+    more: dict[str, str] = {"code": str(error.get("code") or reason)}
+    if ended.place is not None:
+        more["at"] = one_line(ended.place)
+    if mend := error.get("mend"):
+        more["mend"] = one_line(str(mend))
+    if ended.costs is not None:
+        more["cost"] = costs.told(ended.costs)
+    if ended.path:
+        more["look"] = f"runops show {ended.run} --at {shlex.quote(ended.path)}"
+    if again is not None:
+        more["again"] = again
+    elif ended.status == "replaced":
+        more["look"] = f"runops show {ended.run}"
+    elif ended.status == "paused":
+        more["answer"] = answers.how(ended.run, str(reason), evidence)
+    elif ended.status == "out-of-budget":
+        more["again"] = costs.resume_command(ended.run, ended.error)
+    else:
+        more |= _repair(ended, waits=waits)
+        more["again"] = f"runops resume {ended.run}"
+    return "\n".join([*lines, *facts.facts(seen, more)])

@@ -1,0 +1,214 @@
+"""Values from the command line: ``NAME=VALUE``, ``NAME=@FILE``, and a file of them."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from nodes import registry
+from nodes.errors import UsageError
+from nodes.values import Json, NotJson, normalise
+from runtime.language import workflow, yaml_text
+from runtime.system import regular_files
+
+LARGEST = 16 << 20
+"""Bytes of a file that is given as a value."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Given:
+    """Inputs by name."""
+
+    values: Mapping[str, Json]
+    places: Mapping[str, str]
+    """Where those stand that a file gave: file, line and column."""
+
+    def of(self, loaded: workflow.Loaded) -> dict[str, Json]:
+        """Those that the file declares."""
+        return {name: value for name, value in self.values.items() if name in loaded.workflow.inputs}
+
+    def refuse_unknown(self, files: Sequence[workflow.Loaded]) -> None:
+        """Raise UsageError ``unknown-input`` for an input that none of the files declares."""
+        declared = {name: field.type for loaded in files for name, field in loaded.workflow.inputs.items()}
+        for name in self.values:
+            if name in declared:
+                continue
+            place = f"{self.places[name]}: " if name in self.places else ""
+            whose = "the workflow has no" if len(files) == 1 else f"none of the {len(files)} workflows has an"
+            close = registry.near(name, declared)
+            listed = ", ".join(f"{each} ({kind})" for each, kind in declared.items())
+            known = f"there is {listed}" if declared else "there is none: take it away"
+            raise UsageError(
+                "unknown-input",
+                f"{place}{whose} input `{name}`",
+                mend=f"did you mean `{close}`?" if close else known,
+            )
+
+
+def inputs(pairs: Sequence[str], file: Path | None = None) -> Given:
+    """Inputs from ``NAME=VALUE`` texts and from a file of them; a text wins over the file.
+
+    A VALUE stays text, to be read as the input's type. Raises UsageError: ``bad-input``, ``file-not-found``, ``file-not-read``, ``input-file-invalid``.
+    """
+    values, places = _map_of(file) if file is not None else ({}, {})
+    typed = dict(_named(pairs, "-i", lambda text: text))
+    return Given({**values, **typed}, {name: place for name, place in places.items() if name not in typed})
+
+
+def pins(pairs: Sequence[str]) -> dict[str, Json]:
+    """Values by name from ``NAME=VALUE`` texts, each VALUE read as it would be in a workflow file; ``loop.index=1`` is a map ``loop``.
+
+    Raises UsageError as ``inputs`` does.
+    """
+    pinned: dict[str, Json] = {}
+    for name, value in _named(pairs, "--set", _as_written):
+        *way, last = name.split(".")
+        if not all((*way, last)):
+            raise UsageError("bad-input", f"`--set {name}=…` names nothing", mend="write `--set NAME.KEY=VALUE`")
+        owner: Json = pinned
+        for step in way:
+            if isinstance(owner, dict) and step not in owner:
+                owner[step] = {}
+            owner = owner[step] if isinstance(owner, dict) else None
+        if not isinstance(owner, dict) or last in owner:
+            raise UsageError("bad-input", f"`--set {name}=…` sets what another `--set` has set", mend="set it once")
+        owner[last] = value
+    return pinned
+
+
+def _named(pairs: Sequence[str], flag: str, read: Callable[[str], Json]) -> Iterator[tuple[str, Json]]:
+    seen: set[str] = set()
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            mend = f"write `{flag} NAME=VALUE`, or `{flag} NAME=@FILE`"
+            raise UsageError("bad-input", f"`{flag} {pair}` names nothing", mend=mend)
+        if name in seen:
+            raise UsageError("bad-input", f"`{name}` is given twice", mend=f"give `{flag} {name}=…` once")
+        seen.add(name)
+        if value.startswith("@@"):
+            yield name, read(value[1:])
+        elif value.startswith("@"):
+            yield name, content(Path(value[1:]))
+        else:
+            yield name, read(value)
+
+
+def _as_written(text: str) -> Json:
+    if not text.strip():
+        return text
+    document = yaml_text.read("--set", text)
+    if document.problems:
+        raise UsageError(
+            "bad-input",
+            f"`--set …={text}` cannot be read: {document.problems[0].message}",
+            mend='a value is written as in a workflow file: 12, true, text, "a: b", [1, 2], {"number": 7}',
+        )
+    return document.data
+
+
+def content(file: Path) -> Json:
+    """What a file says: JSON, YAML or CSV (a list of maps, all of it text) by its suffix, else its text."""
+    text = _text_of(file)
+    match file.suffix.lower():
+        case ".json":
+            return _json(file, text)
+        case ".yaml" | ".yml":
+            return _yaml(file, text).data
+        case ".csv":
+            return _csv(file, text)
+        case _:
+            return text
+
+
+def _text_of(file: Path) -> str:
+    try:
+        with regular_files.opened(file) as stream:
+            data = stream.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise UsageError("file-not-found", f"there is no file {file}", mend=_similar(file)) from None
+    except OSError as error:
+        raise UsageError(
+            "file-not-read", f"{file} cannot be read: {error.strerror}", mend=regular_files.fix(error)
+        ) from None
+    if len(data) > LARGEST:
+        raise _invalid(str(file), f"it has more than {LARGEST >> 20} MiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _invalid(f"{file}:{line}", "it is not UTF-8 text") from None
+
+
+def _json(file: Path, text: str) -> Json:
+    try:
+        return normalise(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise _invalid(f"{file}:{error.lineno}:{error.colno}", f"it is not JSON: {error.msg.lower()}") from None
+    except (NotJson, RecursionError) as error:
+        message = str(error) if isinstance(error, NotJson) else "it nests too deeply"
+        raise _invalid(str(file), message) from None
+
+
+def _yaml(file: Path, text: str) -> yaml_text.Document:
+    document = yaml_text.read(str(file), text)
+    if document.problems:
+        first = document.problems[0]
+        place = f"{file}:{first.mark.line}:{first.mark.column}" if first.mark else str(file)
+        raise _invalid(place, first.message, first.help[0] if first.help else None)
+    return document
+
+
+def _csv(file: Path, text: str) -> Json:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows: list[Json] = []
+    try:
+        header = next(reader, [])
+        if len(set(header)) < len(header):
+            raise _invalid(f"{file}:1", "two columns have the same name", "give each column a name of its own")
+        for row in reader:
+            if len(row) != len(header) and row:
+                told = f"the row has {len(row)} values, and the header {len(header)} names"
+                raise _invalid(f"{file}:{reader.line_num}", told)
+            if row:
+                rows.append(dict(zip(header, row, strict=True)))
+    except csv.Error as error:
+        raise _invalid(f"{file}:{reader.line_num}", f"it is not CSV: {error}") from None
+    return rows
+
+
+def _map_of(file: Path) -> tuple[dict[str, Json], dict[str, str]]:
+    """The inputs in a file, and where each stands."""
+    if file.suffix.lower() not in (".json", ".yaml", ".yml"):
+        raise UsageError("bad-input", f"`--inputs {file}` is neither JSON nor YAML", mend="give a .json, .yaml or .yml")
+    text = _text_of(file)
+    if file.suffix.lower() == ".json":
+        data = _json(file, text)
+        # JSON is YAML but for odds and ends, so that its places are known too where it reads the same.
+        document = yaml_text.read(str(file), text)
+    else:
+        document = _yaml(file, text)
+        data = document.data
+    if not isinstance(data, dict):
+        raise _invalid(str(file), "it is not a map of names and values", "write one input a line: `name: value`")
+    places: dict[str, str] = {}
+    for name in data:
+        mark = document.mark((name,), key=True) if document.data == data else None
+        places[name] = f"{file}:{mark.line}:{mark.column}" if mark else str(file)
+    return data, places
+
+
+def _invalid(place: str, message: str, mend: str | None = None) -> UsageError:
+    return UsageError("input-file-invalid", f"{place}: {message}", mend=mend or "mend the file, or give another one")
+
+
+def _similar(file: Path) -> str | None:
+    try:
+        close = registry.near(file.name, [each.name for each in file.parent.iterdir()])
+    except OSError:
+        return None
+    return f"did you mean {file.parent / close}?" if close else "give the path of a file that is there"

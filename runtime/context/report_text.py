@@ -1,0 +1,42 @@
+"""What a window holds, in words for people: sizes, shares, what was left out and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from runtime.context import report as context_report
+from runtime.context import window
+from runtime.display.text import count, one_line
+
+RUNGS: dict[context_report.RungName, str] = {
+    "pointers": "outputs become pointers",
+    "dropped": "the oldest is left out",
+    "summary": "the oldest is summed up",
+}
+"""What is done, rung by rung."""
+
+
+def lines(report: window.Report) -> list[str]:
+    """The report, a line for each part, each rung, and each kind of what was left out."""
+    rows = [("window", f"{report.tokens:,} of {report.limit:,} tokens")]
+    for each in report.sections:
+        share = f"  share {each.share:.0%}" if each.share is not None else ""
+        messages = f"  {count(each.messages, 'message')}" if each.messages else ""
+        rows.append((f"  {each.name}", f"{each.tokens:,} tokens{messages}{share}"))
+    rows += [(RUNGS[each.name], f"{each}{f': {each.why}' if each.why else ''}") for each in report.rungs]
+    left: Counter[tuple[str, str]] = Counter()
+    tokens: Counter[tuple[str, str]] = Counter()
+    for one in report.left:
+        left[one.what, one.why] += 1
+        tokens[one.what, one.why] += one.tokens
+    for (what, why), number in left.items():
+        times = f" ({number})" if number > 1 else ""
+        rows.append((f"left out: {what}{times}", f"{tokens[what, why]:,} tokens: {why}"))
+    # A part is called as a section of somebody's Markdown is, and a server says in its own words why it failed.
+    told = [(_indented(name), one_line(text)) for name, text in rows]
+    wide = max(len(name) for name, _text in told)
+    return [f"{name:<{wide}}  {text}" for name, text in told]
+
+
+def _indented(name: str) -> str:
+    return f"{'  ' if name.startswith('  ') else ''}{one_line(name)}"

@@ -1,0 +1,108 @@
+"""When a checkpoint is due, when its file is on the disk, and which files may go.
+
+A checkpoint is taken at a commit point if since the last one a document was loaded or an effect finished, and no tab holds input that the
+site has not seen, and none shows the answer to a form, which its address alone does not give. Otherwise the earlier one stands, and what follows it is redone after a crash: what was typed is typed again.
+
+The browser's state is read at the commit point; bringing it to the disk goes on beside the next steps, and its entry is written when it is
+there. Before the next deed of class *effect* it is waited for, so a deed never lies behind a checkpoint that was due before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from pathlib import Path
+
+from nodes.errors import SiteError
+from runtime.browser import port
+from runtime.engine import skipped_steps
+from runtime.log import entries, writer
+from runtime.log.store import store
+from runtime.system import files
+from runtime.system.crash_points import CrashPoint, crash_point
+
+
+class Unusable(Exception):
+    """The file of a checkpoint is not what was written; the message says in what way."""
+
+
+def content(checkpoint: entries.Checkpoint, kept: store.Kept, run: str) -> bytes:
+    """What the checkpoint's file holds. Raises Unusable."""
+    try:
+        data = kept.get_file(run, checkpoint.file, private=True)
+    except FileNotFoundError:
+        raise Unusable("is missing") from None
+    except OSError as error:
+        raise Unusable(f"cannot be read ({error.strerror or error})") from None
+    if checkpoint.sha256 not in (None, hashlib.sha256(data).hexdigest()):
+        raise Unusable("is not what was written")
+    return data
+
+
+class Checkpoints:
+    """Takes checkpoints for one run."""
+
+    def __init__(self, pen: writer.Journal) -> None:
+        """None was taken yet."""
+        self._journal = pen
+        self._documents: int = 0
+        self._effect: bool = False
+        self._writing: asyncio.Task[None] | None = None
+
+    def opened(self, browser: port.Browser, *, due: bool = False) -> None:
+        """Count from this browser's present state; ``due`` where nobody knows what came since the last checkpoint."""
+        self._documents = -1 if due else browser.facts().documents
+        self._effect = False
+
+    def effect_finished(self, browser: port.Browser, *, took_up_input: bool = True) -> None:
+        """A deed of class *effect* finished; ``took_up_input``: the site has what was typed before it."""
+        if took_up_input:
+            browser.effect_finished()
+        self._effect = True
+
+    async def commit(
+        self, browser: port.Browser | None, verified: skipped_steps.Verified = skipped_steps.NOTHING
+    ) -> None:
+        """Take a checkpoint if one is due; ``verified`` is what held on the page, for which who restores it waits."""
+        if browser is None:
+            return
+        facts = browser.facts()
+        if facts.pending_input or facts.posted or not (self._effect or facts.documents != self._documents):
+            return
+        await self.settled()
+        after = self._journal.history.last_seq
+        try:
+            captured = await browser.capture()
+        except SiteError:
+            # A page that cannot be looked at (it crashed, it is stuck): the earlier checkpoint stands.
+            return
+        self._documents, self._effect = facts.documents, False
+        self._writing = asyncio.create_task(self._write(captured, after, verified))
+
+    async def settled(self) -> None:
+        """Wait until the last checkpoint is on the disk and its entry written. Raises LogError ``log-write-failed``."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            await writing
+
+    async def _write(self, captured: port.Captured, after: int, verified: skipped_steps.Verified) -> None:
+        name, conversation = f"checkpoint-{after}.json", self._journal.conversation
+        crash_point(CrashPoint.CHECKPOINT_TAKEN)
+        try:
+            kept = await conversation.put_file(name, captured.data, private=True)
+        except OSError as error:
+            raise files.not_written("a checkpoint", Path(name), error) from None
+        crash_point(CrashPoint.CHECKPOINT_FILE)
+        before = self._journal.history.checkpoint
+        self._journal.checkpoint(name, captured.urls, after, kept.sha256, verified.as_json())
+        # After a power cut the log may end before this entry, so the last one that is known to be on the disk keeps its file.
+        if before is not None and before.seq <= self._journal.synced:
+            for older in self._older(name, before.file):
+                # One that stays is in nobody's way.
+                with contextlib.suppress(OSError):
+                    await conversation.drop_file(older, private=True)
+
+    def _older(self, *those: str) -> list[str]:
+        names = self._journal.kept.file_names(self._journal.conversation.id, private=True)
+        return [each for each in names if each.startswith("checkpoint-") and each not in those]

@@ -1,0 +1,101 @@
+"""One look at the site with a node's ``confirm``: its block runs in a fresh tab and a thread of its own, and does nothing that counts twice.
+
+Nothing of it is kept but its calls and their results: the next look takes nothing from it. Any error ends it, for a list that lacks
+a page would say *not done* of what stands on that page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from nodes.base import Container, Leaf, Node
+from nodes.errors import AuthorError, RunOpsError
+from nodes.pages import Page
+from nodes.ports import Item, Turn
+from nodes.values import Json
+from runtime.engine import attempt, blocks, scopes
+from runtime.log import entries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.engine.engine import ExecutionEngine
+
+
+class Look:
+    """The look of a step at ``path`` after its ``call``."""
+
+    def __init__(self, engine: ExecutionEngine, path: str, call: entries.Call, page: Page) -> None:
+        """``page`` is a tab of its own."""
+        self._engine = engine
+        self._path = path
+        self._thread = f"{entries.CONFIRM}{call.call}"
+        self._page = page
+
+    async def block(self, nodes: Sequence[Node], frame: scopes.Frame, parent: str) -> Json:
+        """Run nodes in order; the value of the last one that ran."""
+        value: Json = None
+        for node in nodes:
+            if node.when is None or self._engine.render(node, "when", frame, self._path):
+                value = await self._value(node, frame, f"{parent}/{node.id}")
+                frame.bind(node.id, value)
+        return value
+
+    async def _value(self, node: Node, frame: scopes.Frame, path: str) -> Json:
+        if isinstance(node, Container):
+            frame.program.facts["failures"][node.id] = []
+            return await node.run(_Part(self, self._engine, node, frame, path))
+        assert isinstance(node, Leaf)
+        number = self._engine.history.next_number(path)
+        step = attempt.Step(self._engine, node, frame, path, number, self._thread)
+        try:
+            if step.is_deed():
+                raise AuthorError(
+                    "effect-in-confirm",
+                    f"`{node.id}` is an action that may change something on the site, and a `confirm` only finds out",
+                    mend="let it read: no address that is a script",
+                )
+            return await step.attempt(self._page)
+        except RunOpsError as error:
+            step.failed(error)
+            raise
+
+
+class _Part(blocks.Blocks):
+    """What a container in a ``confirm`` sees. It decides anew each time, and writes nothing down."""
+
+    def __init__(self, look: Look, engine: ExecutionEngine, node: Container, frame: scopes.Frame, path: str) -> None:
+        super().__init__(engine, node, frame, path, unit=True)
+        self._look = look
+
+    @override
+    def decide(self, evaluate: Callable[[], Json]) -> Json:
+        return evaluate()
+
+    @override
+    def goes_on(self, condition: str) -> bool:
+        return self._said(condition, self._frame, self._path, "", keep=False)
+
+    @override
+    async def block(self, nodes: Sequence[Node]) -> Json:
+        return await self._look.block(nodes, self._frame, self._path)
+
+    @override
+    async def turn(
+        self,
+        nodes: Sequence[Node],
+        item: Item,
+        *,
+        collect: str | None = None,
+        condition: str | None = None,
+        give_up: bool = False,
+    ) -> Turn:
+        path, frame = self._path_of(item), scopes.Frame(self._frame, item.bound)
+        self._engine.forget(nodes, frame)
+        value = await self._look.block(nodes, frame, path)
+        if collect is not None:
+            value = self._engine.render(self._node, collect, frame, path)
+        return Turn(value, go_on=self._another(condition, frame, item, path, keep=False))

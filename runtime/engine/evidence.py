@@ -1,0 +1,139 @@
+"""What the page showed where a run failed: its address, title, what there was to read, and a picture, kept beside the run for whoever looks into it.
+
+It is gathered once the failure is written down, in a few seconds at most, and changes nothing: what cannot be had is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+
+from nodes import pages
+from nodes.base import Leaf
+from nodes.errors import AuthorError, ModelError, RunOpsError, SiteError
+from nodes.values import Json, sound
+from runtime.log import history, writer
+
+if TYPE_CHECKING:
+    from runtime.engine.engine import ExecutionEngine
+
+Answer = TypeVar("Answer")
+
+SECONDS = 3.0
+"""How long all of it may take."""
+
+OBSERVATION = 12_000
+"""Characters that are kept of what the page says."""
+
+
+class Page(pages.Page, Protocol):
+    """A tab that tells what there is to see at one glance."""
+
+    async def signs(self) -> dict[str, Json]:
+        """As ``runtime.browser.diagnosis.page_signals.of`` tells it."""
+        ...
+
+
+MOST_TOLERATED = 20
+"""Of how many failures that a run goes on after something is kept: a loop may have thousands."""
+
+
+async def keep(engine: ExecutionEngine, error: RunOpsError, *, tolerated: bool = False) -> None:
+    """Keep what the page of the step shows that failed with ``error``, and note it in the log. Never raises for what cannot be had.
+
+    Nothing is kept where no page was open, or where the page has nothing to do with it: the machine, a budget, a person's answer.
+    """
+    if engine.browser is None or not isinstance(error, SiteError | AuthorError | ModelError):
+        return
+    if tolerated and len(engine.history.evidence) >= MOST_TOLERATED:
+        return
+    page = _page(engine, error.path)
+    if page is None or page.closed:
+        return
+    found = Gathering(engine.journal)
+    data: dict[str, Json] = {"path": error.path, "url": page.url}
+    engine.browser.bound(SECONDS)
+    if page.dialog is not None:
+        data["dialog"] = page.dialog
+    else:
+        view = await found.part(page.look)
+        if view is not None:
+            data["title"] = getattr(view, "title", "")
+            mask = engine.journal.masker.text
+            # Texts that stand side by side are shown as one, and may be a secret only then.
+            told = sound(mask(view.masked(mask).render(OBSERVATION)))
+            data["observation"] = await found.file("txt", error.path, told.encode())
+        data["signs"] = await found.part(page.signs)
+        shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: _hidden(engine, text)))
+        data["screenshot"] = await found.file("png", error.path, shot) if shot is not None else None
+        data["no_screenshot"] = found.refused
+    engine.journal.note("evidence", **{name: value for name, value in data.items() if value is not None})
+
+
+def _hidden(engine: ExecutionEngine, text: str) -> bool:
+    """Whether a secret of the run stands in ``text``."""
+    return engine.journal.masker.text(text) != text
+
+
+def _page(engine: ExecutionEngine, path: str | None) -> Page | None:
+    """The tab in which the step at ``path`` worked, or the current one."""
+    assert engine.browser is not None
+    found = engine.loaded.find(path) if path else None
+    tab = found.node.works_in if found is not None and isinstance(found.node, Leaf) else None
+    try:
+        return cast("Page", engine.browser.tabs.get(tab))
+    except RunOpsError:
+        return None
+
+
+class Gathering:
+    """Takes what can be had within the time."""
+
+    def __init__(self, pen: writer.Journal) -> None:
+        """The time begins."""
+        self._journal = pen
+        self._until = time.monotonic() + SECONDS
+        self.refused: str | None = None
+        """The code of the error with which the last part failed; None where it did not, or with none of ours."""
+
+    async def part(self, gather: Callable[[], Awaitable[Answer]]) -> Answer | None:
+        """What ``gather`` finds; None where it fails, or takes too long."""
+        self.refused = None
+        try:
+            async with asyncio.timeout(max(0.0, self._until - time.monotonic())):
+                return await gather()
+        except RunOpsError as error:
+            self.refused = error.code
+            return None
+        except Exception:  # noqa: BLE001 - evidence must never hide the failure that it is for
+            return None
+
+    async def file(self, ending: str, path: str | None, data: bytes) -> Json:
+        """Keep ``data`` among the files of the run; how the log names it, None where the disk does not take it."""
+        try:
+            return await self._journal.put_file(self._free(f"failed-{self._number(path)}", ending), data)
+        except OSError:
+            return None
+
+    def _free(self, stem: str, ending: str) -> str:
+        """A name that no file of the run has: a step may have kept one that is called so."""
+        past = self._journal.history
+        parts = (each.get(part) for each in past.evidence for part in ("observation", "screenshot"))
+        ours = {str(each["name"]) for each in parts if isinstance(each, dict)}
+        name, number = f"{stem}.{ending}", 2
+        while name in ours or past.named_elsewhere(name, ""):
+            name, number = f"{stem}-{number}.{ending}", number + 1
+        return name
+
+    def _number(self, path: str | None) -> str:
+        """The call that failed, or the line of the log by which the run had come."""
+        last = self._journal.history.last(path) if path else None
+        return last.call.call if last is not None else str(self._journal.history.last_seq)
+
+
+def of(past: history.History, path: str | None = None) -> dict[str, Json] | None:
+    """What was kept last of the step at ``path``, or of the last one that failed; None where nothing was."""
+    kept = [each for each in past.evidence if path is None or each.get("path") == path]
+    return kept[-1] if kept else None

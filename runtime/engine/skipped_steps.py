@@ -1,0 +1,117 @@
+"""What a step that is passed over would have left behind: the page to which it leads, and the rules that hold there.
+
+A step that waits on the page in its ``verify`` makes the next one wait. Where it is not done again, the next one has to wait by itself; and
+where the browser is another one, the page has to be loaded first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from nodes.errors import Paused, SiteError
+from nodes.pages import Page
+from nodes.rules import Rule
+from nodes.values import Json
+from runtime.browser import origins
+
+if TYPE_CHECKING:
+    from runtime.browser import port
+    from runtime.engine import programs
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verified:
+    """Rules that held on the page, and the seconds that the page had to come to that."""
+
+    rules: Sequence[Rule]
+    seconds: float
+
+    def as_json(self) -> dict[str, Json] | None:
+        """The rules as the log keeps them with a checkpoint."""
+        said: list[Json] = [rule.model_dump(mode="json", by_alias=True, exclude_defaults=True) for rule in self.rules]
+        return {"rules": said, "seconds": self.seconds} if said else None
+
+    @staticmethod
+    def read(kept: dict[str, Json] | None) -> Verified:
+        """What ``as_json`` gave."""
+        if not kept:
+            return NOTHING
+        return Verified([Rule.model_validate(each) for each in kept["rules"]], float(kept["seconds"]))
+
+
+NOTHING = Verified((), 0.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What is still to come before the next step may look at the page."""
+
+    verified: Verified
+    address: str | None = None
+    """Where the page is to be first, unless the next step loads another one."""
+    program: programs.Program | None = None
+    """The file whose origins count on the way there."""
+    strict: bool = True
+    """Whether nothing may be read where the rules do not hold on the page that was loaded; else somebody has said to take it as it is."""
+    lost: bool = False
+    """Whether the page was loaded, and the rules did not hold on it."""
+
+    async def arrive(
+        self, browser: port.Browser, page: Page, tell: Callable[[str], None], *, loads: bool, reads: bool
+    ) -> Aftermath | None:
+        """Load the page and wait for the rules; nothing where the next step ``loads`` a page itself. What is still open after that.
+
+        Raises Paused ``page-lost`` where a step ``reads`` a page that was loaded in the place of the one that is gone, and on which the rules
+        do not hold: what it read would be of another page. A step that acts needs its element to be there, and the page may come right by it.
+        """
+        if self.address is None:
+            await self._wait(browser, page, tell)
+            return None
+        if loads or (not self.lost and await self._loaded(browser, page, tell)) or not self.strict:
+            return None
+        if not reads:
+            return dataclasses.replace(self, lost=True)
+        raise Paused(
+            "page-lost",
+            f"a side effect is done, and the page to which it leads is gone with the browser: {self.verified.rules[0]} does not hold at {page.url}",
+            mend="let a `goto` load what the next step reads, and continue with `runops resume RUN --allow-changed`;"
+            " or take the page as it is with `--from STEP`",
+            evidence={"address": page.url, "calls": []},
+        )
+
+    async def _loaded(self, browser: port.Browser, page: Page, tell: Callable[[str], None]) -> bool:
+        if self.program is not None:
+            self.program.confine(browser)
+        for address in (*self._named(), self.address):
+            browser.bound(LOAD_SECONDS)
+            await page.goto(str(address), anew=True)
+            if await self._wait(browser, page, tell):
+                return True
+        return False
+
+    async def _wait(self, browser: port.Browser, page: Page, tell: Callable[[str], None]) -> bool:
+        """Whether the rules came to hold in the time that they had. Where they did not, the next step says what is wrong."""
+        browser.bound(self.verified.seconds)
+        try:
+            for rule in self.verified.rules:
+                tell(f"verify {rule} of the step before, which is passed over")
+                await page.wait_for(rule)
+        except SiteError:
+            return False
+        return True
+
+    def _named(self) -> list[str]:
+        """The address that a rule of the page's address names, where it names just one."""
+        at = origins.origin(self.address or "")
+        globs = [rule.url for rule in self.verified.rules if rule.url is not None]
+        return [f"{at}{glob.removeprefix('**')}" for glob in globs if at is not None and _ONE_PATH.fullmatch(glob)]
+
+
+_ONE_PATH = re.compile(r"\*\*(/[\w.~%-]+)+/?")
+"""A glob that fits one path of a site."""
+
+LOAD_SECONDS = 30.0
+"""How long a page may take that is loaded for the next step."""

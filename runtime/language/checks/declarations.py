@@ -1,0 +1,196 @@
+"""What a workflow file declares: inputs, secrets, variables, nodes, items; and what stands in the way of another.
+
+All of them share one namespace with the words of the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nodes.base import Leaf
+from nodes.browser_action import BrowserAction, Click, Goto
+from nodes.context import Context
+from nodes.iterate import Iterate
+from nodes.route import OTHERWISE, Route
+from nodes.values import Json
+from runtime.language.diagnostics import Diagnostic
+from runtime.language.expressions.sandbox import RESERVED
+from runtime.language.node_tree import Anatomy, Unit
+from runtime.language.yaml_text import Document, Path
+
+ALWAYS = ("inputs", "secrets", "vars", "run")
+"""Names that mean something everywhere."""
+
+TAKEN = frozenset({*ALWAYS, "loop", "error"}) | RESERVED
+"""What no node and no item may be called."""
+
+
+WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "over": (("as",), ("max",)),
+    "while": (("max",), ("key", "limit")),
+    "until": (("max",), ("key", "limit")),
+}
+"""How a loop may go on, with the fields that each way needs, and those that mean nothing with it."""
+
+NEEDED = {
+    "as": "name the item, such as `as: order`",
+    "max": "say how many turns it may take at most, such as `max: 20`: a condition may never come true",
+}
+
+
+class Declared:
+    """The names of a file."""
+
+    def __init__(self, anatomy: Anatomy, document: Document) -> None:
+        self.problems: list[Diagnostic] = []
+        self.units: dict[str, Unit] = {}
+        """Each node by its id."""
+        self.inputs = names_in(anatomy.clean.get("inputs", {}))
+        """None where the file's declaration cannot be read."""
+        self.secrets = names_in(anatomy.clean.get("secrets", []))
+        self.setters: dict[str, list[Unit]] = {}
+        """The nodes that set each variable, in the order of the file."""
+        self._loops: list[Unit] = []
+        self._anatomy = anatomy
+        self._document = document
+        units = list(anatomy.every_unit())
+        for unit in units:
+            self._id(unit)
+            for name in variables_of(unit):
+                self.setters.setdefault(name, []).append(unit)
+        for unit in units:
+            if unit.model is Iterate:
+                self._way_to_loop(unit)
+                self._item(unit)
+            elif unit.model is Route:
+                self._branches(unit)
+            self._in_confirm(unit.confirm)
+            if unit.data.get("after_crash") == "confirm" and "confirm" not in unit.data:
+                self._report("missing-field", "`after_crash: confirm` needs a `confirm`", (*unit.path, "after_crash"))
+
+    def line(self, unit: Unit) -> int | str:
+        """In which line a node stands."""
+        mark = self._document.mark(self._anatomy.written((*unit.path, "id")))
+        return mark.line if mark else "?"
+
+    def _id(self, unit: Unit) -> None:
+        name, path = unit.id, (*unit.path, "id")
+        if name is None:
+            return
+        if name in TAKEN:
+            message = f"`{name}` is a word of the language and names no node"
+            self._report("reserved-name", message, path, "choose another id")
+        elif name in self.units:
+            first = f"the first is in line {self.line(self.units[name])}; ids are unique in the whole file"
+            self._report("duplicate-id", f"there are two nodes with the id `{name}`", path, first)
+        else:
+            self.units[name] = unit
+
+    def _way_to_loop(self, unit: Unit) -> None:
+        """Exactly one of three ways, each with the fields that belong to it."""
+        found = [field for field in WAYS if field in unit.data]
+        if not found:
+            ways = "a list (`over`), or a condition (`while` or `until`)"
+            self._report("missing-field", "`iterate` needs `over`, `while` or `until`", unit.path, f"give it {ways}")
+            return
+        way, *more = found
+        for field in more:
+            message = f"`{way}` and `{field}` exclude each other"
+            self._report(
+                "conflicting-fields", message, (*unit.path, field), "a loop goes on by one of them: leave one out"
+            )
+        if more:
+            return
+        for field in WAYS[way][0]:
+            if field not in unit.data:
+                self._report(
+                    "missing-field", f"`iterate` with `{way}` needs `{field}`", (*unit.path, way), NEEDED[field]
+                )
+        for field in WAYS[way][1]:
+            if field in unit.data:
+                mend = (
+                    "for `over` the bound is `limit`"
+                    if field == "max"
+                    else f"it belongs to `over`, and `{way}` has no list"
+                )
+                self._report("conflicting-fields", f"`{field}` has no meaning with `{way}`", (*unit.path, field), mend)
+
+    def _item(self, unit: Unit) -> None:
+        name, path = unit.text("as"), (*unit.path, "as")
+        if name is None:
+            return
+        if name in TAKEN:
+            message = f"`{name}` is a word of the language and names no item"
+            self._report("reserved-name", message, path, "choose another name")
+        around = [each for each in self._loops if each.path == unit.path[: len(each.path)]]
+        if name in (each.text("as") for each in around):
+            self._report(
+                "name-collision", f"the loop around this one has an item `{name}` too", path, "choose another name"
+            )
+        self._loops.append(unit)
+        for each in (name, f"{name}_loop"):
+            if each in self.units:
+                where = f"the node is in line {self.line(self.units[each])}; choose another name"
+                self._report("name-collision", f"`{each}` is also the id of a node", path, where)
+
+    def _branches(self, unit: Unit) -> None:
+        seen: set[str] = set()
+        for path, branch in branches_of(unit):
+            name = branch.get("name")
+            if name == OTHERWISE:
+                mend = "put its nodes under `otherwise:`, beside `branches:`"
+                message = "`otherwise` is what runs when no branch is taken"
+                self._report("reserved-name", message, (*path, "name"), mend)
+            elif isinstance(name, str) and name in seen:
+                self._report("duplicate-branch", f"there are two branches named `{name}`", (*path, "name"))
+            elif isinstance(name, str):
+                seen.add(name)
+
+    def _in_confirm(self, units: list[Unit]) -> None:
+        for unit in units:
+            if unit.model is Iterate or unit.model is Route:
+                for _path, block in unit.blocks:
+                    self._in_confirm(block)
+            elif not _only_finds_out(unit):
+                self._report(
+                    "not-in-confirm",
+                    f"`{unit.data.get('action') or unit.type}` does not belong in a `confirm`",
+                    (*unit.path, "action" if "action" in unit.data else "type"),
+                    "it only finds out what happened: it takes nodes that read, `goto`, `click` with `effect: read`, and `iterate` and `route` around them",
+                )
+
+    def _report(self, code: str, message: str, path: Path, mend: str | None = None) -> None:
+        mark = self._document.mark(self._anatomy.written(path))
+        self.problems.append(self._document.source.diagnostic(code, message, mark, help=[mend]))
+
+
+def _only_finds_out(unit: Unit) -> bool:
+    """Whether a step may stand in a ``confirm``: it changes nothing on the site, and nothing in the run."""
+    model, effect = unit.model, unit.data.get("effect")
+    if model is None or model is BrowserAction:
+        return True  # what it is to be is a mistake of its own
+    if model is Click:
+        return effect == "read"
+    reads = issubclass(model, Leaf) and model.effect_default == "read" and model is not Context
+    return (reads or model is Goto) and effect != "effect"
+
+
+def names_in(value: Json) -> list[str] | None:
+    """The names that a map or list declares; None where it is neither."""
+    if isinstance(value, dict | list):
+        names = [each for each in value if isinstance(each, str)]
+        return names if len(names) == len(value) else None
+    return None
+
+
+def variables_of(unit: Unit) -> list[str]:
+    """The variables that a node sets."""
+    fields = ("set", "ask") if unit.model is Context else ()
+    return [name for field in fields for name in names_in(unit.data.get(field)) or []]
+
+
+def branches_of(unit: Unit) -> list[tuple[Path, Mapping[str, Json]]]:
+    """The branches of a route as they are written, each with its path."""
+    value = unit.data.get("branches")
+    items: list[Json] = value if isinstance(value, list) else []
+    return [((*unit.path, "branches", index), each) for index, each in enumerate(items) if isinstance(each, dict)]

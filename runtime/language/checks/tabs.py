@@ -1,0 +1,62 @@
+"""The names of tabs: ``open_tab`` and ``opens`` give them, ``tab`` uses them. A name that nobody gives is a slip of the pen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nodes import registry
+from nodes.tabs import MAIN
+from runtime.language.diagnostics import Diagnostic
+from runtime.language.node_tree import Anatomy, Unit
+from runtime.language.yaml_text import Document
+
+
+def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
+    """Every use of a tab that no node opens, and of any tab where there is only one."""
+    units = list(anatomy.every_unit())
+    names = sorted({MAIN} | {name for unit in units if (name := _given(unit)) is not None})
+    problems: list[Diagnostic] = []
+    for unit in units:
+        used = unit.data.get("tab")
+        if not isinstance(used, str) or _gives_by_tab(unit) or used in names:
+            continue
+        near = registry.near(used, names)
+        problems.append(
+            document.source.diagnostic(
+                "unknown-tab",
+                f"no node opens a tab called `{used}`",
+                document.mark(anatomy.written((*unit.path, "tab"))),
+                help=[f"did you mean `{near}`?" if near else f"the tabs here are {', '.join(names)}"],
+            )
+        )
+    looking = [each for unit in units for each in _within(unit.confirm)]
+    problems += [
+        document.source.diagnostic(
+            "not-in-confirm",
+            f"`{field}` does not belong in a `confirm`",
+            document.mark(anatomy.written((*unit.path, field))),
+            help=["it looks in a fresh tab of its own"],
+        )
+        for unit in looking
+        for field in ("tab", "opens")
+        if field in unit.data
+    ]
+    return problems
+
+
+def _within(units: list[Unit]) -> Iterator[Unit]:
+    """These nodes, and all in their blocks."""
+    for unit in units:
+        yield unit
+        for _path, block in unit.blocks:
+            yield from _within(block)
+
+
+def _gives_by_tab(unit: Unit) -> bool:
+    return unit.data.get("action") == "open_tab"
+
+
+def _given(unit: Unit) -> str | None:
+    """The name that a node gives to a tab."""
+    name = unit.data.get("tab" if _gives_by_tab(unit) else "opens")
+    return name if isinstance(name, str) else None

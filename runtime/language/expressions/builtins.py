@@ -1,0 +1,137 @@
+"""What an expression may use: filters and tests by name, Jinja's pure ones and our own.
+
+Every result is plain data of bounded size: no iterators, no marked-up strings.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jinja2
+from jinja2 import filters as jinja_filters
+from jinja2 import tests as jinja_tests
+
+from nodes.values import Json, NotJson, as_text, normalise
+from runtime.language.expressions import filters, limits
+from runtime.language.expressions.filters import OWN, Filter
+from runtime.language.expressions.limits import Unusable
+
+ON_TEXT = ("capitalize", "lower", "striptags", "title", "trim", "truncate", "upper", "wordcount")
+"""Jinja's filters that take any value for its text: here text and numbers only, so that null never reads "None"."""
+
+KEPT = (
+    *ON_TEXT,
+    *(
+        "abs",
+        "count",
+        "d",
+        "default",
+        "dictsort",
+        "filesizeformat",
+        "first",
+        "last",
+        "length",
+        "list",
+        "map",
+        "max",
+        "min",
+    ),
+    *("reject", "rejectattr", "reverse", "select", "selectattr", "sort", "unique", "urlencode"),
+)
+"""Jinja's filters that are pure, taken over as they are but bounded."""
+
+PASSING = frozenset({"count", "d", "default", "first", "last", "length", "max", "min"})
+"""Filters that make nothing new, so that nothing of theirs needs weighing."""
+
+INSTEAD = {
+    "attr": "write `x.key` or `x['key']`",
+    "forceescape": "use `escape`",
+    "pprint": "use `json`",
+    "random": "a resumed run could not repeat it",
+    "safe": "nothing is escaped here: leave it out",
+    "tojson": "use `json`",
+    "urlize": "it makes HTML, which nothing here reads",
+    "xmlattr": "it makes HTML, which nothing here reads",
+}
+"""What to do in place of Jinja's filters that are not here."""
+
+CONCATENATE = "~"
+"""The operator `~` is carried out by a filter of this name, which no file can write."""
+
+
+def concatenate(pieces: list[Json]) -> str:
+    """Everything joined to one text."""
+    texts = [as_text(normalise(piece)) for piece in pieces]
+    limits.check_text(sum(map(len, texts)))
+    return "".join(texts)
+
+
+def _bounded(name: str, function: Filter) -> Filter:
+    """The filter with errors in words and a result that is plain, finite data."""
+    position = 1 if hasattr(function, "jinja_pass_arg") else 0
+    on_text = name in ON_TEXT
+    passing = name in PASSING
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            if on_text:
+                filters.text_of(args[position], name)
+            if on_text and len(args[position] if isinstance(args[position], str) else "") > limits.LARGEST_TEXT:
+                limits.check_text(len(args[position]))
+            result = function(*args, **named)
+            return result if passing and not isinstance(result, Iterable) else limits.settle(result, weigh=not passing)
+        except (Unusable, jinja2.UndefinedError):
+            raise
+        except NotJson as error:
+            raise Unusable(f"`{name}`: {error}") from None
+        except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, jinja2.TemplateError) as error:
+            given = args[position] if len(args) > position else None
+            raise Unusable(f"`{name}` does not work on {limits.shown(given)}: {error}") from None
+
+    return call
+
+
+FILTERS: dict[str, Filter] = {
+    name: _bounded(name, function)
+    for name, function in sorted({**{name: jinja_filters.FILTERS[name] for name in KEPT}, **OWN}.items())
+}
+"""Every filter by name."""
+
+
+def _is_list(value: Json) -> bool:
+    return isinstance(value, list | tuple)
+
+
+TESTS: dict[str, Callable[..., bool]] = {
+    **{
+        name: test
+        for name, test in jinja_tests.TESTS.items()
+        if name not in {"callable", "escaped", "filter", "test", "iterable"}
+    },
+    "null": jinja_tests.test_none,
+    "text": jinja_tests.test_string,
+    "list": _is_list,
+    "map": jinja_tests.test_mapping,
+}
+"""Every test (`is …`) by name."""
+
+
+def signature(name: str) -> inspect.Signature:
+    """What a filter takes after the value and the pipe."""
+    whole = inspect.signature(OWN.get(name) or jinja_filters.FILTERS[name])
+    hidden = 2 if hasattr(FILTERS[name], "jinja_pass_arg") else 1
+    return whole.replace(parameters=list(whole.parameters.values())[hidden:], return_annotation=inspect.Signature.empty)
+
+
+def usage(name: str) -> str:
+    """A filter as it is written, with what may stand in its brackets: ``date(format=null, parse=null)``."""
+    takes = [
+        f"{each}" if each.default is inspect.Parameter.empty else f"{each.name}={json.dumps(each.default)}"
+        for each in (part.replace(annotation=inspect.Parameter.empty) for part in signature(name).parameters.values())
+    ]
+    return f"{name}({', '.join(takes)})" if takes else name

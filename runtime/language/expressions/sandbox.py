@@ -1,0 +1,335 @@
+"""Jinja2 as the language of references: expressions only, over plain data, with no road to any Python object.
+
+The sandbox of Jinja guards what attributes may be reached; here none is: ``a.b`` and ``a['b']`` are keys of maps and
+positions of lists. Each node of a syntax tree knows where it stands: its ``lineno`` is its offset in the expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from jinja2 import TemplateSyntaxError, UndefinedError, nodes
+from jinja2.lexer import TokenStream
+from jinja2.parser import Parser
+from jinja2.runtime import StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import missing
+
+from nodes import registry
+from runtime.language.expressions import builtins, limits
+
+DEEPEST = 40
+"""How deeply an expression may nest: Python's own compiler gives up at 100 parentheses or so."""
+
+LONGEST = 10_000
+"""Characters that an expression may have."""
+
+CALLS = ("now", "uuid")
+"""The only functions."""
+
+WORDS = frozenset(
+    ("and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "null", "or", "true", "True")
+)
+"""Words that mean something in an expression, and so name nothing."""
+
+RESERVED = WORDS | frozenset(CALLS) | {"self"}
+"""What no node, loop or variable may be called."""
+
+KNOWN = (
+    *(
+        nodes.Name,
+        nodes.Const,
+        nodes.List,
+        nodes.Tuple,
+        nodes.Dict,
+        nodes.Pair,
+        nodes.Getattr,
+        nodes.Getitem,
+        nodes.Slice,
+    ),
+    *(nodes.Filter, nodes.Test, nodes.Call, nodes.Keyword, nodes.CondExpr, nodes.Concat, nodes.Compare, nodes.Operand),
+    *(nodes.And, nodes.Or, nodes.Not, nodes.Neg, nodes.Pos),
+    *(nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow),
+)
+
+
+class ExpressionInvalid(ValueError):
+    """An expression cannot be used. ``start`` and ``end`` are the offsets of the mistake in it."""
+
+    def __init__(self, code: str, message: str, start: int, end: int | None = None, mend: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.start = start
+        self.end = start + 1 if end is None else end
+        self.mend = mend
+
+
+class Missing(StrictUndefined):
+    """What a name or key without a value gives. Only ``default`` and ``is defined`` take it; everything else raises UndefinedError."""
+
+    __slots__ = ()
+
+    def fail(self) -> NoReturn:
+        """Raise Jinja's UndefinedError."""
+        raise UndefinedError(self._undefined_message)
+
+    @property
+    def why(self) -> str:
+        """What is missing, in a sentence."""
+        return self._undefined_message
+
+    @property
+    def _undefined_message(self) -> str:
+        if self._undefined_hint:
+            return "there is no such item: the list is empty"
+        name = self._undefined_name
+        if self._undefined_obj is missing:
+            return f"`{name}` has no value here"
+        return f"{limits.shown(self._undefined_obj)} has no {f'`{name}`' if isinstance(name, str) else f'item {name}'}"
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """The environment of all references."""
+
+    intercepted_binops = frozenset(limits.OPERATORS)
+    intercepted_unops = frozenset("+-")
+
+    def __init__(self) -> None:
+        # Delimiters play no part: only expressions are ever parsed.
+        super().__init__(undefined=Missing, optimized=False, autoescape=False, cache_size=0)
+        self.globals.clear()
+        self.filters.clear()
+        self.filters.update(builtins.FILTERS)
+        self.filters[builtins.CONCATENATE] = builtins.concatenate
+        self.tests.clear()
+        self.tests.update(builtins.TESTS)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """A key of a map or a position in a list or text, else Missing. A key of what is missing is missing too."""
+        if isinstance(obj, Missing):
+            return obj
+        try:
+            if isinstance(argument, str):
+                if isinstance(obj, Mapping):
+                    return obj[argument]
+            elif isinstance(argument, int) and isinstance(obj, list | tuple | str):
+                return obj[argument]
+        except LookupError:
+            pass
+        return Missing(obj=obj, name=argument)  # pyright: ignore[reportArgumentType]  # Jinja passes positions too
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """The same as ``getitem``: there are no attributes."""
+        return self.getitem(obj, attribute)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """The operation, bounded."""
+        for each in (left, right):
+            if isinstance(each, Missing):
+                each.fail()
+        return limits.operate(operator, left, right)
+
+    def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
+        """The operation on a number."""
+        if isinstance(arg, Missing):
+            arg.fail()
+        if not isinstance(arg, int | float):
+            raise limits.Unusable(f"`{operator}` does not work on {limits.shown(arg)}")
+        return -arg if operator == "-" else arg
+
+    def tokens(self, source: str) -> TokenStream:
+        """Jinja's tokens of an expression, with the offset in place of the line."""
+        return TokenStream(self.lexer.wrap(self._placed(source)), None, None)
+
+    def _placed(self, source: str) -> Iterator[tuple[int, str, str]]:
+        offset = 0
+        try:
+            for _line, token, value in self.lexer.tokeniter(source, None, None, "variable"):
+                yield offset, token, value
+                offset += len(value)
+        except TemplateSyntaxError as error:
+            raise TemplateSyntaxError(error.message or "", offset, None, None) from None
+
+
+SANDBOX = Sandbox()
+
+
+def parse(source: str) -> nodes.Expr:
+    """The syntax tree of one expression, checked. Raises ExpressionInvalid for the first mistake."""
+    if len(source) > LONGEST:
+        raise ExpressionInvalid(
+            "expression-too-long", f"an expression has at most {LONGEST} characters, this one {len(source)}", 0
+        )
+    try:
+        parser = Parser(SANDBOX, "")
+        parser.stream = SANDBOX.tokens(source)
+        if parser.stream.eos:
+            raise ExpressionInvalid("expression-syntax", "there is no expression between `{{` and `}}`", 0, len(source))
+        tree = parser.parse_expression()
+        if not parser.stream.eos:
+            rest = parser.stream.current
+            raise ExpressionInvalid(
+                "expression-syntax",
+                f"`{rest.value}` does not go on from what stands before it",
+                rest.lineno,
+                rest.lineno + len(str(rest.value)),
+            )
+    except TemplateSyntaxError as error:
+        raise _syntax(error, source) from None
+    except (RecursionError, ValueError, OverflowError) as error:
+        if isinstance(error, ExpressionInvalid):
+            raise
+        raise ExpressionInvalid(
+            "expression-syntax",
+            "the expression cannot be read: it nests too deeply or holds too large a number",
+            0,
+            len(source),
+        ) from None
+    tree = _checked(tree, source, 0)
+    tree.set_environment(SANDBOX)
+    return tree
+
+
+def _syntax(error: TemplateSyntaxError, source: str) -> ExpressionInvalid:
+    message = error.message or "the expression cannot be read"
+    if message.startswith("unexpected char"):
+        character = source[error.lineno : error.lineno + 1]
+        quote = character in ("'", '"')
+        message = "this text is never closed" if quote else f"`{character}` means nothing in an expression"
+    elif "end of template" in message or "end of print statement" in message:
+        return ExpressionInvalid("expression-syntax", "the expression ends too early", max(len(source.rstrip()) - 1, 0))
+    else:
+        message = message.replace("end of print statement", "the end").replace("got ", "and not ")
+    return ExpressionInvalid("expression-syntax", message, min(error.lineno, max(len(source) - 1, 0)))
+
+
+def _checked(tree: Any, source: str, depth: int) -> Any:
+    """The tree with what Jinja would do differently put right; raises ExpressionInvalid for what is not part of the language."""
+    at = tree.lineno
+    if depth > DEEPEST:
+        raise ExpressionInvalid(
+            "expression-too-deep", f"the expression nests deeper than {DEEPEST} levels: make a step of a part of it", at
+        )
+    if not isinstance(tree, KNOWN):
+        raise ExpressionInvalid("expression-syntax", "this is not part of an expression", at)
+    if isinstance(tree, nodes.Name):
+        return _name(tree)
+    if isinstance(tree, nodes.CondExpr) and tree.expr2 is None:
+        raise ExpressionInvalid("if-without-else", "`if` needs an `else`: without one the value may be missing", at)
+    if isinstance(tree, nodes.Call):
+        return _call(tree, source)
+    if isinstance(tree, nodes.Filter | nodes.Test):
+        _check_use(tree, source)
+    for field in tree.fields:
+        value = getattr(tree, field)
+        if isinstance(value, nodes.Node):
+            setattr(tree, field, _checked(value, source, depth + 1))
+        elif isinstance(value, list):
+            setattr(
+                tree,
+                field,
+                [_checked(each, source, depth + 1) if isinstance(each, nodes.Node) else each for each in value],
+            )
+    if isinstance(tree, nodes.Concat):
+        return nodes.Filter(nodes.List(tree.nodes, lineno=at), builtins.CONCATENATE, [], [], None, None, lineno=at)
+    return tree
+
+
+def _name(tree: nodes.Name) -> nodes.Expr:
+    end = tree.lineno + len(tree.name)
+    if tree.name == "null":
+        return nodes.Const(None, lineno=tree.lineno)
+    if tree.name in CALLS:
+        raise ExpressionInvalid(
+            "not-a-value", f"`{tree.name}` is a function", tree.lineno, end, f"write `{tree.name}()`"
+        )
+    if tree.name == "self":
+        raise ExpressionInvalid("not-a-value", "`self` is not a value", tree.lineno, end)
+    return tree
+
+
+def _call(tree: nodes.Call, source: str) -> nodes.Expr:
+    called = tree.node
+    if isinstance(called, nodes.Name) and called.name in CALLS:
+        if tree.args or tree.kwargs or tree.dyn_args is not None or tree.dyn_kwargs is not None:
+            raise ExpressionInvalid("wrong-arguments", f"`{called.name}()` takes nothing", tree.lineno)
+        return tree
+    if isinstance(called, nodes.Name):
+        word, at = called.name, called.lineno
+    elif isinstance(called, nodes.Getattr):
+        word, at = called.attr, _after(source, called.lineno, called.attr)
+    else:
+        raise ExpressionInvalid("no-such-function", "only `now()` and `uuid()` can be called", tree.lineno)
+    if word in builtins.FILTERS:
+        mend = f"write `… | {word}`: it is a filter"
+    elif word in METHODS:
+        mend = METHODS[word]
+    else:
+        mend = "values have no methods: use a filter (`… | upper`)"
+    raise ExpressionInvalid(
+        "no-such-function", f"`{word}` cannot be called: only `now()` and `uuid()` can", at, at + len(word), mend
+    )
+
+
+METHODS = {
+    "append": "join lists with `+`",
+    "endswith": "take the end: `x[-3:] == 'abc'`",
+    "find": "use `in`: `'abc' in x`",
+    "get": "use `x.key | default(…)`",
+    "range": "for n turns loop over `[0] * n` and read `loop.index`",
+    "split": "use `x | regex_all('[^,]+')`",
+    "startswith": "take the beginning: `x[:3] == 'abc'`",
+    "strip": "use `x | trim`",
+    "strftime": "use `x | date('%d.%m.%Y')`",
+}
+"""What stands in for methods and functions that people know from Python and Jinja."""
+
+
+def _check_use(tree: nodes.Filter | nodes.Test, source: str) -> None:
+    test = isinstance(tree, nodes.Test)
+    at = _after(source, tree.lineno, tree.name) if test else tree.lineno
+    if tree.dyn_args is not None or tree.dyn_kwargs is not None:
+        raise ExpressionInvalid(
+            "wrong-arguments", f"`{tree.name}`: arguments are written out, without `*`", at, at + len(tree.name)
+        )
+    if test:
+        _check_known(tree.name, "test", at)
+        return
+    _check_known(tree.name, "filter", at)
+    _check_arguments(tree, at)
+    inner = tree.args[1 if tree.name in ("selectattr", "rejectattr") else 0 :] if tree.name in APPLYING else []
+    if inner and isinstance(inner[0], nodes.Const) and isinstance(inner[0].value, str):
+        _check_known(inner[0].value, "filter" if tree.name == "map" else "test", inner[0].lineno)
+
+
+APPLYING = ("map", "select", "reject", "selectattr", "rejectattr")
+"""Filters that take the name of another filter, or of a test."""
+
+
+def _check_known(name: str, what: str, at: int) -> None:
+    known = builtins.FILTERS if what == "filter" else builtins.TESTS
+    if name in known:
+        return
+    close = registry.near(name, [each for each in known if each.isidentifier()])
+    instead = builtins.INSTEAD.get(name) if what == "filter" else None
+    mend = instead or (
+        f"did you mean `{close}`?" if close else f"the {what}s are {', '.join(sorted(filter(str.isidentifier, known)))}"
+    )
+    raise ExpressionInvalid(f"unknown-{what}", f"there is no {what} `{name}`", at, at + len(name), mend)
+
+
+def _check_arguments(tree: nodes.Filter, at: int) -> None:
+    takes = builtins.signature(tree.name)
+    try:
+        takes.bind(*tree.args, **{str(each.key): each.value for each in tree.kwargs})
+    except TypeError as error:
+        mend = f"it takes `{builtins.usage(tree.name)}`" if takes.parameters else "it takes nothing"
+        raise ExpressionInvalid("wrong-arguments", f"`{tree.name}`: {error}", at, at + len(tree.name), mend) from None
+
+
+def _after(source: str, offset: int, word: str) -> int:
+    """Where ``word`` stands at or after ``offset``."""
+    found = source.find(word, offset)
+    return offset if found < 0 else found

@@ -1,0 +1,302 @@
+"""The parts of a workflow file as it is written: its nodes, blocks and references, each with its place.
+
+The models say what a file should hold; this follows them over the file as it is, mistakes and all. So a mistake in one
+place does not hide the mistakes in another: a misspelt field is read as the one that was meant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nodes import registry
+from nodes.base import Block, Confirm, Leaf, Node
+from nodes.part import Part
+from nodes.template import Ref, to_text
+from nodes.values import Json
+from runtime.language.expressions.references import holds_reference
+from runtime.language.yaml_text import Path
+
+FREE_TEXT = frozenset({"name", "description"})
+"""Fields without references whose text is nobody's business."""
+
+TELLING = ("type", "action", "query")
+"""Fields that tell what a node is."""
+
+BLOCK = typing.get_args(Block)[1]
+"""What marks a field that holds nodes."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shape:
+    """What may stand at a place, as far as references and nodes go."""
+
+    ref: Ref | None = None
+    block: bool = False
+    part: type[Part] | None = None
+    item: Shape | None = None
+    value: Shape | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slot:
+    """A text with a reference in it."""
+
+    path: Path
+    text: str
+    ref: Ref | None
+    """How the place takes references; None where it takes none."""
+    field: str
+    """The field of the node (or of the workflow) in which it stands."""
+
+
+@dataclasses.dataclass(slots=True)
+class Unit:
+    """A node as it is written."""
+
+    path: Path
+    data: dict[str, Json]
+    """Its fields, spelt right."""
+    model: type[Node] | None
+    """What it is, or seems to be; None where nobody can tell."""
+    slots: list[Slot] = dataclasses.field(default_factory=list)
+    """The references in its own fields, in the order of the file; not those in its blocks and its ``confirm``."""
+    blocks: list[tuple[Path, list[Unit]]] = dataclasses.field(default_factory=list)
+    """Its blocks, each with the path of its list of nodes."""
+    confirm: list[Unit] = dataclasses.field(default_factory=list)
+    done: list[Slot] = dataclasses.field(default_factory=list)
+    """The references in its ``confirm``, outside its nodes."""
+
+    @property
+    def id(self) -> str | None:
+        """The node's id, if it has a usable one."""
+        return self.text("id")
+
+    def text(self, field: str) -> str | None:
+        """A field that is a text."""
+        value = self.data.get(field)
+        return value if isinstance(value, str) and value else None
+
+    @property
+    def type(self) -> str:
+        """The node's type, as it is written."""
+        return self.text("type") or "node"
+
+    def slot(self, field: str) -> Slot | None:
+        """The reference that a field of the node is."""
+        return next((each for each in self.slots if each.field == field and len(each.path) == len(self.path) + 1), None)
+
+
+class Anatomy:
+    """A workflow file taken apart."""
+
+    def __init__(self, data: Mapping[str, Json], model: type[Part]) -> None:
+        self.slots: list[Slot] = []
+        """The references of the workflow's own fields."""
+        self.units: list[Unit] = []
+        """The nodes at the top, in order."""
+        self.parts: dict[Path, type[Part]] = {}
+        """What each map of the file is, where that is known."""
+        self.misspelt: dict[Path, str] = {}
+        """The field that was meant by each misspelt one."""
+        self.mistaken: dict[Path, tuple[str, str, str]] = {}
+        """Where a type, action or query is misspelt: which of them it is, how it is written, and what was meant."""
+        self._written: dict[Path, str] = {}
+        """The key as it is written, by the place where the field that was meant would stand."""
+        self.clean: dict[str, Json] = self._part(data, model, (), None)
+        """The data as it was meant, and without ``x-…`` keys where names of fields are expected: what the models should judge."""
+
+    def every_unit(self) -> Iterator[Unit]:
+        """All nodes, those in blocks and ``confirm`` too, parents first."""
+        pending = list(reversed(self.units))
+        while pending:
+            unit = pending.pop()
+            yield unit
+            inner = [each for _path, block in unit.blocks for each in block] + unit.confirm
+            pending += reversed(inner)
+
+    def every_slot(self) -> Iterator[Slot]:
+        """All references of the file."""
+        yield from self.slots
+        for unit in self.every_unit():
+            yield from unit.slots
+            yield from unit.done
+
+    def written(self, path: Path) -> Path:
+        """Where in the file stands what is at ``path`` in ``clean``."""
+        found: Path = ()
+        for step in path:
+            found = (*found, self._written.get((*found, str(step)), step))
+        return found
+
+    def _part(self, data: Mapping[str, Json], model: type[Part], path: Path, unit: Unit | None) -> dict[str, Json]:
+        self.parts[path] = model
+        fields = {(field.alias or name): name for name, field in model.model_fields.items()}
+        clean: dict[str, Json] = {}
+        for key, value in data.items():
+            if key.startswith("x-"):
+                continue
+            name = fields.get(key)
+            if name is None and (close := self._meant(key, self._guessable(model, fields), {**data, **clean})):
+                self.misspelt[*path, key] = close
+                self._written[*path, close] = key
+                name = fields[close]
+            if name is None:
+                clean[key] = value
+                continue
+            field = model.model_fields[name].alias or name
+            inside = self._value(value, shape_of(model, name), (*path, key), unit, self._field_of(unit, path, field))
+            clean[field] = self._choice(model, field, inside, (*path, key))
+        return clean
+
+    def _choice(self, model: type[Part], field: str, value: Json, path: Path) -> Json:
+        """A ``type``, ``action`` or ``query``, spelt right."""
+        if not issubclass(model, Node) or not isinstance(value, str):
+            return value
+        kinds = registry.node_types()
+        kind = next((each for each in kinds.values() if model is each.base or model in each.models), None)
+        choices: Mapping[str, Any] = kinds if field == "type" else kind.variants if kind and field == kind.field else {}
+        if not choices or value in choices or not (close := registry.near(value, choices)):
+            return value
+        self.mistaken[path] = (field, value, close)
+        return close
+
+    def _field_of(self, unit: Unit | None, path: Path, field: str) -> str:
+        """The field of the node in which a field of one of its parts stands."""
+        if unit is None or len(path) == len(unit.path):
+            return field
+        outer = path[: len(unit.path) + 1]
+        return self.misspelt.get(outer, str(outer[-1]))
+
+    @staticmethod
+    def _guessable(model: type[Part], fields: Mapping[str, str]) -> dict[str, bool]:
+        """The fields that a misspelt one can mean, each with whether it is required; of a node that nobody knows only what it is."""
+        known = issubclass(model, Node) and any(model in kind.models for kind in registry.node_types().values())
+        return {
+            field: model.model_fields[name].is_required()
+            for field, name in fields.items()
+            if known or not issubclass(model, Node) or field in TELLING
+        }
+
+    @staticmethod
+    def _meant(key: str, fields: Mapping[str, bool], data: Mapping[str, Json]) -> str | None:
+        lacking = [field for field, required in fields.items() if required and field not in data]
+        return registry.near(key, lacking) or registry.near(key, [field for field in fields if field not in data])
+
+    def _value(self, value: Json, shape: Shape, path: Path, unit: Unit | None, field: str) -> Json:
+        if shape.ref is not None:
+            self._texts(value, shape.ref, path, unit, field)
+        elif shape.block and isinstance(value, list):
+            return self._block(value, path, unit)
+        elif isinstance(value, dict) and shape.part is not None:
+            return self._part(value, shape.part, path, unit)
+        elif isinstance(value, dict) and shape.value is not None:
+            return {key: self._value(item, shape.value, (*path, key), unit, field) for key, item in value.items()}
+        elif isinstance(value, list) and shape.item is not None:
+            return [self._value(item, shape.item, (*path, index), unit, field) for index, item in enumerate(value)]
+        elif isinstance(value, str) and field not in FREE_TEXT:
+            # A text where a map is expected is a short form of it, such as the selector of a field.
+            self._texts(value, Ref(to_text) if shape.part is not None else None, path, unit, field)
+        return value
+
+    def _texts(self, value: Json, ref: Ref | None, path: Path, unit: Unit | None, field: str) -> None:
+        if isinstance(value, str):
+            if holds_reference(value):
+                home = self.slots if unit is None else unit.done if field == "confirm" else unit.slots
+                home.append(Slot(path, value, ref, field))
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                self._texts(item, ref, (*path, key), unit, field)
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                self._texts(item, ref, (*path, index), unit, field)
+
+    def _block(self, value: list[Json], path: Path, owner: Unit | None) -> list[Json]:
+        units: list[Unit] = []
+        clean = [self._unit(item, (*path, index), units) for index, item in enumerate(value)]
+        if owner is None:
+            self.units = units
+        elif self.parts.get(path[:-1]) is Confirm:
+            owner.confirm = units
+        else:
+            owner.blocks.append((path, units))
+        return clean
+
+    def _unit(self, item: Json, path: Path, units: list[Unit]) -> Json:
+        if not isinstance(item, dict):
+            return item
+        model = model_of(item)
+        unit = Unit(path, item, model)
+        units.append(unit)
+        clean = self._part(item, model or Leaf, path, unit)
+        for key, value in item.items():
+            # What these nodes are part of is unknown; that they are there keeps their ids known.
+            if (
+                isinstance(value, list)
+                and not any(each == (*path, key) for each, _block in unit.blocks)
+                and key in ("nodes", "otherwise")
+            ):
+                clean[key] = self._block(value, (*path, key), unit)
+        unit.data = clean
+        return clean
+
+
+def model_of(data: Mapping[str, Json]) -> type[Node] | None:
+    """The model of a node by its ``type`` and ``action`` or ``query``, or the one that these are nearest to."""
+    kinds = registry.node_types()
+    kind = kinds.get(_near(_entry(data, "type"), kinds))
+    if kind is None:
+        return None
+    if kind.field is None:
+        return kind.base
+    return kind.variants.get(_near(_entry(data, kind.field), kind.variants)) or kind.base
+
+
+def _entry(data: Mapping[str, Json], key: str) -> Json:
+    return data[key] if key in data else data.get(registry.near(key, data) or key)
+
+
+def _near(word: Json, choices: Mapping[str, Any]) -> str:
+    if not isinstance(word, str):
+        return ""
+    return word if word in choices else registry.near(word, choices) or ""
+
+
+@functools.cache
+def shape_of(model: type[Part], name: str) -> Shape:
+    """What may stand in a field."""
+    field = model.model_fields[name]
+    return _shape(field.annotation, tuple(field.metadata))
+
+
+def _shape(annotation: Any, metadata: tuple[Any, ...]) -> Shape:
+    for each in metadata:
+        if isinstance(each, Ref):
+            return Shape(ref=each)
+        if each is BLOCK:
+            return Shape(block=True)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _shape(arguments[0], arguments[1:])
+    if origin in (typing.Union, types.UnionType):
+        return _merged([_shape(each, ()) for each in arguments])
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        return Shape(part=annotation)
+    if origin is list:
+        return Shape(item=_shape(arguments[0], ()))
+    if origin is dict:
+        return Shape(value=_shape(arguments[1], ()))
+    return Shape()
+
+
+def _merged(shapes: list[Shape]) -> Shape:
+    """One shape for alternatives: whatever one of them takes."""
+    found: dict[str, Any] = {}
+    for shape in shapes:
+        for field in dataclasses.fields(Shape):
+            found[field.name] = found.get(field.name) or getattr(shape, field.name)
+    return Shape(**found)

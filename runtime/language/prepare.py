@@ -1,0 +1,75 @@
+"""What a run needs before it begins: its file, its inputs, its secrets, each found fit. Nothing is written."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from nodes.errors import RunOpsError, UsageError
+from nodes.values import Json
+from runtime.language import callees, workflow
+from runtime.secrets import masking, sources
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prepared:
+    """A workflow that was found fit to run, and everything that a run of it is given. Nothing is written yet."""
+
+    loaded: workflow.Loaded
+    inputs: Mapping[str, Json]
+    """The value of every input, typed."""
+    secrets: Mapping[str, str] = dataclasses.field(repr=False)
+
+
+def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json], source: sources.SecretSource) -> Prepared:
+    """What a run of ``loaded`` needs. ``inputs`` may be text (as typed on a command line) or values. Writes nothing.
+
+    Raises RunOpsError for what keeps it from starting: inputs, origins, secrets, a secret in the file or in an input.
+    """
+    typed = loaded.check_inputs(inputs)
+    loaded.origins(typed)
+    known = sources.read(source, loaded.workflow.secrets, loaded.path.parent)
+    masker = masking.Masker(known)
+    _refuse_secret_in_file(loaded, masker)
+    if masker.json(typed) != typed:
+        named = ", ".join(f"`{name}`" for name, value in typed.items() if masker.json(value) != value)
+        raise UsageError(
+            "secret-in-input",
+            f"the input {named} holds a secret, and inputs are kept in the log",
+            mend="give it as a secret (`secrets:` in the file, the value in the environment) or without it",
+        )
+    return Prepared(loaded, typed, known)
+
+
+def _refuse_secret_in_file(loaded: workflow.Loaded, masker: masking.Masker) -> None:
+    """A secret that stands in a file, or in one that it uses. In a comment it does no harm.
+
+    The stored text is masked, and a resumed run goes on with it: a mask outside comments would be used as a value.
+    """
+    hidden = {path: masker.text(text) for path, text in loaded.texts().items()}
+    touched = [each for each in loaded.files() if masker.text(each.text) != each.text]
+    if not touched:
+        return
+    try:
+        files = callees.Texts(hidden, str(loaded.path.parent))
+        if workflows(workflow.parse(masker.text(loaded.text), str(loaded.path), files)) == workflows(loaded):
+            return
+    except RunOpsError:
+        pass
+    places = [(each.path, number) for each in touched if (number := _line_with_secret(each.text, masker))]
+    file, number = places[0] if places else (touched[0].path, 1)
+    raise UsageError(
+        "secret-in-file",
+        f"{file}:{number}: a secret stands in the workflow file itself",
+        mend="write `{{ secrets.NAME }}` in its place; if it only happens to be the same text, choose another secret",
+    )
+
+
+def _line_with_secret(text: str, masker: masking.Masker) -> int | None:
+    lines = enumerate(zip(text.splitlines(), masker.text(text).splitlines(), strict=False), start=1)
+    return next((n for n, (line, hidden) in lines if line != hidden and not line.lstrip().startswith("#")), None)
+
+
+def workflows(loaded: workflow.Loaded) -> list[workflow.Workflow]:
+    """What a file and those that it uses say; layout and comments do not count."""
+    return [each.workflow for each in loaded.files()]

@@ -1,0 +1,503 @@
+"""What a run has done so far, folded from its log. Whoever wants to know something of a run asks this: the engine that resumes it, and every reader.
+
+The fold knows three things of a step: what it yielded (``done``), what a deed that must be judged left open (``open``), and what was
+done but lies behind the state that was restored (``redo``).
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from nodes.values import Json
+from runtime.log import attempts as log_attempts
+from runtime.log import entries as log_entries
+from runtime.log import ledger, step_paths, threads
+from runtime.log.store import integrity
+
+
+def _leaves_answers(result: log_entries.Result) -> bool:
+    """Whether an attempt that failed so had answers from a model that are as good as ever: it failed for want of another one."""
+    error = result.error or {}
+    return error.get("code") == "timeout" or (
+        error.get("who") in ("model", "setup", "usage") and error.get("code") != "model-output-invalid"
+    )
+
+
+def _last_effect(attempts: Sequence[log_attempts.Attempt]) -> log_attempts.Attempt | None:
+    return next((each for each in reversed(attempts) if each.may_have_happened), None)
+
+
+class History:
+    """The fold. ``add`` takes entries in order; everything else reads."""
+
+    def __init__(self, entries: Iterable[log_entries.AnyEntry] = ()) -> None:
+        """Folds ``entries``, if there are any."""
+        self.header: log_entries.RunHeader | None = None
+        self.started = ""
+        self.last_at = ""
+        self.epoch = 0
+        self.last_seq = 0
+        self.attempts: dict[str, list[log_attempts.Attempt]] = {}
+        self.scopes: dict[str, log_attempts.ScopeState] = {}
+        self.order: list[str] = []
+        """Step and scope paths of the thread ``run``, as they first appeared."""
+        self.checkpoint: log_entries.Checkpoint | None = None
+        self.checkpoint_before: log_entries.Checkpoint | None = None
+        """The one before the last, whose file is kept too."""
+        self.anew: set[str] = set()
+        """Nodes and items of loops whose conditions are decided again, though they were begun."""
+        self.restoring = False
+        """Whether the last process died while it restored a checkpoint: the browser that it left is in no state at all."""
+        self.page: log_entries.PageState | None = None
+        self.failed_at = 0
+        """The line at which the run last ended as failed."""
+        self.ending: log_attempts.Ending | None = None
+        self.question: log_entries.Note | None = None
+        self.answer: log_entries.Note | None = None
+        self.answers: dict[str, dict[str, Json]] = {}
+        """What a person answered to the questions of a step, by its path."""
+        self.decisions: dict[str, str] = {}
+        """What a person decided about a step that may be the repetition of an earlier deed, by its path: ``done``, ``not-done``, ``skip``."""
+        self.evidence: list[dict[str, Json]] = []
+        """What the pages showed of steps that failed, in order: of a step at ``path`` what ``runtime.engine.evidence`` kept."""
+        self.ledger = ledger.Ledger()
+        """What the run has had with models, and what it cost."""
+        self.budget: str | None = None
+        """What the run's steps may spend on models together, as it was last said."""
+        self._threads: dict[str, threads.Thread] = {}
+        self._by_call: dict[str, log_attempts.Attempt] = {}
+        self._setters: list[log_attempts.Attempt] = []
+        self._acting: list[log_attempts.Attempt] = []
+        """The attempts that do more than read, in the order of their calls."""
+        self._steps: list[log_attempts.Attempt] = []
+        """The attempts of steps of the run's own thread, in the order of their calls."""
+        self._in_blocks: dict[tuple[str, int], dict[str, list[log_attempts.Attempt]]] = {}
+        """The attempts that do more than read within a run of a block of a handle, by the path of the block's first run and its number.
+
+        In each by where they stand in it, positions in loops aside, in the order of their calls.
+        """
+        self._seen_not_done: list[log_attempts.Attempt] = []
+        """The side effects of which the site, asked in this life, showed nothing."""
+        self._begun: set[str] = set()
+        """The paths at which an attempt counts, and all paths around them."""
+        self._named: dict[str, set[str]] = {}
+        """The names of files in lower case, each with the paths of the steps that kept one."""
+        with integrity.uncollected():
+            for entry in entries:
+                self.add(entry)
+
+    def add(self, entry: log_entries.AnyEntry) -> None:
+        """Take the next entry."""
+        self.last_seq, self.last_at = entry.seq, entry.at
+        if entry.thread.startswith(log_entries.MODEL):
+            self._threads.setdefault(entry.thread, threads.Thread()).add(entry)
+        match entry:
+            case log_entries.Scope():
+                self._scope(entry)
+            case log_entries.Call():
+                self._called(entry)
+            case log_entries.Result():
+                attempt = self._by_call[entry.call]
+                attempt.result, attempt.since = entry, entry.seq
+                for file in entry.files or ():
+                    self._named.setdefault(str(file["name"]).casefold(), set()).add(attempt.call.path)
+                if entry.page is not None:
+                    self.page = entry.page
+            case log_entries.Checkpoint():
+                self.checkpoint, self.checkpoint_before = entry, self.checkpoint
+            case (
+                log_entries.Note(name="requested" | "submitted")
+                | log_entries.User()
+                | log_entries.Reasoning()
+                | log_entries.Assistant()
+                | log_entries.Told()
+                | log_entries.ModelError()
+            ):
+                self.ledger.add(entry, self._asker(entry.thread))
+            case log_entries.Note(name="changed"):
+                self._changed(entry)
+            case log_entries.Note():
+                self._note(entry)
+            case log_entries.Summary() | log_entries.Event() | log_entries.Version():
+                # Only sessions have them.
+                pass
+
+    def _called(self, entry: log_entries.Call) -> None:
+        attempt = self._by_call[entry.call] = log_attempts.Attempt(entry)
+        if entry.again is not None:
+            attempt.deeds = self._by_call[entry.again].deeds
+        if entry.asked is not None:
+            self._by_call[log_entries.call_of(entry.thread)].deeds.append(attempt)
+        else:
+            self._seen(entry.path, entry.thread)
+            self.attempts.setdefault(entry.path, []).append(attempt)
+            self._begin(entry.path)
+            if entry.thread == log_entries.RUN_THREAD:
+                self._steps.append(attempt)
+            if not attempt.only_read:
+                for block in step_paths.blocks(entry.path):
+                    run = self._in_blocks.setdefault((block.first, block.number), {})
+                    run.setdefault(block.anywhere, []).append(attempt)
+        if entry.node == "context":
+            self._setters.append(attempt)
+        if not attempt.only_read:
+            self._acting.append(attempt)
+
+    def _begin(self, path: str) -> None:
+        """Something that counts was done at ``path``, and so within all that stands around it."""
+        self._begun.add(path)
+        for each in step_paths.around(path):
+            if each in self._begun:
+                break
+            self._begun.add(each)
+
+    def _asker(self, thread: str) -> str:
+        """The path of the step that has this thread with a model."""
+        attempt = self._by_call.get(thread.partition(":")[2])
+        return attempt.call.path if attempt is not None else ""
+
+    def _seen(self, path: str, thread: str) -> None:
+        if self.anew:
+            # Something is done there again, so the condition held.
+            self.anew -= {each for each in self.anew if path == each or path.startswith((f"{each}/", f"{each}["))}
+        if thread == log_entries.RUN_THREAD and path not in self.attempts and path not in self.scopes:
+            self.order.append(path)
+
+    def _scope(self, entry: log_entries.Scope) -> None:
+        if entry.run is not None:
+            self.header, self.started, self.budget = entry.run, entry.at, entry.run.budget
+        self._seen(entry.path, entry.thread)
+        if entry.event == "opened":
+            self.scopes.setdefault(entry.path, log_attempts.ScopeState(entry.path, entry.node, entry.seq))
+            return
+        scope = self.scopes.setdefault(entry.path, log_attempts.ScopeState(entry.path, entry.node, entry.seq))
+        setattr(scope, entry.event, entry)
+        if entry.event == "decided":
+            scope.stale = None
+
+    def _note(self, entry: log_entries.Note) -> None:
+        match entry.name:
+            case "claimed":
+                self.epoch = int(entry.data["epoch"])
+                self.ending = None
+                self.budget = entry.data.get("budget", self.budget)
+                self.ledger.stopped(entry.at)
+                self._forget_not_done()
+            case "restoring":
+                self.restoring = True
+            case "restored":
+                self._restored(entry.data)
+            case "judged":
+                self._judged(str(entry.data["call"]), entry.data["verdict"], entry)
+                if entry.data["verdict"] == "not-done" and entry.data["how"] != log_entries.PERSON:
+                    self._seen_not_done.append(self._by_call[str(entry.data["call"])])
+            case "paused":
+                self._paused(entry)
+            case "decided":
+                self._decided(entry)
+            case "answered":
+                self.answer = entry
+                self.answers[str(entry.data["path"])] = entry.data["answers"]
+            case "evidence":
+                self.evidence.append(entry.data)
+            case "ended":
+                self._ended(entry)
+            case "tail-cut" | "changed" | "requested" | "submitted" | "following" | "followed":
+                pass
+
+    def _changed(self, entry: log_entries.Note) -> None:
+        """The run goes on with another text, and with what stands in the note in the place of what stood in its header."""
+        data = entry.data
+        assert self.header is not None
+        taken = log_entries.Taken.model_validate(data["taken"])
+        self.header = self.header.model_copy(
+            update={name: getattr(taken, name) for name in log_entries.Taken.model_fields}
+        )
+        gone: set[str] = set()
+        for path in data["voided"]:
+            for attempt in self.attempts.get(path, ()):
+                attempt.voided = attempt.renewed = True
+            if self.scopes.pop(path, None) is not None and path not in self.attempts:
+                gone.add(path)
+            self.answers.pop(path, None)
+        if data["voided"]:
+            self.order = [path for path in self.order if path not in gone]
+            self._begun.clear()
+            for path, attempts in self.attempts.items():
+                if not all(attempt.voided for attempt in attempts):
+                    self._begin(path)
+        for path in data["renewed"]:
+            for attempt in self.attempts[path]:
+                attempt.renewed = True
+        for path in ("", *data["reopened"]):
+            self.scopes[path].committed = None
+        # What the browser holds came of steps that the file no longer has: it is built anew, whoever goes on.
+        self.restoring = self.restoring or bool(data["rebuild"])
+
+    def _judged(self, call: str, verdict: log_attempts.Verdict, entry: log_entries.Note) -> None:
+        attempt = self._by_call[call]
+        attempt.verdict, attempt.judged_value = verdict, entry.data.get("value")
+        if verdict != "not-done":
+            attempt.behind, attempt.since = False, entry.seq
+
+    def _paused(self, entry: log_entries.Note) -> None:
+        self.question, self.answer = entry, None
+        evidence: dict[str, Json] = entry.data.get("evidence") or {}
+        if (attempt := self._by_call.get(str(evidence.get("call")))) is not None:
+            attempt.asked = evidence
+
+    def _forget_not_done(self) -> None:
+        """What a site did not show in an earlier life it may show by now: only a person's *not done* outlasts the process that heard it."""
+        for attempt in self._seen_not_done:
+            attempt.verdict = None
+        self._seen_not_done.clear()
+
+    def _decided(self, entry: log_entries.Note) -> None:
+        self.answer = entry
+        # Whoever wrote it down may have died before the calls had their results.
+        verdict = "skipped" if entry.data["verdict"] == "skip" else entry.data["verdict"]
+        for call in entry.data["calls"]:
+            self._judged(call, verdict, entry)
+        if self.question is not None and not entry.data["calls"]:
+            self.decisions[str(self.question.data["path"])] = str(entry.data["verdict"])
+
+    def _ended(self, entry: log_entries.Note) -> None:
+        self.ending = log_attempts.Ending(entry.data["status"], int(entry.data["exit"]), entry.data, entry.at)
+        self.ledger.stopped(entry.at)
+        if self.ending.status != "paused":
+            self.question = None
+        if self.ending.status == "failed":
+            self.failed_at = entry.seq
+
+    def _restored(self, data: dict[str, Json]) -> None:
+        self.restoring = False
+        kept: list[str] = data.get("kept") or []
+        if data["mode"] == "checkpoint":
+            self._put_behind(int(data["after"]), frozenset(kept))
+            self._decide_again(data.get("anew") or ())
+        self._count_again(kept)
+
+    def _count_again(self, paths: Iterable[str]) -> None:
+        """What a restored state has undone counts as it was: it is kept, or what it led to is done."""
+        for path in paths:
+            for attempt in self.attempts.get(path, ()):
+                attempt.behind = False
+
+    def _decide_again(self, paths: Iterable[str]) -> None:
+        self.anew.update(paths)
+        for path in paths:
+            if path in self.scopes:
+                self.scopes[path].decided = None
+
+    def _put_behind(self, line: int, kept: frozenset[str]) -> None:
+        """What came after the restored state no longer counts, but for the steps ``kept``; deeds among it are judged before anything is done again.
+
+        A block that ended with an error that is kept stays ended: it is not gone through again.
+        """
+        ended = self.ended_by_error()
+        for path, attempts in self.attempts.items():
+            for attempt in attempts if not ended(path) else ():
+                of_run = attempt.call.thread == log_entries.RUN_THREAD
+                if attempt.since > line and of_run and not attempt.past_recall and path not in kept:
+                    attempt.behind = True
+                    for deed in attempt.deeds:
+                        deed.behind = True
+        for scope in self.scopes.values():
+            # A route keeps its branch and a `when` its answer: the way that was gone holds deeds that are to be judged. Only a list is new.
+            if ended(scope.path):
+                continue
+            if scope.decided is not None and scope.decided.seq > line and scope.decided.node == "iterate":
+                scope.stale, scope.decided = scope.decided, None
+            if scope.committed is not None and scope.committed.seq > line:
+                scope.committed = None
+            if scope.failed is not None and scope.failed.seq > line and not scope.stays_failed:
+                scope.failed = None
+
+    def ended_by_error(self) -> Callable[[str], bool]:
+        """Tells of a path whether it stands in a block which an error ended by now, and which is not gone through again."""
+        over = {scope.path for scope in self.scopes.values() if scope.stays_failed}
+        return lambda path: bool(over) and any(each in over for each in step_paths.around(path))
+
+    def effect_at(self, path: str) -> log_attempts.Attempt | None:
+        """The last side effect at ``path`` that happened or may have."""
+        return _last_effect(self.attempts.get(path, ()))
+
+    def effects_within(self, first: str, number: int) -> list[log_attempts.Attempt]:
+        """The last side effect of each step that happened or may have in the run of that number of the block of a handle whose first run is ``first``."""
+        run = self._in_blocks.get((first, number), {})
+        reached = {attempt.call.path: None for attempts in run.values() for attempt in attempts}
+        return [effect for path in reached if (effect := self.effect_at(path)) is not None]
+
+    def repeated(self, block: step_paths.Block) -> log_attempts.Attempt | None:
+        """The side effect of an earlier run of the block that a step in it would repeat.
+
+        Turns of a loop without keys are told apart by position, which proves nothing between two runs: where none was at the same
+        position, any of them may be the one, and it is the last.
+        """
+        numbers = range(block.number - 1, 0, -1)
+        same = [self.effect_at(f"{block.first}{f'[{each}]' if each > 1 else ''}/{block.rest}") for each in numbers]
+        runs = [self._in_blocks.get((block.first, each), {}).get(block.anywhere, ()) for each in numbers]
+        found = [effect for effect in same if effect is not None] or [
+            effect for attempts in runs if (effect := _last_effect(attempts)) is not None
+        ]
+        return max(found, key=lambda effect: effect.call.seq, default=None)
+
+    def done(self, path: str) -> log_attempts.Attempt | None:
+        """The attempt from which the step at ``path`` has its value, if it has one that counts."""
+        last = self.last(path)
+        return last if last is not None and last.settled and not last.behind else None
+
+    def last(self, path: str) -> log_attempts.Attempt | None:
+        """The attempt of the step at ``path`` that says what became of it."""
+        attempts = self.attempts.get(path)
+        return log_attempts.deciding(attempts) if attempts else None
+
+    def threads_that_count(self, path: str) -> list[str]:
+        """The threads, the latest first, in which attempts of the step had answers from a model that are as good as ever.
+
+        A crash ended the attempt, or put it behind the state that was restored, or the model could not be asked any further; an attempt that
+        came to a result, or to an answer of no use, is asked anew, and so is what came before it.
+        """
+        names: list[str] = []
+        for attempt in reversed(self.attempts.get(path, [])):
+            result = attempt.result
+            broke_off = result is None or result.status == "interrupted" or attempt.behind
+            if not (broke_off or (result is not None and _leaves_answers(result))):
+                break
+            names.append(log_entries.model_thread(attempt.call.again or attempt.call.call))
+        return names
+
+    def thread(self, name: str) -> threads.Thread:
+        """What stands in a thread with a model."""
+        return self._threads.get(name) or threads.Thread()
+
+    def attempt_of(self, call: log_entries.Call) -> log_attempts.Attempt:
+        """The attempt that a call began."""
+        return self._by_call[call.call]
+
+    def next_number(self, path: str) -> int:
+        """The number of the next attempt of the step at ``path``, from 1."""
+        attempts = self.attempts.get(path)
+        return attempts[-1].call.attempt + 1 if attempts else 1
+
+    def all_attempts(self) -> list[log_attempts.Attempt]:
+        """Every attempt of every step, in the order of their calls."""
+        return list(self._by_call.values())
+
+    def open_calls(self) -> list[log_attempts.Attempt]:
+        """Calls without a result, in order: what a crash left."""
+        return [attempt for attempt in self._by_call.values() if attempt.result is None]
+
+    def behind(self, line: int, skipped: Collection[str] = ()) -> list[log_attempts.Attempt]:
+        """The side effects that are finished and came after the state restored to ``line``, but for the steps ``skipped``."""
+        ended = self.ended_by_error()
+        lasts = (log_attempts.deciding(attempts) for path, attempts in self.attempts.items() if not ended(path))
+        return [
+            attempt
+            for attempt in lasts
+            if attempt.result is not None
+            and attempt.call.thread == log_entries.RUN_THREAD
+            and attempt.call.path not in skipped
+            and (attempt.since > line or attempt.behind)
+            and attempt.may_have_happened
+            and attempt.result.status == "ok"
+            and not attempt.past_recall
+        ]
+
+    @property
+    def files(self) -> list[dict[str, Json]]:
+        """The files that the run's steps have kept, in the order of their names' first appearance."""
+        kept: dict[str, dict[str, Json]] = {}
+        for attempt in self._by_call.values():
+            if attempt.result is not None:
+                kept |= {str(each["name"]): each for each in attempt.result.files or ()}
+        return list(kept.values())
+
+    @property
+    def flags(self) -> list[dict[str, Json]]:
+        """What a person should look at though its step went on, with the ``path`` of the step; of each step that of its last attempt."""
+        lasts = {attempt.call.path: attempt for attempt in self._by_call.values() if attempt.result is not None}
+        return [
+            {"path": path, **flag}
+            for path, last in lasts.items()
+            for flag in (last.result.flags if last.result is not None else None) or ()
+        ]
+
+    @property
+    def tolerated(self) -> int:
+        """How many failures ``on_error: continue`` has passed over."""
+        lasts = (attempts[-1] for attempts in self.attempts.values())
+        leaves = sum(
+            1
+            for last in lasts
+            if not (last.behind or last.voided) and last.result is not None and last.result.tolerated
+        )
+        return leaves + sum(1 for scope in self.scopes.values() if scope.failed is not None and scope.failed.tolerated)
+
+    def is_committed(self, path: str) -> bool:
+        """Whether the scope at ``path`` is over and has its value."""
+        return path in self.scopes and self.scopes[path].committed is not None
+
+    @property
+    def steps_done(self) -> int:
+        """How many leaf steps have their value."""
+        return sum(1 for path in self.order if self.done(path) is not None)
+
+    def for_lists(self) -> dict[str, Json]:
+        """What stands in the log where the run ends, so that a list of runs need not read all of it."""
+        assert self.header is not None
+        return {"workflow": self.header.workflow, "steps": self.steps_done}
+
+    def set_within(self, path: str) -> list[log_attempts.Attempt]:
+        """The steps within ``path`` that set variables and count, in order."""
+        scope = self.scopes[path]
+        over = scope.committed or scope.failed
+        first = bisect.bisect_left(self._setters, scope.opened, key=lambda attempt: attempt.call.seq)
+        last = bisect.bisect_right(self._setters, over.seq if over else self.last_seq, key=lambda a: a.call.seq)
+        return [
+            attempt
+            for attempt in self._setters[first:last]
+            if attempt.call.path.startswith(f"{path}/") and attempt.settled and not attempt.behind
+        ]
+
+    def begun(self, path: str) -> bool:
+        """Whether anything that counts was done at ``path`` or within it."""
+        return path in self._begun
+
+    def steps_backwards(self) -> Iterator[log_attempts.Attempt]:
+        """Every attempt of every step of the run's own thread, the latest first."""
+        return reversed(self._steps)
+
+    def named_elsewhere(self, name: str, path: str) -> bool:
+        """Whether a step other than the one at ``path`` has kept a file of that name, in whatever capitals."""
+        steps = self._named.get(name.casefold(), ())
+        return len(steps) > 1 or (len(steps) == 1 and path not in steps)
+
+    def page_changed_since(self, line: int) -> bool:
+        """Whether a deed on the page came after ``line``."""
+        last = self.last_on_page()
+        return last is not None and last.call.seq > line
+
+    def last_on_page(self) -> log_attempts.Attempt | None:
+        """The last attempt that left a trace on the page, for all that is known."""
+        return next((attempt for attempt in reversed(self._acting) if attempt.touched_page), None)
+
+    def within(self, path: str) -> Iterator[log_attempts.Attempt]:
+        """The attempt of every step of the run within ``path`` that says what became of it."""
+        for each, attempts in self.attempts.items():
+            if each.startswith(f"{path}/") and attempts[-1].call.thread == log_entries.RUN_THREAD:
+                yield log_attempts.deciding(attempts)
+
+    def recorded(self, path: str) -> list[str]:
+        """What ``now()`` and ``uuid()`` gave the step or scope before, so that it sees the same again."""
+        scope = self.scopes.get(path)
+        if scope is not None and scope.decided is not None and scope.decided.recorded:
+            return scope.decided.recorded
+        last = self.last(path)
+        return last.call.recorded or [] if last is not None and not last.renewed else []
+
+    @property
+    def status(self) -> str:
+        """``passed``, ``failed``, ``paused``, ``interrupted``, or ``open``: alive, or dead without a word."""
+        return self.ending.status if self.ending else "open"

@@ -1,0 +1,297 @@
+"""What a run has had with models, folded from its log: every request with what it cost, and the answers that a resumed run need not pay again."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import decimal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from nodes.values import Json
+from runtime.log import entries, step_paths
+
+MONEY = ("dollars", "known_dollars")
+"""The parts of totals that are sums of money, as texts."""
+
+
+@dataclasses.dataclass(slots=True)
+class Spent:
+    """One request to a model: a row of the cost ledger."""
+
+    line: int
+    """The line of the log with which it was announced; of an answer from a cassette its own."""
+    at: str
+    path: str
+    """The step that asked."""
+    thread: str
+    model: str
+    """As it was asked for; as the server names it once it has answered."""
+    estimate: int
+    """Tokens of the input, as they were reckoned before it was sent."""
+    limit: int
+    """Tokens that the answer might have."""
+    status: str = "open"
+    """``ok``; ``error``; ``open`` while nothing has come of it, also where its process died."""
+    source: entries.Source = "model"
+    usage: entries.Usage | None = None
+    dollars: decimal.Decimal | None = None
+    seconds: float = 0.0
+    free: bool = False
+    """Whether the server did not work on it."""
+    error: str | None = None
+    response: str | None = None
+    """The id of the response, once it is known."""
+    key: str = ""
+    asked: str = ""
+    """The model as it was asked for."""
+    raw: int = 0
+    """Tokens of the input by the list alone, whatever was learnt of the model."""
+    waited: float = 0.0
+    """Seconds for which an earlier process waited for the same response in the background; part of ``seconds``."""
+    allowed: float = 0.0
+    """Seconds that it might take."""
+
+    @property
+    def paid(self) -> bool:
+        """Whether it costs anything, for all that is known."""
+        return self.source == "model" and not self.free
+
+    @property
+    def tokens(self) -> int:
+        """What it had; where nobody knows, all that it may have had."""
+        return self.usage.input + self.usage.output if self.usage else self.estimate + self.limit
+
+
+@dataclasses.dataclass(slots=True)
+class Settled:
+    """What requests of which nothing more is to come had together, added up as they ended."""
+
+    calls: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    dollars: decimal.Decimal = decimal.Decimal(0)
+    unpriced: list[Spent] = dataclasses.field(default_factory=list)
+    """Those that were paid for and whose price the log does not hold; ``dollars`` is without them."""
+
+    def add(self, row: Spent) -> None:
+        """Add one."""
+        if row.source != "model":
+            return
+        self.calls, self.seconds = self.calls + 1, self.seconds + row.seconds
+        if row.free:
+            return
+        self.tokens += row.tokens
+        if row.dollars is None:
+            self.unpriced.append(row)
+        else:
+            self.dollars += row.dollars
+
+
+class Ledger:
+    """The fold. ``add`` takes the entries of model threads in order."""
+
+    def __init__(self) -> None:
+        self.rows: list[Spent] = []
+        self._open: dict[str, Spent] = {}
+        self._settled: dict[str | None, Settled] = {}
+        """By the path of each step for which one worked; of all of them under None."""
+        self._answers: dict[str, dict[str, entries.Assistant]] = {}
+        self._waiting: dict[str, dict[str, str]] = {}
+        self.exchanges = 0
+        """How many answers the run has had, from models and from its cassette; one that was used again counts once."""
+        self.answered = False
+        """Whether one of them came to the process that has the run now."""
+        self.runs: list[tuple[str, entries.Ran]] = []
+        """What runs spent that a session followed, in order; their requests are no rows of it."""
+
+    def add(self, entry: entries.AnyEntry, path: str) -> None:
+        """Take an entry of the step at ``path``; those that are none of a model's say nothing here."""
+        match entry:
+            case entries.Note(name="requested"):
+                self._requested(entry, path)
+            case entries.Note(name="submitted"):
+                key, response = str(entry.data["key"]), str(entry.data["response"])
+                self._waiting.setdefault(entry.thread, {})[key] = response
+                row = self._open.get(entry.thread)
+                if row is not None and row.response == response:
+                    # The process that asked is gone, and one that goes on in its thread waits for the same.
+                    row.waited = row.seconds
+                row = row or self._adopted(entry.thread, response)
+                if row is not None:
+                    row.response = response
+            case entries.Assistant():
+                self._answered(entry, path)
+            case entries.ModelError(pending=True):
+                if (row := self._open.get(entry.thread)) is not None:
+                    row.error, row.seconds = str(entry.error.get("code")), row.waited + (entry.seconds or 0.0)
+            case entries.ModelError():
+                row = self._open.pop(entry.thread, None)
+                if row is not None:
+                    row.status, row.usage, row.free = "error", entry.usage, bool(entry.free)
+                    row.dollars, row.seconds = _decimal(entry.dollars), row.waited + (entry.seconds or 0.0)
+                    row.error = str(entry.error.get("code"))
+                    self.settle(row)
+                    # What was asked for in the background came to nothing: nobody asks for it again.
+                    self._waiting.get(entry.thread, {}).pop(row.key, None)
+            case entries.Event(run=str(run), spent=entries.Ran() as spent):
+                self.runs.append((run, spent))
+            case entries.Note(name="followed") if entry.data.get("spent") is not None:
+                self.runs.append((str(entry.data["run"]), entries.Ran.model_validate(entry.data["spent"])))
+            case _:
+                pass
+
+    def _requested(self, entry: entries.Note, path: str) -> None:
+        data = entry.data
+        row = Spent(
+            entry.seq,
+            entry.at,
+            path,
+            entry.thread,
+            str(data["model"]),
+            int(data["estimate"]),
+            int(data["limit"]),
+            key=str(data["key"]),
+            asked=str(data["model"]),
+            raw=int(data["raw"]),
+            allowed=float(data["seconds"]),
+        )
+        self.rows.append(row)
+        if (lost := self._open.pop(entry.thread, None)) is not None:
+            self.settle(lost)
+        self._open[entry.thread] = row
+
+    def stopped(self, at: str) -> None:
+        """The process that asked is gone, at that time at the latest: what it waited for counts as waited for until then, or as long as it might take."""
+        self.answered = False
+        for row in self._open.values():
+            if not row.seconds:
+                passed = dt.datetime.fromisoformat(at) - dt.datetime.fromisoformat(row.at)
+                row.seconds = max(0.0, min(passed.total_seconds(), row.allowed))
+
+    def _adopted(self, thread: str, response: str) -> Spent | None:
+        """The request of an earlier process, whose response this thread waits for now."""
+        found = next((each for each, row in self._open.items() if row.response == response), None)
+        if found is None:
+            return None
+        self._waiting.pop(found, None)
+        row = self._open[thread] = self._open.pop(found)
+        row.waited = row.seconds
+        return row
+
+    def _answered(self, entry: entries.Assistant, path: str) -> None:
+        if not entry.masked:
+            # A mask is no answer.
+            self._answers.setdefault(entry.thread, {})[entry.key] = entry
+        self._waiting.get(entry.thread, {}).pop(entry.key, None)
+        row = self._open.pop(entry.thread, None)
+        if entry.source != "log":
+            self.exchanges += 1
+            self.answered = True
+        if row is None:
+            if entry.source != "cassette":
+                return
+            row = Spent(entry.seq, entry.at, path, entry.thread, entry.model, 0, 0, key=entry.key)
+            self.rows.append(row)
+        row.status, row.source, row.usage, row.model = "ok", entry.source, entry.usage, entry.model
+        row.dollars, row.seconds = _decimal(entry.dollars), row.waited + (entry.seconds or 0.0)
+        row.response = entry.response
+        self.settle(row)
+
+    def settle(self, row: Spent) -> None:
+        """Nothing more is to come of it."""
+        for path in (None, row.path, *step_paths.around(row.path)):
+            self._settled.setdefault(path, Settled()).add(row)
+
+    def settled(self, path: str | None = None) -> Settled:
+        """What those requests had together of which nothing more is to come: of the step at ``path`` and all that works for it, or of all."""
+        return self._settled.get(path) or Settled()
+
+    def unsettled(self, path: str | None = None) -> Iterator[Spent]:
+        """The others, of which something may come."""
+        return (row for row in self._open.values() if path is None or path in (row.path, *step_paths.around(row.path)))
+
+    def answer(self, threads: Iterable[str], key: str) -> entries.Assistant | None:
+        """The answer that one of these threads has to the request of that key."""
+        return next((found for each in threads if (found := self._answers.get(each, {}).get(key)) is not None), None)
+
+    def waiting(self, threads: Iterable[str], key: str) -> str | None:
+        """The id of the background response to the request of that key, which one of these threads asked for and never had."""
+        return next((found for each in threads if (found := self._waiting.get(each, {}).get(key)) is not None), None)
+
+    def within(self, path: str) -> Iterator[Spent]:
+        """The requests of the step at ``path``, and of all that works for it."""
+        return (row for row in self.rows if path in (row.path, *step_paths.around(row.path)))
+
+    def totals(self) -> dict[str, Json] | None:
+        """What was spent on all requests, rolled up; None where no model was asked."""
+        return totals(self.rows) if self.rows else None
+
+    def totals_by_run(self) -> dict[str, dict[str, Json]]:
+        """What was spent by each run that a session followed, by its id."""
+        runs: dict[str, list[Mapping[str, Json]]] = {}
+        for run, spent in self.runs:
+            if spent.totals is not None:
+                runs.setdefault(run, []).append(spent.totals)
+        return {run: together(each) for run, each in runs.items()}
+
+    def totals_by_step(self) -> dict[str, dict[str, Json]]:
+        """The same for each step that asked a model, by its path."""
+        steps: dict[str, list[Spent]] = {}
+        for row in self.rows:
+            steps.setdefault(row.path, []).append(row)
+        return {path: totals(rows) for path, rows in steps.items()}
+
+
+def totals(rows: Sequence[Spent]) -> dict[str, Json]:
+    """What was spent on these requests, rolled up, as the log and programs read it.
+
+    ``dollars`` is a text, and null where the price of any request that may have been paid for is unknown; ``known_dollars`` is what the others cost.
+    """
+    paid = [row for row in rows if row.paid]
+    known = all(row.dollars is not None for row in paid)
+    money = sum((row.dollars for row in paid if row.dollars is not None), decimal.Decimal(0))
+    return {
+        "requests": len(rows),
+        "paid": len(paid),
+        "input_tokens": sum(row.usage.input for row in rows if row.usage),
+        "cached_tokens": sum(row.usage.cached for row in rows if row.usage),
+        "output_tokens": sum(row.usage.output for row in rows if row.usage),
+        "reasoning_tokens": sum(row.usage.reasoning for row in rows if row.usage),
+        "dollars": plain(money) if known else None,
+        "known_dollars": plain(money),
+        "seconds": round(sum(row.seconds for row in rows), 3),
+    }
+
+
+def together(spent: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """The sum of several totals, of which there is at least one."""
+    return {name: _sum(name, [each[name] for each in spent]) for name in spent[0]}
+
+
+def less(spent: Mapping[str, Json], before: Mapping[str, Json]) -> dict[str, Json]:
+    """What came to the totals ``before`` until they were ``spent``."""
+    return {name: _sum(name, [spent[name]], [before[name]]) for name in spent}
+
+
+def _sum(name: str, values: Sequence[Json], minus: Sequence[Json] = ()) -> Json:
+    """One part of totals; null where it is so in any of them."""
+    if None in (*values, *minus):
+        return None
+    zero = decimal.Decimal(0)
+    exact = sum(map(_number, values), zero) - sum(map(_number, minus), zero)
+    if name in MONEY:
+        return plain(exact)
+    return round(float(exact), 3) if name == "seconds" else int(exact)
+
+
+def _number(value: Json) -> decimal.Decimal:
+    return decimal.Decimal(str(value))
+
+
+def plain(dollars: decimal.Decimal) -> str:
+    """A sum of money as text, without an exponent."""
+    return f"{dollars.normalize():f}" if dollars else "0"
+
+
+def _decimal(text: str | None) -> decimal.Decimal | None:
+    return decimal.Decimal(text) if text is not None else None

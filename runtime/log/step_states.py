@@ -1,0 +1,131 @@
+"""The state of a step, and what happens when a run reaches it: one enum, one table.
+
+A step has a state from its attempts (`records.Attempt.state`). The table says for each state, each effect class and each thing that the
+author may have configured what happens next. ``docs/crash-recovery.md`` shows it (`scripts/state_docs.py` writes it there).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from nodes.base import EffectClass
+
+
+class State(enum.StrEnum):
+    """What the log knows of a step."""
+
+    FRESH = "fresh"
+    """It has no call."""
+    OPEN = "open"
+    """It has a call whose outcome nobody recorded: a crash or an interruption ended it."""
+    DONE = "done"
+    """Its outcome is known, and counts."""
+    FAILED_BEFORE = "failed before"
+    """Its last attempt did not act: proved when it failed, or found out since."""
+    FAILED_AFTER = "failed after"
+    """Its last attempt failed, and may have acted."""
+    UNDONE = "undone"
+    """It was done, but after the checkpoint that was restored: the browser has no trace of it."""
+    VOID = "void"
+    """The workflow file was changed since, so that the step does something else."""
+
+
+class Configured(enum.StrEnum):
+    """What the author wrote for a side effect that may have happened: of the node (`confirm`, `after_crash`), or around it (`on_redo`)."""
+
+    NOTHING = "nothing"
+    CONFIRM = "confirm"
+    CONFIRM_RETRY = "confirm, after_crash: retry"
+    CONFIRM_SKIP = "confirm, after_crash: skip"
+    RETRY = "after_crash: retry"
+    SKIP = "after_crash: skip"
+    ASK = "after_crash: ask"
+    REDO = "on_redo: redo"
+    REDO_CONFIRM = "on_redo: confirm"
+    REDO_ASK = "on_redo: ask"
+
+
+class Then(enum.StrEnum):
+    """One thing that happens; of several in a row each is for what the one before could not tell."""
+
+    TAKE = "take"
+    """The recorded value is the step's value."""
+    ACT = "act"
+    """The step is done in a new attempt."""
+    VERIFY = "verify"
+    """On the page as the crash left it the rules of `verify` are looked at, which did not hold just before the action: all hold, so it is done."""
+    CONFIRM = "confirm"
+    """The site is asked with the node's `confirm`: done, or not done, which leads to a new attempt."""
+    SKIP = "skip"
+    """The step is passed over without a value of its own."""
+    ASK = "ask"
+    """The run pauses until a person says whether it happened."""
+
+
+Row = tuple[State, EffectClass, Configured]
+
+_REPEATABLE: Final[dict[State, tuple[Then, ...]]] = {
+    State.FRESH: (Then.ACT,),
+    State.OPEN: (Then.ACT,),
+    State.DONE: (Then.TAKE,),
+    State.FAILED_BEFORE: (Then.ACT,),
+    State.FAILED_AFTER: (Then.ACT,),
+    State.UNDONE: (Then.ACT,),
+    State.VOID: (Then.ACT,),
+}
+
+# The author's word for an attempt whose outcome is unknown. A person is asked where the author says nothing.
+_UNKNOWN: Final[dict[Configured, tuple[Then, ...]]] = {
+    Configured.NOTHING: (Then.VERIFY, Then.ASK),
+    Configured.CONFIRM: (Then.VERIFY, Then.CONFIRM, Then.ASK),
+    Configured.CONFIRM_RETRY: (Then.VERIFY, Then.CONFIRM, Then.ACT),
+    Configured.CONFIRM_SKIP: (Then.VERIFY, Then.CONFIRM, Then.SKIP),
+    Configured.RETRY: (Then.VERIFY, Then.ACT),
+    Configured.SKIP: (Then.VERIFY, Then.SKIP),
+    Configured.ASK: (Then.VERIFY, Then.ASK),
+}
+
+# It is known to have happened once; `after_crash` is the author's word for what is unknown, so it says nothing here.
+_HAPPENED: Final[dict[Configured, tuple[Then, ...]]] = {
+    Configured.REDO_CONFIRM: (Then.CONFIRM, Then.ASK),
+    Configured.REDO: (Then.ACT,),
+    Configured.REDO_ASK: (Then.ASK,),
+}
+
+TABLE: Final[dict[Row, tuple[Then, ...]]] = {
+    **{(state, "read", Configured.NOTHING): then for state, then in _REPEATABLE.items()},
+    **{(state, "idempotent", Configured.NOTHING): then for state, then in _REPEATABLE.items()},
+    (State.FRESH, "effect", Configured.NOTHING): (Then.ACT,),
+    (State.DONE, "effect", Configured.NOTHING): (Then.TAKE,),
+    (State.FAILED_BEFORE, "effect", Configured.NOTHING): (Then.ACT,),
+    # A side effect that happened, or may have, cannot be changed in the file (`runtime.recovery.compatibility`): what is void has not acted.
+    (State.VOID, "effect", Configured.NOTHING): (Then.ACT,),
+    **{(State.OPEN, "effect", word): then for word, then in _UNKNOWN.items()},
+    **{(State.FAILED_AFTER, "effect", word): then for word, then in _UNKNOWN.items()},
+    **{(State.UNDONE, "effect", word): then for word, then in _HAPPENED.items()},
+}
+"""What happens at a step, in order, for every state, effect class and word of the author."""
+
+LOST: Final = frozenset({"answer-lost", "timeout", "navigation-failed", "page-crashed", "browser-gone"})
+"""Errors after which nobody here knows whether a side effect happened. After the others the site has answered, and not as the author wants."""
+
+MAY_HAVE_ACTED: Final = frozenset({State.OPEN, State.FAILED_AFTER, State.UNDONE})
+"""States in which a side effect must be reconciled before it is attempted again."""
+
+
+def configured(state: State, *, confirm: bool, after_crash: str | None, on_redo: str | None) -> Configured:
+    """The author's word that counts for a side effect in ``state``; ``on_redo`` is that of the innermost container that has one."""
+    if state is State.UNDONE:
+        if on_redo == "redo":
+            return Configured.REDO
+        return Configured.REDO_CONFIRM if confirm and on_redo != "ask" and after_crash != "ask" else Configured.REDO_ASK
+    if state not in MAY_HAVE_ACTED:
+        return Configured.NOTHING
+    if after_crash == "ask":
+        return Configured.ASK
+    if confirm:
+        words = {"retry": Configured.CONFIRM_RETRY, "skip": Configured.CONFIRM_SKIP}
+        return words.get(after_crash or "", Configured.CONFIRM)
+    words = {"retry": Configured.RETRY, "skip": Configured.SKIP}
+    return words.get(after_crash or "", Configured.NOTHING)

@@ -1,0 +1,567 @@
+"""Conversations as files in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import platform
+import threading
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from typing_extensions import override
+
+from nodes.errors import LogError
+from runtime.log import entries as log_entries
+from runtime.log.store import integrity, owners, store
+from runtime.system import files as system_files
+from runtime.system import locks, regular_files, tasks
+
+
+class FileStore(store.Store):
+    """Conversations as files in ``.runops/``."""
+
+    def __init__(self, home: Path) -> None:
+        """``home`` is made with the first conversation, for its owner only, and ignored by git; who only reads makes nothing."""
+        self.files = Files(home)
+
+    @classmethod
+    def over(cls, files: Files) -> FileStore:
+        """What these files keep."""
+        kept = cls(files.home)
+        kept.files = files
+        return kept
+
+    @property
+    @override
+    def kept(self) -> Files:
+        return self.files
+
+    @override
+    async def create(self, conversation: str) -> store.Conversation:
+        return await tasks.in_thread(self.files.create, conversation)
+
+    @override
+    async def claim(
+        self, conversation: str, *, take_over: bool = False
+    ) -> tuple[store.Conversation, list[log_entries.AnyEntry]]:
+        return await tasks.in_thread(self.files.claim, conversation, take_over=take_over)
+
+    @override
+    async def read(self, conversation: str, after: int = 0) -> store.Reading:
+        return await asyncio.to_thread(self.files.read, conversation, after)
+
+    @override
+    async def summaries(
+        self, before: str | None = None, limit: int | None = None, state: store.State | None = None
+    ) -> list[store.Summary]:
+        return await asyncio.to_thread(self.files.summaries, before, limit, state)
+
+    @override
+    async def keyed(self, key: str) -> str:
+        return await asyncio.to_thread(self.files.keyed, key)
+
+
+class InFolder(store.Kept, Protocol):
+    """The files of conversations, kept by name in a folder."""
+
+    home: Path
+
+    def file(self, conversation: str, name: str, *, private: bool) -> Path:
+        """Where the file of that name stands."""
+        return self._folder(conversation, private=private) / name
+
+    def _folder(self, conversation: str, *, private: bool) -> Path:
+        return self.home / ("private" if private else "files") / conversation
+
+    @override
+    def get_file(self, conversation: str, name: str, *, private: bool = False) -> bytes:
+        return regular_files.read(self.file(conversation, name, private=private))
+
+    @override
+    def file_names(self, conversation: str, *, private: bool = False) -> list[str]:
+        folder = self._folder(conversation, private=private)
+        return sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
+
+    @override
+    def private_folders(self) -> list[Path]:
+        return store.named_after_conversations(self.home / "private")
+
+    @override
+    def files(self, conversation: str) -> Path:
+        return self._folder(conversation, private=False)
+
+
+class Files(InFolder):
+    """Conversations as files in ``.runops/``, for who may block."""
+
+    opens: type[OpenFile]
+    """What an open log is."""
+
+    def __init__(self, home: Path) -> None:
+        """``home`` is made with the first conversation, for its owner only, and ignored by git; who only reads makes nothing."""
+        self.home = home
+        self._made = False
+        self.coming: dict[str, bytes] = {}
+        """Blobs on their way to the disk, by hash."""
+        self._known: tuple[str, bytes, list[log_entries.AnyEntry]] = ("", b"", [])
+        """The log that was read last: its id, its whole lines, its entries. Who reads a run and then claims it parses it once."""
+
+    def make(self) -> None:
+        """Make the folders where they are missing; their names are on the disk when this returns. Raises LogError ``log-write-failed``."""
+        if self._made:
+            return
+        with _disk(self.home):
+            for folder in (self.home, *(self.home / name for name in ("conversations", "blobs", "private"))):
+                system_files.folder(folder)
+            ignore = self.home / ".gitignore"
+            if not ignore.exists():
+                system_files.write_once(ignore, b"*\n")
+        self._made = True
+
+    @property
+    @override
+    def place(self) -> str:
+        return str(self.home)
+
+    def create(self, conversation: str) -> OpenFile:
+        """``Store.create``."""
+        self.make()
+        path = self._file(conversation)
+        with _disk(path):
+            handle = locks.hold(path, make=True)
+            if handle is None:
+                raise owners.refused(conversation, lambda: _whole_entries(path))
+            try:
+                if integrity.parse(path, regular_files.read(path))[0]:
+                    raise _exists(conversation, path)
+                # Whoever made it died before its first line was whole: nothing was done in it.
+                os.ftruncate(handle, 0)
+                system_files.sync_folder(path.parent)
+            except BaseException:
+                os.close(handle)
+                raise
+        return self.opens(self, conversation, handle)
+
+    def claim(self, conversation: str, *, take_over: bool = False) -> tuple[OpenFile, list[log_entries.AnyEntry]]:
+        """``Store.claim``."""
+        path = self._existing(conversation)
+        self.make()
+        before: owners.Holder | None = None
+        with _disk(path), self._there(conversation):
+            if take_over:
+                handle, before = owners.take_over(path, conversation, lambda: _whole_entries(path))
+            else:
+                handle = locks.hold(path)
+            if handle is None:
+                raise owners.refused(conversation, lambda: _whole_entries(path))
+        with contextlib.ExitStack() as undone:
+            undone.callback(os.close, handle)
+            with _reads(path):
+                entries, torn = self._parsed(conversation, path, regular_files.read(path))
+            self._known = ("", b"", [])
+            owned = self.opens(self, conversation, handle, entries, before)
+            undone.pop_all()
+            undone.callback(owned.close)
+            if torn:
+                with _disk(path):
+                    os.ftruncate(handle, os.fstat(handle).st_size - torn)
+                    # Else a power cut could leave what is written next upon a piece of what was cut.
+                    _sync(handle)
+                thread = entries[0].thread if entries else log_entries.RUN_THREAD
+                entries.append(owned.append(log_entries.Note(thread=thread, name="tail-cut", data={"bytes": torn})))
+            undone.pop_all()
+        return owned, entries
+
+    @override
+    def read(self, conversation: str, after: int = 0) -> store.Reading:
+        path = self._existing(conversation)
+        if after:
+            with _reads(path), self._there(conversation), regular_files.opened(path) as file:
+                offset = integrity.offset_behind(file, after)
+                data = file.read()
+            entries, torn = integrity.parse(path, data, after=after, offset=offset)
+            return store.Reading(conversation, entries, torn, self.held(conversation))
+        with _reads(path), self._there(conversation):
+            data = regular_files.read(path)
+        entries, torn = self._parsed(conversation, path, data)
+        self._known = (conversation, data[: len(data) - torn], entries)
+        return store.Reading(conversation, [*entries], torn, self.held(conversation))
+
+    def _parsed(self, conversation: str, path: Path, data: bytes) -> tuple[list[log_entries.AnyEntry], int]:
+        """What stands in a log, of which nothing is parsed again that stood in it when it was read last."""
+        known, lines, entries = self._known
+        if known != conversation or not data.startswith(lines):
+            return integrity.parse(path, data)
+        return integrity.parse(path, data, entries, len(lines))
+
+    @override
+    def first(self, conversation: str) -> log_entries.AnyEntry | None:
+        path = self._existing(conversation)
+        with self._there(conversation), _told_by_reading(), regular_files.opened(path) as lines:
+            return log_entries.decode(lines.readline())
+        return None
+
+    @override
+    def last(self, conversation: str) -> log_entries.AnyEntry | None:
+        path = self._existing(conversation)
+        with self._there(conversation), _told_by_reading(), regular_files.opened(path) as lines:
+            return integrity.last_entry(lines)
+        return None
+
+    @override
+    def ids(self) -> list[str]:
+        try:
+            with os.scandir(self.home / "conversations") as files:
+                names = [each.name for each in files]
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return []
+        return sorted(name[:-6] for name in names if name.endswith(".jsonl") and store.ID.match(name[:-6]))
+
+    @override
+    def blob(self, sha256: str) -> bytes:
+        if (coming := self.coming.get(sha256)) is not None:
+            return coming
+        path = self.blob_file(sha256)
+        found = map(_bytes_of, (path, self.blob_aside(sha256), path))
+        try:
+            data = next((each for each in found if each is not None), None)
+        except OSError as error:
+            raise LogError(
+                "blob-missing",
+                f"a value of the run cannot be read: {error.strerror or error} ({path})",
+                mend="make the file readable, or put it back",
+            ) from None
+        if data is None:
+            raise LogError("blob-missing", f"a value of the run is missing: {path}", mend="put the file back")
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise LogError(
+                "blob-missing", f"a value of the run was changed: {path}", mend="put the file back as it was"
+            )
+        return data
+
+    def blob_file(self, sha256: str) -> Path:
+        """Where the blob of this hash stands."""
+        return self.home / "blobs" / sha256[:2] / sha256
+
+    def blob_aside(self, sha256: str) -> Path:
+        """Where the blob stands while ``runops prune`` finds out whether somebody wants it after all."""
+        return self.home / "blobs" / sha256[:2] / f"{sha256}.aside"
+
+    @override
+    def has(self, conversation: str) -> bool:
+        return store.ID.match(conversation) is not None and self._file(conversation).exists()
+
+    @override
+    def held(self, conversation: str) -> bool:
+        path = self._existing(conversation)
+        with _reads(path), self._there(conversation):
+            return locks.is_held(path)
+
+    def conversation_file(self, conversation: str) -> Path:
+        """Where the conversation's log stands."""
+        return self._file(conversation)
+
+    def keyed(self, key: str) -> str:
+        """``Store.keyed``."""
+        self.make()
+        path = self.home / "keys" / hashlib.sha256(key.encode()).hexdigest()
+        data: bytes | None = None
+        while data is None:  # `runops prune` may take it away between the two
+            with _disk(path):
+                if not path.exists():
+                    system_files.folder(path.parent)
+                    system_files.write_once(path, store.key_text(store.new_id()))
+                # Whoever wrote it may have died before its name was on the disk.
+                system_files.sync_folder(path.parent)
+            with _reads(path, "the file of the key"):
+                data = _bytes_of(path)
+        if (known := store.run_of_key(data)) is None:
+            raise LogError(
+                "log-damaged",
+                f"{path}: this file should name the run of the key {key!r}, and names none",
+                mend="put the file back from a copy, or use another key",
+                evidence={"file": str(path)},
+            )
+        return known
+
+    @override
+    def private(self, conversation: str) -> Path:
+        self.make()
+        folder = self.home / "private" / conversation
+        with _disk(folder):
+            system_files.folder(folder)
+        return folder
+
+    @override
+    def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
+        return [self._file(conversation), *map(self.blob_file, blobs)]
+
+    def _file(self, conversation: str) -> Path:
+        return self.home / "conversations" / f"{conversation}.jsonl"
+
+    def _existing(self, conversation: str) -> Path:
+        path = self._file(conversation)
+        with _reads(path):
+            known = self.has(conversation)
+        if not known:
+            raise store.unknown(self, conversation)
+        return path
+
+    @contextlib.contextmanager
+    def _there(self, conversation: str) -> Generator[None]:
+        """Whoever looked a moment ago found the log; ``runops prune`` may have taken it away meanwhile."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise store.unknown(self, conversation) from None
+
+
+class OpenFile(store.Conversation):
+    """A log file with its lock.
+
+    Lines are written at once, so that they outlive the process. Large values, and what waits for the disk, are another thread's: what is written
+    behind a value waits until that is on the disk, so that no line names what is not there.
+    """
+
+    lease = None
+    # The kernel's lock is the lease: who has it is the owner, so nobody needs to be told that there is another one.
+
+    def __init__(
+        self,
+        kept: Files,
+        conversation: str,
+        handle: int,
+        entries: Sequence[log_entries.AnyEntry] = (),
+        taken_from: owners.Holder | None = None,
+    ) -> None:
+        self.id = conversation
+        before = owners.last(entries)
+        self.epoch = before.epoch + 1 if before is not None else 1
+        self.taken_from = taken_from
+        self._files = kept
+        self._path = kept.conversation_file(conversation)
+        self._handle = handle
+        self._seq = len(entries)
+        self._failed: OSError | None = None
+        self._unsynced = False
+        self._kept: set[str] = set()
+        """Hashes of the blobs whose names are known to be on the disk."""
+        self._thread: ThreadPoolExecutor | None = None
+        self._turn = threading.Lock()
+        self._behind = 0
+        """How much the thread has yet to write."""
+
+    @override
+    def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
+        self._refuse_failed()
+        written = log_entries.numbered(entry, self._seq + 1)
+        line = log_entries.encode(written)
+        with self._turn:
+            waits = self._behind > 0
+            if waits:
+                self._behind += 1
+        if waits:
+            self._submit(partial(self._in_turn, self._write, line))
+        else:
+            with self._trusted():
+                self._write(line)
+        self._seq += 1
+        self._unsynced = True
+        return written
+
+    @override
+    def put_blob(self, data: bytes, path: str) -> log_entries.Blob:
+        self._refuse_failed()
+        blob = log_entries.blob_of(data, f"@state/{self.id}/{path}")
+        with self._trusted():
+            if blob.sha256 in self._kept and _touched(self._files.blob_file(blob.sha256)):
+                return blob
+        self._files.coming[blob.sha256] = data
+        with self._turn:
+            self._behind += 1
+        self._submit(partial(self._in_turn, self._keep, blob.sha256, data))
+        return blob
+
+    @override
+    async def barrier(self) -> None:
+        self._refuse_failed()
+        if self._unsynced or self._behind:
+            await tasks.to_the_end(asyncio.wrap_future(self._submit(self._sync)))
+
+    @override
+    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> store.File:
+        self._refuse_failed()
+        path = self._files.file(self.id, name, private=private)
+        size, sha256 = await system_files.keep(path, data)
+        return store.File(path.name, str(path), size, sha256)
+
+    @override
+    async def drop_file(self, name: str, *, private: bool = False) -> None:
+        self._refuse_failed()
+        await asyncio.to_thread(self._files.file(self.id, name, private=private).unlink, missing_ok=True)
+
+    @override
+    async def renew(self) -> None:
+        pass
+
+    @override
+    async def aclose(self) -> None:
+        if self._thread is None:
+            self.close()
+        else:
+            await tasks.in_thread(self.close)
+
+    def sync(self) -> None:
+        """As ``barrier``, for who may block."""
+        self._refuse_failed()
+        self._submit(self._sync).result()
+
+    def close(self) -> None:
+        """As ``aclose``, for who may block."""
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _submit(self, work: Callable[[], None]) -> Future[None]:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, f"log of {self.id}")
+        return self._thread.submit(work)
+
+    def _in_turn(self, work: Callable[..., None], *given: object) -> None:
+        """Do in the thread what was handed to it, unless something before it could not be done."""
+        try:
+            if self._failed is None:
+                with self._trusted():
+                    work(*given)
+        except LogError:
+            # The next append says so, or the barrier.
+            pass
+        finally:
+            with self._turn:
+                self._behind -= 1
+
+    def _sync(self) -> None:
+        self._refuse_failed()
+        # What is written from now on may not be what is synced.
+        self._unsynced = False
+        with self._trusted():
+            _sync(self._handle)
+
+    def _write(self, line: bytes) -> None:
+        done = os.write(self._handle, line)
+        while done < len(line):
+            done += os.write(self._handle, line[done:])
+
+    def _keep(self, sha256: str, data: bytes) -> None:
+        file = self._files.blob_file(sha256)
+        known = _touched(file)
+        if known and sha256 not in self._kept:
+            # Whoever wrote it may have died before its name was on the disk, and what stands there may have been damaged since.
+            known = _bytes_of(file) == data
+            system_files.sync_folder(file.parent)
+        if not known:
+            system_files.folder(file.parent)
+            system_files.write(file, data)
+        self._kept.add(sha256)
+        self._files.coming.pop(sha256, None)
+
+    def _refuse_failed(self) -> None:
+        """After one failed write or sync the handle is not trusted again: nobody knows what reached the disk."""
+        if self._failed is not None:
+            raise system_files.not_written("the log", self._path, self._failed)
+        if self._handle < 0:
+            raise system_files.not_written("the log", self._path, OSError(errno.EBADF, "it was given up"))
+
+    @contextlib.contextmanager
+    def _trusted(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._failed = error
+            raise system_files.not_written("the log", self._path, error) from None
+
+
+Files.opens = OpenFile
+
+
+def _bytes_of(file: Path) -> bytes | None:
+    try:
+        return regular_files.read(file)
+    except FileNotFoundError:
+        return None
+
+
+def _touched(blob: Path) -> bool:
+    """Whether the blob is there; it is then as young as one that was written just now.
+
+    ``runops prune`` takes away blobs that no log names and that are older than an hour: it gives them another name, looks at their
+    age again, and puts back what was touched meanwhile. So a blob that is found here stays until an entry names it.
+    """
+    try:
+        os.utime(blob)
+    except FileNotFoundError:
+        return False
+    # It may have been found under this name, and touched under the other one after its age was looked at.
+    return blob.exists()
+
+
+def _sync(handle: int) -> None:
+    if platform.system() == "Darwin":
+        fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(handle)
+
+
+def _exists(conversation: str, path: Path) -> LogError:
+    return LogError(
+        "run-exists",
+        f"there is a run {conversation} already ({path})",
+        mend=f"go on with it: `runops resume {conversation}`",
+        evidence={"file": str(path)},
+    )
+
+
+def _whole_entries(path: Path) -> list[log_entries.AnyEntry]:
+    """What can be read of a log that somebody may be writing; nothing where it is damaged."""
+    try:
+        return integrity.parse(path, regular_files.read(path))[0]
+    except LogError:
+        return []
+
+
+@contextlib.contextmanager
+def _told_by_reading() -> Generator[None]:
+    """What cannot be read is told by who reads all of it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (OSError, log_entries.BadLine, LogError):
+        pass
+
+
+@contextlib.contextmanager
+def _disk(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise system_files.not_written("the log", path, error) from None
+
+
+@contextlib.contextmanager
+def _reads(path: Path, what: str = "the log") -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise system_files.not_read(what, path, error) from None

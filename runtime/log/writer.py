@@ -1,0 +1,307 @@
+"""The engine's pen: every entry goes through here, is masked, put into blobs where it is large, written, and folded into the history."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Generic, Protocol
+
+import pydantic_core
+from typing_extensions import TypeVar, override
+
+from nodes.errors import RunOpsError
+from nodes.values import Json, sound, sound_json
+from runtime.log import entries, ledger, threads
+from runtime.log import history as history_module
+from runtime.log.store import store
+from runtime.messages import estimates
+from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
+from runtime.secrets import masking
+from runtime.system.crash_points import CrashPoint, crash_point
+
+LARGE = 4096
+"""Bytes of JSON from which on a value stands in a blob."""
+
+NOTHING = "(nothing)"
+"""What stands for an empty text in a request: servers take no empty message."""
+
+
+class Fold(Protocol):
+    """What a conversation holds, of whatever kind it is, for whoever talks with a model in it."""
+
+    last_seq: int
+    ledger: ledger.Ledger
+
+    def add(self, entry: entries.AnyEntry) -> None:
+        """Take the next entry."""
+        ...
+
+    def thread(self, name: str) -> threads.Thread:
+        """What stands in a thread with a model."""
+        ...
+
+    def threads_that_count(self, path: str) -> list[str]:
+        """The threads, the latest first, whose answers are as good as ever for who asks at ``path``."""
+        ...
+
+
+class Texts:
+    """Reads what entries say and yield, from their blobs where it stands in these. Raises LogError ``blob-missing``."""
+
+    def __init__(self, kept: store.Kept) -> None:
+        self.kept = kept
+
+    def text_of(self, entry: entries.Said) -> str:
+        """What was said, from its blob where it stands in one."""
+        return self._text(entry.text, entry.blob)
+
+    def calls_of(self, entry: entries.Assistant) -> tuple[ToolCall, ...]:
+        """The calls that an answer asks for, secrets masked."""
+        return tuple(ToolCall(each.id, each.name, self._text(each.arguments, each.blob)) for each in entry.calls or ())
+
+    def _text(self, text: str | None, blob: entries.Blob | None) -> str:
+        return str(json.loads(self.kept.blob(blob.sha256))) if blob is not None else text or ""
+
+    def value_of(self, entry: entries.Result | entries.Scope | entries.Call | entries.Version) -> Json:
+        """The value of an entry, from its blob where it stands in one."""
+        return value_of(entry, self.kept)
+
+
+Folded_co = TypeVar("Folded_co", bound=Fold, default=history_module.History, covariant=True)
+
+
+class Journal(Texts, Generic[Folded_co]):
+    """Writes a conversation and keeps its fold: a run's, unless another one is named."""
+
+    def __init__(
+        self,
+        conversation: store.Conversation,
+        history: Folded_co,
+        masker: masking.Masker,
+        kept: store.Kept,
+    ) -> None:
+        """``history`` is the fold of what the conversation already holds; ``kept`` has its large values."""
+        super().__init__(kept)
+        self.conversation = conversation
+        self._history = history
+        self.masker = masker
+        self.blobs: set[str] = set()
+        """Hashes of the blobs that were written."""
+        self.synced = 0
+        """The last line that is known to be on the disk."""
+
+    @override
+    def _text(self, text: str | None, blob: entries.Blob | None) -> str:
+        # Of a secret that was said before anybody knew that it is one, nothing is told either.
+        return self.masker.text(super()._text(text, blob))
+
+    @property
+    def history(self) -> Folded_co:
+        """The fold."""
+        return self._history
+
+    def call(self, call: entries.Call) -> entries.Call:
+        """Write a call."""
+        fields = self._value(call.args, call.path)
+        update = {"args": fields.get("value"), "blob": fields.get("blob"), "matched": self._masked(call.matched)}
+        return self._append(call.model_copy(update=update))
+
+    async def announce(self, call: entries.Call) -> entries.Call:
+        """Write a call of class *effect*; it is on the disk when this returns."""
+        crash_point(CrashPoint.BEFORE_CALL)
+        written = self.call(call)
+        crash_point(CrashPoint.CALL_APPENDED)
+        await self.barrier()
+        crash_point(CrashPoint.CALL_SYNCED)
+        return written
+
+    def result(
+        self, call: entries.Call, status: entries.Status, *, value: Json = None, **fields: Any
+    ) -> entries.Result:
+        """Write the outcome of ``call``. ``value`` is normalised already."""
+        if fields.get("error") is not None:
+            fields["error"] = self._masked(fields["error"])
+        result = entries.Result(
+            thread=call.thread, call=call.call, status=status, **fields, **self._value(value, call.path)
+        )
+        if call.effect != "effect":
+            return self._append(result)
+        over = status in ("ok", "error")
+        if over:
+            crash_point(CrashPoint.DEED_OVER)
+        written = self._append(result)
+        crash_point(CrashPoint.RESULT_APPENDED if over else CrashPoint.CLOSED)
+        return written
+
+    def scope(self, path: str, event: Any, node: str, *, value: Json = None, **fields: Any) -> entries.Scope:
+        """Write what a container opened, decided or committed."""
+        written = self._append(entries.Scope(path=path, event=event, node=node, **fields, **self._value(value, path)))
+        crash_point(CrashPoint(event))
+        return written
+
+    def checkpoint(
+        self, file: str, urls: list[str], after: int, sha256: str, verified: dict[str, Json] | None = None
+    ) -> entries.Checkpoint:
+        """Write that a checkpoint was taken; ``after`` is the last line whose consequences it holds, ``sha256`` of its file's bytes."""
+        shown = self._masked(urls)
+        if self.masker.json(verified) != verified:
+            # A rule with a mask in it holds nowhere.
+            verified = None
+        written = self._append(entries.Checkpoint(file=file, urls=shown, after=after, sha256=sha256, verified=verified))
+        crash_point(CrashPoint.CHECKPOINT_APPENDED)
+        return written
+
+    def note(self, name: entries.NoteName, **data: Json) -> entries.Note:
+        """Write a note."""
+        return self.noted(name, data, entries.RUN_THREAD)
+
+    def noted(self, name: entries.NoteName, data: dict[str, Json], thread: str) -> entries.Note:
+        """Write a note of a thread."""
+        written = self._append(entries.Note(thread=thread, name=name, data=self._masked(data)))
+        crash_point(CrashPoint(name))
+        return written
+
+    def said(
+        self,
+        entry: entries.Said | entries.Reasoning,
+        text: str,
+        path: str,
+        calls: Sequence[ToolCall] = (),
+    ) -> None:
+        """Write what was said to a model, or by it: ``entry`` with ``text`` and the ``calls`` that it asks for, masked, in blobs where they are large."""
+        text = sound(text)
+        fields: dict[str, Any] = {"text": self.masker.text(text)}
+        if isinstance(entry, entries.Said):
+            value = self._value(text, path)
+            fields = {"text": value.get("value"), "blob": value.get("blob")}
+            if isinstance(entry, entries.Assistant):
+                asked = [self._asked(each, path) for each in calls]
+                fields["calls"] = asked or None
+                fields["masked"] = value.get("masked") or (True if any(each.masked for each in asked) else None)
+            # What later requests hold is what is written down: a mask may have more tokens than what it hides.
+            told = [
+                dataclasses.replace(each, arguments=masking.masked_json(self.masker, each.arguments)) for each in calls
+            ]
+            items = items_of(entry, self.masker.text(text), told)
+            fields["tokens"] = sum(map(estimates.of_item, items))
+            fields["chars"] = sum(map(chars_of, items))
+        written = self._append(entry.model_copy(update=fields))
+        crash_point(CrashPoint(written.kind.replace("_", "-")))
+
+    def _asked(self, call: ToolCall, path: str) -> entries.Asked:
+        arguments = masking.masked_json(self.masker, sound(call.arguments))
+        value = self._value(arguments, path)
+        masked = True if arguments != call.arguments else None
+        return entries.Asked(
+            id=call.id, name=call.name, arguments=value.get("value"), blob=value.get("blob"), masked=masked
+        )
+
+    def version(self, entry: entries.Version, value: Json, path: str) -> entries.Version:
+        """Write what a session keeps from here on: ``entry`` with ``value``."""
+        written = self._append(entry.model_copy(update=self._value(value, path)))
+        crash_point(CrashPoint.VERSION)
+        return written
+
+    def copy(self, entry: entries.AnyEntry) -> entries.AnyEntry:
+        """Write an entry of another conversation as it stands there; its large values are kept for this one, too. Raises LogError ``blob-missing``."""
+        for blob in _blobs_of(entry):
+            if blob.sha256 not in self.blobs:
+                self._blob(self.kept.blob(blob.sha256), blob.path)
+        written = self._append(entry)
+        crash_point(CrashPoint.COPIED)
+        return written
+
+    async def put_file(self, name: str, data: bytes | Path) -> dict[str, Json]:
+        """Keep a file of the run; how the log names it. Raises OSError."""
+        kept = await self.conversation.put_file(name, data)
+        return {"name": kept.name, "path": kept.place, "size": kept.size, "sha256": kept.sha256}
+
+    async def barrier(self) -> None:
+        """Everything written is on the disk when this returns."""
+        written = self.history.last_seq
+        await self.conversation.barrier()
+        self.synced = max(self.synced, written)
+
+    def error(self, error: RunOpsError) -> dict[str, Json]:
+        """The error as the log holds it, secrets masked."""
+        return self._masked(error.as_json())
+
+    def files(self) -> list[Path]:
+        """The files that this journal and the run's steps wrote."""
+        kept = self.artifacts
+        return [
+            *self.kept.stands_in(self.conversation.id, sorted(self.blobs)),
+            *(sorted(each for each in kept.iterdir() if each.is_file()) if kept.is_dir() else ()),
+        ]
+
+    @property
+    def artifacts(self) -> Path:
+        """The folder of the files that the run's steps keep."""
+        return self.kept.files(self.conversation.id)
+
+    def put_text(self, text: str, path: str) -> entries.Blob:
+        """Keep a text as a blob."""
+        return self._blob(self.masker.text(sound(text)).encode(), path)
+
+    def _append(self, entry: Any) -> Any:
+        written = self.conversation.append(entry)
+        self.history.add(written)
+        return written
+
+    def _masked(self, value: Json) -> Json:
+        """``value`` as a file can hold it: secrets masked, and no half of a surrogate pair in it."""
+        return self.masker.json(sound_json(value))
+
+    def _value(self, value: Json, path: str) -> dict[str, Any]:
+        if value is None or value is True or value is False:
+            return {"value": value}
+        value = sound_json(value)
+        masked = self.masker.json(value)
+        fields: dict[str, Any] = {} if masked is value or masked == value else {"masked": True}
+        if isinstance(masked, str | list | dict) and len(masked) > 0:
+            small = isinstance(masked, str) and len(masked) < LARGE // 6
+            data = b"" if small else pydantic_core.to_json(masked)
+            if len(data) > LARGE:
+                return {**fields, "blob": self._blob(data, path)}
+        return {**fields, "value": masked}
+
+    def _blob(self, data: bytes, path: str) -> entries.Blob:
+        blob = self.conversation.put_blob(data, path)
+        self.blobs.add(blob.sha256)
+        crash_point(CrashPoint.BLOB)
+        return blob
+
+
+def items_of(entry: entries.Said, text: str, calls: Sequence[ToolCall] = ()) -> tuple[Item, ...]:
+    """What an entry with this text and these calls is in a request that holds all of it."""
+    if isinstance(entry, entries.Told):
+        return (ToolOutput(entry.asked, text or NOTHING),)
+    if isinstance(entry, entries.Assistant):
+        return ((Message("assistant", text or NOTHING),) if text or not calls else ()) + tuple(calls)
+    return (Message("assistant" if isinstance(entry, entries.ModelError) else "user", text or NOTHING),)
+
+
+def chars_of(item: Item) -> int:
+    """Characters of an item."""
+    return len(item.name) + len(item.arguments) if isinstance(item, ToolCall) else len(item.text)
+
+
+def _blobs_of(entry: entries.AnyEntry) -> list[entries.Blob]:
+    """The large values of what was said, done or kept."""
+    match entry:
+        case entries.Assistant():
+            named = [entry.blob, *(each.blob for each in entry.calls or ())]
+        case entries.Said() | entries.Scope() | entries.Call() | entries.Result() | entries.Version():
+            named = [entry.blob]
+        case _:
+            named = []
+    return [each for each in named if each is not None]
+
+
+def value_of(entry: entries.Result | entries.Scope | entries.Call | entries.Version, kept: store.Kept) -> Json:
+    """The value of an entry, from its blob where it stands in one."""
+    if entry.blob is not None:
+        return json.loads(kept.blob(entry.blob.sha256))
+    return entry.args if isinstance(entry, entries.Call) else entry.value

@@ -1,0 +1,404 @@
+"""Cassettes: the exchanges of a run with its models, kept in a file beside the workflow that people can review, and played back in place of the models.
+
+``cassettes/<name of the workflow file>.json`` holds requests in normal form and answers, in the order of the run, without ids, time stamps and secrets:
+recorded again it has the same bytes. A request that is not the one that was recorded is a miss, and a miss is an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from nodes.errors import CassetteMiss, UsageError
+from nodes.values import Json, normalise
+from runtime.messages.messages import Answer, Request, ToolCall, Usage
+from runtime.models.cassettes import differences, normal_form, texts
+from runtime.secrets import masking
+from runtime.system import files, regular_files
+
+VERSION = 1
+FORMAT = "runops_cassette"
+"""The key under which a cassette says its version."""
+
+LARGEST = 64 << 20
+"""Bytes of a cassette."""
+
+
+class _Kept(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class KeptUsage(_Kept):
+    """Tokens, as ``Usage``."""
+
+    input: int
+    cached: int
+    output: int
+    reasoning: int
+
+
+class KeptMessage(_Kept):
+    """A message of a request in normal form."""
+
+    role: Literal["user", "assistant"]
+    text: texts.Shown
+
+
+class KeptCall(_Kept):
+    """A call of a tool that the model asked for."""
+
+    call: str
+    """``call 1``, ``call 2``: as the calls of the thread appear."""
+    tool: str
+    arguments: texts.Shown
+
+    def undone(self, asked: normal_form.Normal) -> ToolCall:
+        """The call as an answer to this very request has it."""
+        return ToolCall(self.call.replace(" ", "_"), self.tool, asked.undo(texts.hidden(self.arguments)))
+
+
+class KeptOutput(_Kept):
+    """What the model was told of a call."""
+
+    output_of: str
+    text: texts.Shown
+
+
+class KeptTool(_Kept):
+    """A tool that the model could call."""
+
+    name: str
+    description: str
+    parameters: dict[str, Json]
+
+
+def _hidden(item: KeptMessage | KeptCall | KeptOutput) -> dict[str, Json]:
+    """A part of a thread in normal form, its texts as they were."""
+    match item:
+        case KeptMessage():
+            return {"role": item.role, "text": texts.hidden(item.text)}
+        case KeptCall():
+            return {"call": item.call, "tool": item.tool, "arguments": texts.hidden(item.arguments)}
+        case KeptOutput():
+            return {"output_of": item.output_of, "text": texts.hidden(item.text)}
+
+
+def _shown(item: dict[str, Json]) -> dict[str, Json]:
+    """The other way."""
+    return {name: texts.shown(said) if name in ("text", "arguments") else said for name, said in item.items()}
+
+
+class KeptRequest(_Kept):
+    """A request in normal form."""
+
+    model: str
+    instructions: texts.Shown
+    messages: list[KeptMessage | KeptCall | KeptOutput]
+    schema_: dict[str, Json] | None
+    max_output: int
+    strict: bool
+    tools: list[KeptTool] = []
+
+    model_config = ConfigDict(alias_generator=lambda name: name.rstrip("_"))
+
+
+class KeptAnswer(_Kept):
+    """An answer, with the placeholders of its request."""
+
+    model: str
+    text: texts.Shown
+    reasoning: list[texts.Shown] = []
+    calls: list[KeptCall] = []
+    usage: KeptUsage | None
+
+
+class Exchange(_Kept):
+    """One exchange of a cassette."""
+
+    step: str
+    """Path of the step that asked."""
+    request: KeptRequest
+    answer: KeptAnswer
+
+    def asked(self) -> dict[str, Json]:
+        """The request in normal form, its texts as they were."""
+        request = self.request
+        asked: dict[str, Json] = {
+            "model": request.model,
+            "instructions": texts.hidden(request.instructions),
+            "messages": [_hidden(each) for each in request.messages],
+            "schema": request.schema_,
+            "max_output": request.max_output,
+            "strict": request.strict,
+        }
+        if request.tools:
+            asked["tools"] = [each.model_dump() for each in request.tools]
+        return asked
+
+    def answered(self, asked: normal_form.Normal) -> Answer:
+        """The answer to this very request."""
+        usage = Usage(**self.answer.usage.model_dump()) if self.answer.usage is not None else None
+        thoughts = tuple(asked.undo(texts.hidden(each)) for each in self.answer.reasoning)
+        calls = tuple(each.undone(asked) for each in self.answer.calls)
+        text = asked.undo(texts.hidden(self.answer.text))
+        return Answer(text, usage, self.answer.model, reasoning=thoughts, calls=calls)
+
+
+EXCHANGES: TypeAdapter[list[Exchange]] = TypeAdapter(list[Exchange])
+
+
+def path_of(workflow: Path) -> Path:
+    """Where the cassette of a workflow file is."""
+    return workflow.parent / "cassettes" / f"{workflow.stem}.json"
+
+
+def how_to_record(workflow: Path) -> str:
+    """The command that records the cassette of a workflow file."""
+    return f"runops run {workflow} --model-calls record"
+
+
+def exchange(step: str, asked: normal_form.Normal, answer: Answer) -> Json:
+    """An exchange as a cassette holds it."""
+    request = asked.request
+    messages: list[dict[str, Json]] = request["messages"]
+    found: dict[str, Json] = {
+        "model": answer.model,
+        "text": texts.shown(asked.apply(normalise(answer.text))),
+    }
+    if answer.reasoning:
+        found["reasoning"] = [texts.shown(asked.apply(normalise(each))) for each in answer.reasoning]
+    if answer.calls:
+        sound = [dataclasses.replace(each, arguments=normalise(each.arguments)) for each in answer.calls]
+        found["calls"] = [
+            _shown({"call": name, "tool": each.name, "arguments": each.arguments}) for name, each in asked.named(sound)
+        ]
+    found["usage"] = dataclasses.asdict(answer.usage) if answer.usage is not None else None
+    return {
+        "step": step,
+        "request": request
+        | {
+            "instructions": texts.shown(request["instructions"]),
+            "messages": [_shown(each) for each in messages],
+        },
+        "answer": found,
+    }
+
+
+def written(exchanges: Sequence[Json]) -> bytes:
+    """The file that holds these exchanges."""
+    return (json.dumps({FORMAT: VERSION, "exchanges": exchanges}, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+class Recorder:
+    """Keeps the exchanges of a run as they happen, and makes a cassette of them when the run has passed."""
+
+    def __init__(
+        self,
+        workflow: Path,
+        private: Path,
+        known: Mapping[str, str],
+        masked: Mapping[str, str] | None = None,
+        origins: Sequence[str] = (),
+    ) -> None:
+        """``private`` is the run's own folder, where a run that goes on finds what was recorded before; ``known`` are its secrets by name.
+
+        ``origins`` are those that the run may load.
+
+        ``masked`` is what nothing may show besides, by name. It is no part of a workflow, so it has no placeholder in a normal form.
+        """
+        self._workflow = workflow
+        self._folder = private / "cassette"
+        self._secrets = known
+        self._masked = masked or {}
+        self._origins = origins
+
+    def take(self, number: int, step: str, request: Request, answer: Answer) -> None:
+        """Keep exchange ``number`` of the run, counted from 0; it is on the disk when this returns. Raises LogError where it cannot be written."""
+        asked = normal_form.normal(request, self._secrets, self._origins)
+        kept = json.dumps(exchange(step, asked, answer), ensure_ascii=False)
+        path = self._kept(number)
+        try:
+            files.folder(self._folder)
+            files.write(path, kept.encode())
+        except OSError as error:
+            raise files.not_written("what is recorded for the cassette", path, error) from None
+
+    def demand(self, count: int) -> None:
+        """Raise UsageError ``cassette-incomplete`` where one of the first ``count`` exchanges of the run was not recorded."""
+        for number in range(count):
+            if not self._kept(number).is_file():
+                raise self._incomplete(number)
+
+    def publish(self, count: int) -> Path:
+        """Write the cassette of a run that has passed and had ``count`` exchanges, and say where.
+
+        Raises UsageError: ``cassette-secret``; ``cassette-incomplete`` where the run had exchanges before it was recorded; ``file-not-written``.
+        The cassette that was there stays then.
+        """
+        exchanges = [self._exchange(number) for number in range(count)]
+        for each in exchanges:
+            self._refuse_secrets(each)
+        path, data = path_of(self._workflow), written(exchanges)
+        try:
+            if not path.is_file() or regular_files.read(path) != data:
+                files.folder(path.parent, 0o777)
+                files.write(path, data)
+                path.chmod(0o644)  # it goes to the repository, unlike what a run keeps
+        except OSError as error:
+            raise UsageError(
+                "file-not-written",
+                f"the cassette {path} cannot be written: {error.strerror or error}",
+                mend="look at the permissions of its folder",
+            ) from None
+        return path
+
+    def _kept(self, number: int) -> Path:
+        return self._folder / f"{number:06}.json"
+
+    def _incomplete(self, number: int) -> UsageError:
+        return UsageError(
+            "cassette-incomplete",
+            f"exchange {number + 1} of the run was not recorded, so there is no cassette of it",
+            mend=f"record a whole run: {how_to_record(self._workflow)}",
+        )
+
+    def _exchange(self, number: int) -> Json:
+        path = self._kept(number)
+        try:
+            return json.loads(regular_files.read(path))
+        except FileNotFoundError:
+            raise self._incomplete(number) from None
+        except OSError as error:
+            raise files.not_read("what was recorded for the cassette", path, error) from None
+
+    def _refuse_secrets(self, kept: Json) -> None:
+        # As it is written, and as it was said: a text that is shown as lines has its breaks no more.
+        said = [
+            json.dumps(kept, ensure_ascii=False, indent=2),
+            json.dumps(kept, ensure_ascii=False),
+            *texts.all_of(kept),
+        ]
+        for name, value in (*self._secrets.items(), *self._masked.items()):
+            masker = masking.Masker({name: value})
+            if any(masker.holds(each) for each in said):
+                raise UsageError(
+                    "cassette-secret",
+                    f"the secret {name} stands in what step {kept['step']} and its model said, so no cassette was written",
+                    mend="leave the value out of what the model is sent, then record again",
+                    evidence={"step": kept["step"], "secret": name},
+                )
+
+
+class Player:
+    """Gives the answers of a cassette."""
+
+    def __init__(
+        self, workflow: Path, exchanges: Sequence[Exchange], known: Mapping[str, str], origins: Sequence[str]
+    ) -> None:
+        self._workflow = workflow
+        self._exchanges = exchanges
+        self._secrets = known
+        self._origins = origins
+
+    @classmethod
+    def open(cls, workflow: Path, known: Mapping[str, str] | None = None, origins: Sequence[str] = ()) -> Player:
+        """The cassette of a workflow file; ``known`` are the run's secrets by name, ``origins`` those that it may load.
+
+        Raises UsageError ``cassette-missing``, ``cassette-damaged``, ``cassette-too-new``.
+        """
+        return cls(workflow, _read(path_of(workflow), how_to_record(workflow)), known or {}, origins)
+
+    def model(self, number: int) -> str:
+        """The model that exchange ``number`` of the run was recorded with; beyond the end that of the last one."""
+        return self._exchanges[min(number, len(self._exchanges) - 1)].request.model if self._exchanges else ""
+
+    def answer(self, number: int, step: str, request: Request) -> Answer:
+        """The answer to exchange ``number`` of the run, counted from 0. Raises CassetteMiss ``cassette-miss``, which says what is asked otherwise."""
+        asked = normal_form.normal(request, self._secrets, self._origins)
+        kept = self._exchanges[number] if number < len(self._exchanges) else None
+        if kept is not None and kept.step == step and normal_form.same(kept.asked(), asked.request):
+            return kept.answered(asked)
+        raise self._miss(number, step, asked.request, kept)
+
+    def left_over(self, count: int) -> str | None:
+        """What to say of a passed run that had ``count`` exchanges, where the cassette has more."""
+        more = len(self._exchanges) - count
+        if more <= 0:
+            return None
+        have = "exchange that the run did not have" if more == 1 else "exchanges that the run did not have"
+        return f"the cassette has {more} more {have}, the first of step {self._exchanges[count].step}; record it again: {how_to_record(self._workflow)}"
+
+    def _miss(self, number: int, step: str, asked: dict[str, Json], kept: Exchange | None) -> CassetteMiss:
+        found = differences.Difference(("end",), f"the cassette has only {len(self._exchanges)} exchanges")
+        if kept is not None:
+            found = differences.between(kept.step, kept.asked(), step, asked)
+        evidence: dict[str, Json] = {
+            "cassette": str(path_of(self._workflow)),
+            "exchange": number + 1,
+            "differs": ", ".join(found.parts),
+            "difference": found.text,
+        }
+        places = [
+            index + 1
+            for index, each in enumerate(self._exchanges)
+            if each.step == step and normal_form.same(each.asked(), asked)
+        ]
+        if places:
+            evidence["order"] = f"the very same request is exchange {places[0]} of the cassette: the order has changed"
+        return CassetteMiss(
+            "cassette-miss",
+            f"step {step} asks its model what the cassette does not have: {found.summary}",
+            mend=f"if it is meant to ask that, record the cassette again: {how_to_record(self._workflow)}",
+            evidence=evidence,
+        )
+
+
+def _read(path: Path, record: str) -> list[Exchange]:
+    try:
+        with regular_files.opened(path) as file:
+            data = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise UsageError("cassette-missing", f"there is no cassette {path}", mend=f"record it: {record}") from None
+    except OSError as error:
+        raise UsageError(
+            "file-not-read",
+            f"the cassette {path} cannot be read: {error.strerror or error}",
+            mend=regular_files.fix(error),
+        ) from None
+    if len(data) > LARGEST:
+        raise _damaged(str(path), f"it has more than {LARGEST >> 20} MiB", record)
+    try:
+        whole = json.loads(data)
+    except json.JSONDecodeError as error:
+        raise _damaged(f"{path}:{error.lineno}", f"{error.msg}, at column {error.colno}", record) from None
+    except (RecursionError, ValueError) as error:
+        raise _damaged(str(path), str(error), record) from None
+    said: dict[str, Json] = whole if isinstance(whole, dict) else {}
+    version = said.get(FORMAT)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise _damaged(str(path), f"`{FORMAT}` does not say its version", record)
+    if version > VERSION:
+        raise UsageError(
+            "cassette-too-new",
+            f"{path} is a cassette of version {version}, and this RunOps reads {VERSION}",
+            mend=f"use a later RunOps, or record it again: {record}",
+        )
+    try:
+        return EXCHANGES.validate_python(said.get("exchanges"))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(each) for each in ("exchanges", *first["loc"]))
+        raise _damaged(str(path), f"{place}: {first['msg']}", record) from None
+
+
+def _damaged(where: str, what: str, record: str) -> UsageError:
+    return UsageError(
+        "cassette-damaged",
+        f"{where}: the cassette cannot be used: {what}",
+        mend=f"take it back from version control, or record it again: {record}",
+    )

@@ -1,0 +1,379 @@
+"""The one place that knows the ``openai`` client: a request of ours in, an answer of ours or ``Failed`` out.
+
+One call here is one try. What is tried again, what it may cost and what is written down stands in ``runtime.models``. The client's own
+retries are off: they would send a request a second time that nobody has seen, paid for twice, and carry no idempotency key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from typing import Any, NoReturn
+
+import httpx2
+import openai
+import pydantic
+from openai.types import responses
+
+from nodes.errors import ModelError, RunOpsError, SetupError
+from nodes.values import Json
+from runtime.messages.messages import Answer, Item, Message, Request, Tool, ToolCall, ToolOutput
+from runtime.models.client import parsing, profiles
+from runtime.models.client.errors import Failed, retry_after
+from runtime.secrets.masking import SHORTEST, Masker
+from runtime.settings import addresses
+
+Progress = Callable[[str], None]
+"""Told each piece of the answer's text, as it comes."""
+
+STALL_SECONDS = 60.0
+"""How long an answer that comes in pieces may stand still."""
+
+END_SECONDS = 1.0
+"""How long a stream may take to end once it has said all."""
+
+CANCEL_SECONDS = 5.0
+"""How long the cancellation of a background response may take."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Manner:
+    """How a request is carried out."""
+
+    store: bool = False
+    """Whether the server keeps the response. Always said, because servers differ in what they do unasked."""
+    previous: str | None = None
+    """The id of a kept response from which the server goes on."""
+    known: int = 0
+    """How many of the request's items that response stands for; the others are sent."""
+
+
+def trusted() -> ssl.SSLContext:
+    """Whose certificates are believed. They are read once: that takes longer than many a request to a server nearby."""
+    return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@functools.cache
+def _trusted(_file: str | None, _folder: str | None) -> ssl.SSLContext:
+    # The client reads these variables itself.
+    return httpx2.create_ssl_context()
+
+
+class Client:
+    """Requests to one server. ``close`` it at the end."""
+
+    def __init__(self, base_url: str, key: str, profile: profiles.Profile) -> None:
+        """Nothing is sent yet. ``profile`` says what the server can do. Raises ``BadAddress`` for an address that no request can be sent to."""
+        self.base_url = addresses.checked(base_url)
+        self._key = key
+        self._masker = Masker({"key": key} if len(key) >= SHORTEST else {})
+        self._profile = profile
+        http = openai.DefaultAsyncHttpxClient(verify=trusted())
+        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, http_client=http)
+
+    async def ask(
+        self, request: Request, seconds: float, manner: Manner | None = None, progress: Progress | None = None
+    ) -> Answer:
+        """The answer, within ``seconds``. Raises Failed."""
+        manner = manner or Manner()
+        heard = _Heard()
+        body = self._body(request, manner)
+        async with self._failing(seconds, heard):
+            if self._profile.streaming:
+                return await self._streamed(body, heard, progress)
+            return parsing.answer(_response(await self._client.responses.create(**body)))
+
+    async def submit(self, request: Request, seconds: float, manner: Manner | None = None) -> str:
+        """Have the server work on the request while nobody is connected; the id under which to ask for the answer. Raises Failed."""
+        body = self._body(request, dataclasses.replace(manner or Manner(), store=True))
+        async with self._failing(seconds, _Heard()):
+            response = _response(await self._client.responses.create(**body, background=True))
+            return parsing.name(response) or _nonsense(response)
+
+    async def fetch(self, response: str, seconds: float) -> Answer | None:
+        """The answer of a background response; None while the server is still at it. Raises Failed."""
+        async with self._failing(seconds, _Heard()):
+            found = _response(await self._client.responses.retrieve(response))
+            if found.status in ("queued", "in_progress"):
+                return None
+            try:
+                return parsing.answer(found)
+            except Failed as failed:
+                failed.over = True
+                raise
+
+    async def cancel(self, response: str) -> None:
+        """Have the server give up a background response. Never raises: there is nobody left to mind."""
+        with contextlib.suppress(openai.OpenAIError, TimeoutError):
+            async with asyncio.timeout(CANCEL_SECONDS):
+                await self._client.responses.cancel(response)
+
+    async def models(self, seconds: float) -> dict[str, str | None]:
+        """The models that the server has, sorted by name, each with the date on which it is shut down, where the server says one.
+
+        Raises Failed, also where it lists none.
+        """
+        async with self._failing(seconds, _Heard()):
+            # The client's own list ends in an AttributeError where the answer is no object.
+            raw = await self._client.models.with_raw_response.list()
+            text = raw.http_response.text
+            return dict(sorted((_listed(text) or _nonsense(text)).items()))
+
+    async def close(self) -> None:
+        """End the connections."""
+        await self._client.close()
+
+    def _body(self, request: Request, manner: Manner) -> dict[str, Any]:
+        """The request as the API takes it."""
+        items, instructions = list(request.items), request.instructions
+        body: dict[str, Any] = {"model": request.model, "store": manner.store, "max_output_tokens": request.max_output}
+        if manner.previous is not None:
+            body["previous_response_id"] = manner.previous
+            items = items[manner.known :]
+        strict = request.strict and self._profile.schemas == "strict"
+        if request.schema is not None:
+            if self._profile.schemas == "none":
+                instructions = f"{instructions}\n\n{in_words(request.schema)}"
+            else:
+                body["text"] = {
+                    "format": {"type": "json_schema", "name": "answer", "schema": request.schema, "strict": strict}
+                }
+        if request.tools:
+            body["tools"] = [_tool(each, strict) for each in request.tools]
+        if instructions or request.brief:
+            body["instructions"] = "\n\n".join(each for each in (instructions, request.brief) if each)
+        body["input"] = [_item(each) for each in items]
+        if request.state:
+            body["input"].append({"role": "developer", "content": request.state})
+        return body
+
+    async def _streamed(self, body: dict[str, Any], heard: _Heard, progress: Progress | None) -> Answer:
+        """Raises Failed where the stream ends before its response has: the client itself would say nothing."""
+        async with await self._client.responses.create(**body, stream=True) as stream:
+            events = aiter(stream)
+            last = await _last(events, heard, progress)
+            with contextlib.suppress(TimeoutError, openai.OpenAIError):
+                async with asyncio.timeout(END_SECONDS):
+                    # Read to its end the stream ends by itself, and leaves nothing behind that somebody must close.
+                    async for _more in events:
+                        pass
+        if last.type == "error":
+            message = self._plain(str(getattr(last, "message", None) or ""))
+            raise parsing.failed(getattr(last, "code", None), message, heard.text, None)
+        return parsing.answer(_response(last.response), heard.text)
+
+    @contextlib.asynccontextmanager
+    async def _failing(self, seconds: float, heard: _Heard) -> AsyncGenerator[None]:
+        """Turn whatever goes wrong within into Failed; nothing takes longer than ``seconds``."""
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise Failed(
+                ModelError(
+                    "model-timeout",
+                    f"the model did not answer within {seconds:.3g} s",
+                    mend="give it more time: `model_timeout` for one request, the node's `timeout` for all of them",
+                    evidence=self._where(),
+                ),
+                again=True,
+                partial=heard.text,
+            ) from None
+        except openai.APIStatusError as error:
+            raise self._refused(error, heard) from None
+        except openai.APIConnectionError as error:
+            raise self._unreached(error, heard) from None
+        except openai.APIError as error:
+            # An `error` event that the client itself noticed, or a body that is none of the API's.
+            raise parsing.failed(error.code, self._plain(error.message), heard.text, None) from None
+        except openai.OpenAIError as error:
+            raise self._unusable(self._plain(str(error))) from None
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            # The client lets this through: an answer, or an event of a stream, that calls itself JSON and is none.
+            raise _broken(f"what the server sent is no JSON: {error}", heard) from None
+        except UnicodeEncodeError:
+            raise self._unusable("the key, or the address, has characters that no header can hold") from None
+        except parsing.ODD as error:
+            raise parsing.odd(error, heard.text) from None
+
+    def _unusable(self, message: str) -> Failed:
+        error = SetupError(
+            "model-key-refused",
+            f"the client cannot be used: {message}",
+            mend="look at RUNOPS_MODEL_KEY and `model_base_url`",
+            evidence=self._where(),
+        )
+        return Failed(error, sent=False)
+
+    def _unreached(self, error: openai.APIConnectionError, heard: _Heard) -> Failed:
+        cause = self._plain(str(error.__cause__ or error) or type(error.__cause__ or error).__name__)
+        if heard.text:
+            return _broken(f"the connection broke in the middle of the answer: {cause}", heard)
+        return Failed(
+            ModelError(
+                "model-unreachable",
+                f"{self.base_url} does not answer: {cause}",
+                mend="look at `model_base_url`, and whether the server runs; `runops doctor --model` asks it",
+                evidence=self._where(),
+            ),
+            again=True,
+        )
+
+    def _refused(self, error: openai.APIStatusError, heard: _Heard) -> Failed:
+        """What a status that is no success means for whoever must act."""
+        status, code, kind = error.status_code, parsing.word(error.code), parsing.word(error.type)
+        message = self._plain(error.message)
+        headers: Mapping[str, str] = error.response.headers
+        evidence: dict[str, Json] = {**self._where(), "status": status, **({"code": code} if code else {})}
+
+        def because(of: type[RunOpsError], name: str, said: str, mend: str) -> RunOpsError:
+            return of(name, f"{said}: {message}", mend=mend, evidence=evidence)
+
+        match status:
+            case 401 | 403:
+                mend = "look at RUNOPS_MODEL_KEY (or OPENAI_API_KEY), and at what the key is allowed to do"
+                return Failed(because(SetupError, "model-key-refused", "the server refuses the key", mend), sent=False)
+            case 400 | 404 if code == "previous_response_not_found":
+                mend = "the whole conversation is sent again; nothing is to be done"
+                return Failed(
+                    because(ModelError, "model-chain-lost", "the server has lost the response", mend), sent=False
+                )
+            case _ if status == 404 or code == "model_not_found":
+                mend = "set `model` to one that the server has; `runops doctor --model` lists them"
+                mend += "" if code == "model_not_found" else ". Or mend `model_base_url`: it usually ends with /v1"
+                return Failed(
+                    because(SetupError, "model-unknown", "the server does not know the model, or the address", mend),
+                    sent=False,
+                )
+            case 429 if code in parsing.QUOTA_CODES or kind in parsing.QUOTA_CODES:
+                mend = "look at the account's plan and bills: waiting does not mend this"
+                return Failed(because(ModelError, "model-quota", "the account has no quota left", mend), sent=False)
+            case 429:
+                mend = "wait, ask for less at once, or for a higher limit"
+                limited = because(ModelError, "model-rate-limited", "the server has had too many requests", mend)
+                return Failed(limited, again=True, wait=retry_after(headers), partial=heard.text, sent=False)
+            case _ if status in (408, 409, 425) or status >= 500:
+                mend = "try again later; the provider's status page may say more"
+                broken = because(ModelError, "model-failed", f"the server failed with {status}", mend)
+                return Failed(broken, again=True, wait=retry_after(headers), partial=heard.text)
+            case _:
+                mend = "the message says what the server does not take; `runops doctor --model` finds out what it can"
+                return Failed(
+                    because(ModelError, "model-request-refused", f"the server refuses the request with {status}", mend),
+                    sent=False,
+                )
+
+    def _where(self) -> dict[str, Json]:
+        return {"server": self.base_url}
+
+    def _plain(self, message: str) -> str:
+        """A message of the server, in one line, without the key in any form that it may have there."""
+        return self._masker.text(" ".join(self._masker.text(message).split()))
+
+
+@dataclasses.dataclass(slots=True)
+class _Heard:
+    """What has come of an answer."""
+
+    text: str = ""
+
+
+async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | None) -> Any:
+    """The event with which the response ends, or the ``error`` that ends the stream. Raises Failed where none comes."""
+    while True:
+        try:
+            async with asyncio.timeout(STALL_SECONDS):
+                event: Any = await anext(events)
+        except StopAsyncIteration:
+            raise _broken("the stream ended before the answer did", heard) from None
+        except TimeoutError:
+            raise _broken(f"the stream stood still for {STALL_SECONDS:g} s", heard) from None
+        match getattr(event, "type", None):
+            case "response.output_text.delta":
+                # It is shown while one waits; what counts is the response at the end.
+                piece = event.delta if isinstance(event.delta, str) else ""
+                heard.text += piece
+                if progress is not None:
+                    progress(piece)
+            case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" | "error":
+                return event
+            case _:
+                pass
+
+
+def _item(item: Item) -> dict[str, Json]:
+    """An item as the API takes it."""
+    match item:
+        case Message():
+            return {"role": item.role, "content": item.text}
+        case ToolCall():
+            return {"type": "function_call", "call_id": item.id, "name": item.name, "arguments": item.arguments}
+        case ToolOutput():
+            return {"type": "function_call_output", "call_id": item.id, "output": item.text}
+
+
+def _tool(tool: Tool, strict: bool) -> dict[str, Json]:
+    """A tool as the API takes it."""
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": strict,
+    }
+
+
+def in_words(schema: Mapping[str, Json]) -> str:
+    """A schema as part of a prompt, for servers that take none."""
+    return (
+        f"Answer with JSON that fits this JSON Schema, and with nothing else:\n{json.dumps(schema, ensure_ascii=False)}"
+    )
+
+
+class _Named(pydantic.BaseModel):
+    id: str
+    shutdown_date: str | None = None
+
+
+class _Listed(pydantic.BaseModel):
+    data: list[_Named]
+
+
+def _listed(text: str) -> dict[str, str | None]:
+    """What stands in a list of models; nothing where it is no such list."""
+    try:
+        return {each.id: each.shutdown_date for each in _Listed.model_validate_json(text).data}
+    except pydantic.ValidationError:
+        return {}
+
+
+def _response(found: object) -> responses.Response:
+    if not isinstance(found, responses.Response):
+        _nonsense(found)
+    return found
+
+
+def _nonsense(found: object) -> NoReturn:
+    seen = " ".join(str(found).split())[:200]
+    error = SetupError(
+        "model-unknown",
+        f"the server answers with something that is no response: {seen}",
+        mend="look at `model_base_url`: it usually ends with /v1",
+    )
+    raise Failed(error)
+
+
+def _broken(message: str, heard: _Heard) -> Failed:
+    error = ModelError(
+        "model-stream-broken",
+        message,
+        mend="try again later; a proxy between here and the server may cut long answers",
+        evidence={"text": heard.text[-500:]} if heard.text else None,
+    )
+    return Failed(error, again=True, partial=heard.text)

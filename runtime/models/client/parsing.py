@@ -1,0 +1,185 @@
+"""What a server's response says, read as what it may be: an object of which nothing but its being one is certain.
+
+The client checks no types, and a server that is only compatible may send anything in any place. What is not of the API's form is Failed, never an error
+of Python's; what it cost is told all the same, where that can be read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime.messages.messages import Answer, ToolCall, Usage
+from runtime.models.client.errors import Failed
+
+ODD = (AttributeError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
+"""What is raised over a response that is not of the form that it should have."""
+
+TRANSIENT_CODES = frozenset({"server_error", "rate_limit_exceeded", "vector_store_timeout", "overloaded_error"})
+"""Codes with which a response fails that may go right another time."""
+
+QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded"})
+"""Codes of a 429 that no waiting mends."""
+
+MOST_TOKENS = 2**53
+"""No request has so many; programs that read a log hold whole numbers below it exactly."""
+
+LONGEST_NAME = 64
+"""Characters of a tool's name, and of the id of a call, as the API takes them."""
+
+NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+"""What stands in no name of a tool."""
+
+NAMELESS = "unnamed"
+"""What a tool is called whose name a model left empty: there is none of that name, and that is what the model is told."""
+
+LONGEST = 200
+"""Characters of a code, or of an error of Python's, that are told."""
+
+
+def answer(response: Any, heard: str = "") -> Answer:
+    """What a terminal response says; ``heard`` is the text that came before it. Raises Failed where it is none that can be used."""
+    told = usage(response)
+    try:
+        return _answer(response, told, heard)
+    except ODD as error:
+        raise odd(error, heard, told) from None
+
+
+def odd(error: Exception, heard: str = "", used: Usage | None = None) -> Failed:
+    """What was sent cannot be read. It is not asked for again: whoever sends it does so by design, and is paid each time."""
+    seen = f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST]
+    failure = ModelError(
+        "model-failed",
+        f"what the server sent is not of the form of the Responses API ({seen})",
+        mend="look at `model_base_url` and `model_profile`; `runops doctor --model` finds out what the server can",
+        evidence={"text": heard[-500:]} if heard else None,
+    )
+    return Failed(failure, partial=heard, usage=used)
+
+
+def failed(code: object, message: object, partial: str, used: Usage | None) -> Failed:
+    """A response, or a stream, that says itself that it failed."""
+    code, said = word(code), message if isinstance(message, str) and message else "it does not say why"
+    if code in QUOTA_CODES:
+        error = ModelError(
+            "model-quota",
+            f"the account has no quota left: {said}",
+            mend="look at the account's plan and bills: waiting does not mend this",
+        )
+        return Failed(error, partial=partial, usage=used)
+    error = ModelError(
+        "model-rate-limited" if code == "rate_limit_exceeded" else "model-failed",
+        f"the server failed while it answered: {said}",
+        mend="try again later; the provider's status page may say more",
+        evidence={"code": code} if code else None,
+    )
+    return Failed(error, again=code is None or code in TRANSIENT_CODES, partial=partial, usage=used)
+
+
+def word(code: object) -> str | None:
+    """A code, whatever it was sent as; None where there is none."""
+    return None if code is None else str(code)[:LONGEST]
+
+
+def name(response: Any) -> str:
+    """The response's id; empty where there is none."""
+    found: object = getattr(response, "id", None)
+    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
+
+
+def usage(response: Any) -> Usage | None:
+    """What the server says that it used; None where it does not say both sums under the API's names: unknown is not nothing."""
+    told: object = getattr(response, "usage", None)
+    sent, came = _tokens(told, "input_tokens"), _tokens(told, "output_tokens")
+    if sent is None or came is None:
+        return None
+    # Servers that are only compatible may leave out the details.
+    cached = _tokens(getattr(told, "input_tokens_details", None), "cached_tokens")
+    reasoning = _tokens(getattr(told, "output_tokens_details", None), "reasoning_tokens")
+    return Usage(input=sent, cached=min(cached or 0, sent), output=came, reasoning=min(reasoning or 0, came))
+
+
+def _tokens(told: object, field: str) -> int | None:
+    found: object = getattr(told, field, None)
+    if not isinstance(found, int) or isinstance(found, bool):
+        return None
+    return found if 0 <= found < MOST_TOKENS else None
+
+
+def _answer(response: Any, told: Usage | None, heard: str) -> Answer:
+    """Raises Failed, and errors of Python's where it is not of the form that it should have."""
+    text = "".join(part.text for part in _parts(response, "output_text"))
+    if refusals := _parts(response, "refusal"):
+        raise _refused(str(getattr(refusals[0], "refusal", None) or "it does not say why"), text or heard, told)
+    if response.status == "incomplete":
+        raise _incomplete(response, text or heard, told)
+    if response.status in ("failed", "cancelled") or response.error is not None:
+        code = response.error.code if response.error else response.status
+        message = response.error.message if response.error else f"the response is {response.status}"
+        raise failed(code, message, text or heard, told)
+    return Answer(text, told, str(response.model), name(response), _reasoning(response), _calls(response))
+
+
+def _refused(words: str, text: str, told: Usage | None) -> Failed:
+    error = ModelError(
+        "model-refused",
+        f"the model refuses to answer: {words}",
+        mend="change the instruction or the input; the same again is refused again",
+        evidence={"refusal": words},
+    )
+    return Failed(error, partial=text, usage=told)
+
+
+def _incomplete(response: Any, text: str, told: Usage | None) -> Failed:
+    reason = word(response.incomplete_details.reason if response.incomplete_details else None) or "unknown"
+    mend = (
+        "ask for less at once, or give the node a larger `max_output`"
+        if reason == "max_output_tokens"
+        else "change what is asked"
+    )
+    evidence: dict[str, Json] = {"reason": reason, "text": text}
+    error = ModelError("model-cut-short", f"the answer is not complete: {reason}", mend=mend, evidence=evidence)
+    return Failed(error, partial=text, usage=told)
+
+
+def _reasoning(response: Any) -> tuple[str, ...]:
+    thoughts = (
+        summary.text for item in _output(response) if item.type == "reasoning" for summary in item.summary or ()
+    )
+    return tuple(each for each in thoughts if isinstance(each, str))
+
+
+def _calls(response: Any) -> tuple[ToolCall, ...]:
+    """The tools that it asks for. Raises ValueError or TypeError where a call lacks what one needs to answer it."""
+    return tuple(_call(item) for item in _output(response) if item.type == "function_call")
+
+
+def _call(item: Any) -> ToolCall:
+    if not isinstance(item.call_id, str) or not item.call_id:
+        raise ValueError("a function call without `call_id`")
+    named: object = getattr(item, "name", None)
+    if not isinstance(named, str | None):
+        raise TypeError("the `name` of a function call is no text")
+    # Some servers send what the text stands for; some leave it out where the tool takes nothing.
+    given: object = item.arguments
+    arguments = given if isinstance(given, str) else json.dumps(given if given is not None else {}, ensure_ascii=False)
+    return ToolCall(item.call_id, tool_name(named or ""), arguments)
+
+
+def tool_name(text: str) -> str:
+    """The name of a tool, as it can be sent back: a model may make up any, or give none, and the API takes no others."""
+    return NO_NAME.sub("_", text)[:LONGEST_NAME] or NAMELESS
+
+
+def _output(response: Any) -> list[Any]:
+    # A server that is only compatible may leave it out.
+    return [*(response.output or ())]
+
+
+def _parts(response: Any, kind: str) -> list[Any]:
+    messages = [item for item in _output(response) if item.type == "message"]
+    return [part for item in messages for part in item.content or () if part.type == kind]

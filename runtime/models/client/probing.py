@@ -1,0 +1,289 @@
+"""What a server can do, found out by asking it: a few tiny requests, judged by what comes back and not by what the server says of itself.
+
+A server may take a field and do nothing with it. So a chain is shown by a word that only the kept response holds, a strict schema by an
+answer that fits although another one was asked for, and background work by a response that could still be cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from nodes.budgets import Budget
+from nodes.errors import BudgetReached, ModelError
+from nodes.values import Json
+from runtime.log import entries, ledger
+from runtime.messages import estimates
+from runtime.messages.messages import Answer, Message, Request, Usage
+from runtime.models import budgets
+from runtime.models.client import profiles
+from runtime.models.client.errors import Failed
+from runtime.settings import prices
+
+if TYPE_CHECKING:
+    from runtime.models.client import client as model_client
+
+T = TypeVar("T")
+
+Name = Literal["streaming", "schemas", "chaining", "background"]
+
+LEVELS: dict[Name, tuple[str, ...]] = {
+    "streaming": ("no", "yes"),
+    "schemas": ("none", "plain", "strict"),
+    "chaining": ("no", "yes"),
+    "background": ("no", "yes"),
+}
+"""How well a server can do each, the least first."""
+
+BUDGET = Budget(calls=24, tokens=24_000)
+"""What finding out may cost. Without failures it takes seven requests of some hundred tokens."""
+
+MAX_OUTPUT = 512
+"""Tokens of an answer: one that reasons needs some hundred before its first word."""
+
+TRIES = 3
+"""How often a request is sent that may go right another time."""
+
+LONGEST_WAIT = 20.0
+"""Seconds before it is sent again, whatever the server asks for."""
+
+POLL_SECONDS = 0.5
+
+PLAIN = profiles.Profile("plain", False, False, False, "none")
+"""Nothing but a question and its answer."""
+
+STREAMED = dataclasses.replace(PLAIN, name="streamed", streaming=True)
+WITH_SCHEMA = dataclasses.replace(PLAIN, name="with-schema", schemas="strict")
+
+CANNOT = frozenset({"model-request-refused", "model-chain-lost", "model-unknown"})
+"""Codes by which a server that gives plain answers says that it does not take something, or has not kept it."""
+
+READY = "Answer with the one word ready."
+RECALL = "Which word were you told to remember? Answer with that word, or with none."
+
+COLOURS = ["red", "green"]
+COLOUR: dict[str, Json] = {
+    "type": "object",
+    "properties": {"colour": {"type": "string", "enum": COLOURS}},
+    "required": ["colour"],
+    "additionalProperties": False,
+}
+AGAINST = "Answer with the one word BLUE, as plain text. Do not use JSON."
+"""What no model says that is held to ``COLOUR``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """What was found out about one capability."""
+
+    name: Name
+    level: str | None
+    """One of ``LEVELS``; None where it could not be found out."""
+    why: str
+    """What was seen, or why nothing was."""
+
+    @property
+    def rank(self) -> int:
+        """How well the server can do it; what is not known counts as not at all."""
+        return LEVELS[self.name].index(self.level) if self.level is not None else 0
+
+
+def promised(profile: profiles.Profile, name: Name) -> str:
+    """The level of a capability that a profile takes for granted."""
+    level: bool | str = getattr(profile, name)
+    return level if isinstance(level, str) else LEVELS[name][level]
+
+
+def promised_rank(profile: profiles.Profile, name: Name) -> int:
+    """The same as a number."""
+    return LEVELS[name].index(promised(profile, name))
+
+
+def fitting(found: Sequence[Found], used: profiles.Profile) -> profiles.Profile:
+    """The known profile that takes most of what a server can, and nothing that it cannot; ``used`` where no other is better.
+
+    Among equals one without prices of its own is taken: a server is not a provider because it can do the same.
+    """
+    fits = [each for each in profiles.PROFILES.values() if all(promised_rank(each, f.name) <= f.rank for f in found)]
+
+    def worth(profile: profiles.Profile) -> tuple[int, bool, bool]:
+        ranks = sum(promised_rank(profile, each.name) for each in found)
+        return ranks, profile.name == used.name, profile.name not in prices.PRICED
+
+    return max(fits, key=worth)
+
+
+class Prober:
+    """Asks the models of one server. ``spent`` tells what it cost; ``close`` it at the end."""
+
+    def __init__(
+        self, client: Callable[[profiles.Profile], model_client.Client], seconds: float, price: budgets.Price
+    ) -> None:
+        """``client`` makes one that takes the server to have that profile; ``seconds`` is what one request may take."""
+        self._make = client
+        self._clients: dict[str, model_client.Client] = {}
+        self._seconds = seconds
+        self._price = price
+        self.spent: list[ledger.Spent] = []
+        """Every request to a model."""
+
+    async def close(self) -> None:
+        """End the connections."""
+        for client in self._clients.values():
+            await client.close()
+
+    async def listed(self) -> dict[str, str | None]:
+        """The models that the server says it has, each with the date of its end, where it says one. Raises Failed."""
+        return await self._client(PLAIN).models(self._seconds)
+
+    async def answers(self, name: str) -> str:
+        """The model's name as the server has it, by which a plain answer came. Raises Failed, BudgetReached."""
+        answer = await self._ask(PLAIN, _request(name, READY))
+        if not answer.text.strip():
+            mend = "look at the model, and at its server"
+            raise Failed(ModelError("model-failed", "the answer has no text", mend=mend))
+        return answer.model
+
+    async def probe(self, name: str) -> list[Found]:
+        """What the server can do for the model."""
+        probes: dict[Name, Callable[[str], Awaitable[tuple[str, str]]]] = {
+            "streaming": self._streaming,
+            "schemas": self._schemas,
+            "chaining": self._chaining,
+            "background": self._background,
+        }
+        return [await self._found(each, probe(name)) for each, probe in probes.items()]
+
+    async def _found(self, name: Name, probe: Awaitable[tuple[str, str]]) -> Found:
+        """The outcome of a probe. A request that is refused shows that the server cannot; one that fails otherwise shows nothing."""
+        try:
+            return Found(name, *await probe)
+        except Failed as failed:
+            cannot = failed.error.code in CANNOT
+            return Found(name, LEVELS[name][0] if cannot else None, failed.error.message)
+        except BudgetReached as reached:
+            return Found(name, None, reached.message)
+
+    async def _streaming(self, name: str) -> tuple[str, str]:
+        pieces: list[str] = []
+        try:
+            await self._ask(STREAMED, _request(name, "Count from one to ten in words."), progress=pieces.append)
+        except Failed as failed:
+            if failed.error.code != "model-stream-broken":
+                raise
+            return "no", failed.error.message
+        if len(pieces) < 2:
+            return "no", "the whole answer came in one piece"
+        return "yes", "an answer came in pieces, and its stream said how it ended"
+
+    async def _schemas(self, name: str) -> tuple[str, str]:
+        answer = await self._ask(WITH_SCHEMA, dataclasses.replace(_request(name, AGAINST), schema=COLOUR))
+        if _fits(answer.text):
+            return "strict", "an answer fits its schema although another one was asked for"
+        return "plain", "it takes a schema, and does not hold the model to it"
+
+    async def _chaining(self, name: str) -> tuple[str, str]:
+        nonce = secrets.token_hex(4)
+        told = await self._ask(PLAIN, _request(name, f"Remember this word: {nonce}. Answer with ok."), store=True)
+        answer = await self._ask(PLAIN, _request(name, RECALL), store=True, previous=told.id)
+        if nonce in answer.text:
+            return "yes", "a word that was told in one request was known in the next"
+        return (
+            "no",
+            "it takes `previous_response_id` and ignores it: a word told in one request was not known in the next",
+        )
+
+    async def _background(self, name: str) -> tuple[str, str]:
+        await self._done(await self._submit(_request(name, READY)))
+        # What was answered at once can be fetched as well, but it cannot be cancelled.
+        response = await self._submit(_request(name, "Write the numbers from one to three hundred in words."))
+        await self._client(PLAIN).cancel(response)
+        try:
+            await self._done(response)
+        except Failed as failed:
+            if failed.stopped:
+                return "yes", "a response was fetched when it was done, and another one could be cancelled"
+            if failed.error.code != "model-cut-short":
+                raise
+        return "no", "it takes `background` and answers at once, or it cannot cancel"
+
+    # One request.
+
+    async def _ask(
+        self,
+        profile: profiles.Profile,
+        request: Request,
+        *,
+        store: bool = False,
+        previous: str | None = None,
+        progress: model_client.Progress | None = None,
+    ) -> Answer:
+        from runtime.models.client import client as model_client
+
+        manner = model_client.Manner(store, previous)
+        answer = await self._tried(request, lambda: self._client(profile).ask(request, self._seconds, manner, progress))
+        self._paid(answer.usage)
+        return answer
+
+    async def _submit(self, request: Request) -> str:
+        return await self._tried(request, lambda: self._client(PLAIN).submit(request, self._seconds))
+
+    async def _done(self, response: str) -> None:
+        """Wait until the response in the background is. Raises Failed."""
+        client, delay, until = self._client(PLAIN), POLL_SECONDS, time.monotonic() + self._seconds
+        while (answer := await client.fetch(response, self._seconds)) is None:
+            if time.monotonic() > until:
+                await client.cancel(response)
+                message = f"a response in the background was not done within {self._seconds:g} s"
+                raise Failed(ModelError("model-timeout", message))
+            await asyncio.sleep(delay)
+            delay = min(delay * 1.5, 5.0)
+        self._paid(answer.usage)
+
+    async def _tried(self, request: Request, send: Callable[[], Awaitable[T]]) -> T:
+        """What ``send`` brings, tried again where it may go right another time. Raises Failed, BudgetReached."""
+        for number in range(1, TRIES + 1):
+            estimate = estimates.tokens(request)
+            account = budgets.Account(BUDGET, budgets.spent(self.spent, self._price))
+            account.check(budgets.need(request, estimate, self._price))
+            self.spent.append(ledger.Spent(0, "", "", "", request.model, estimate, request.max_output))
+            try:
+                return await send()
+            except Failed as failed:
+                self.spent[-1].free = not failed.sent
+                self._paid(failed.usage)
+                if not failed.again or number == TRIES:
+                    raise
+                wait = failed.wait if failed.wait is not None else 2.0 ** (number - 1)
+            await asyncio.sleep(min(wait, LONGEST_WAIT))
+        raise AssertionError("the last try returns or raises")
+
+    def _paid(self, usage: Usage | None) -> None:
+        """Take note of what the last request cost."""
+        row = self.spent[-1]
+        if usage is not None:
+            row.usage = entries.Usage(**dataclasses.asdict(usage))
+            row.dollars = self._price(usage, row.model)
+
+    def _client(self, profile: profiles.Profile) -> model_client.Client:
+        if profile.name not in self._clients:
+            self._clients[profile.name] = self._make(profile)
+        return self._clients[profile.name]
+
+
+def _request(name: str, said: str) -> Request:
+    return Request(name, "", (Message("user", said),), None, MAX_OUTPUT)
+
+
+def _fits(text: str) -> bool:
+    """Whether the text is an answer by ``COLOUR``."""
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and set(value) == {"colour"} and value["colour"] in COLOURS

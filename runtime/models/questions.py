@@ -1,0 +1,68 @@
+"""A question to a model and its answer, of the kind that is wanted: an answer that does not fit is given back to be mended."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from nodes.errors import ModelError
+from nodes.outputs import Misfit, Output
+from nodes.values import Json
+from runtime.log import writer
+from runtime.messages.messages import Answer, Message, Request
+from runtime.models import requests, run_models
+
+if TYPE_CHECKING:
+    from nodes.budgets import Budget
+
+REPAIRS = 2
+"""How often a model may mend an answer that does not fit."""
+
+
+class StepModel:
+    """A model as one attempt of a step sees it. Implements ``nodes.ports.Model``."""
+
+    def __init__(self, models: run_models.Supply, pen: writer.Journal[writer.Fold], asker: requests.Asker) -> None:
+        """The call of ``asker`` is written."""
+        self._models, self._pen, self._asker = models, pen, asker
+
+    async def answer(
+        self, instructions: str, question: str, output: Output, *, model: str | None, max_output: int, budget: Budget
+    ) -> Json:
+        """The value that the model gives, of the kind that ``output`` says; an answer that does not fit is given back to it to be mended.
+
+        Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
+        """
+        thread = requests.Exchanges(self._models, self._pen, self._asker, model, budget)
+        wanted = thread.model()
+        messages: list[Message] = []
+        said = question
+        for turn in range(REPAIRS + 1):
+            messages.append(Message("user", said))
+            thread.say(said)
+            request = Request(wanted, instructions, tuple(messages), output.schema(), max_output, output.strict)
+            answer = await thread.exchange(request)
+            try:
+                return await requests.aside(len(answer.text), functools.partial(output.read, answer.text))
+            except Misfit as misfit:
+                said = correction(misfit)
+                if turn == REPAIRS:
+                    raise _unfit(answer, misfit) from None
+            messages.append(Message("assistant", answer.text or writer.NOTHING))
+        raise AssertionError("the last turn returns or raises")
+
+
+def correction(misfit: Misfit) -> str:
+    """What a model is told of an answer that does not fit."""
+    return (
+        f"Your answer does not fit the schema:\n{misfit}\nAnswer again, with the whole corrected JSON and nothing else."
+    )
+
+
+def _unfit(answer: Answer, misfit: Misfit) -> ModelError:
+    return ModelError(
+        "model-output-invalid",
+        f"the model's answer does not fit `output`, also after it was asked {REPAIRS} times to mend it: {misfit.args[0].splitlines()[0]}",
+        mend="say in `instruction` what is wanted, make `output` simpler, or choose another model",
+        evidence={"answer": answer.text[:1000], "problems": [*str(misfit).splitlines()]},
+    )

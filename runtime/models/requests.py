@@ -1,0 +1,425 @@
+"""What one attempt of a step has with a model: requests, each afforded, announced, answered, written down.
+
+The order of a request: known already → afforded → announced, and on the disk → sent → its answer on the disk → read. So a process may die anywhere:
+what was announced counts against the budget, and what was answered is not paid again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import tenacity
+
+from nodes.errors import AuthorError, RunOpsError
+from runtime.log import entries, writer
+from runtime.messages import estimates
+from runtime.messages.messages import Answer, Request, ToolCall, Usage
+from runtime.models import budgets, chains, run_models, selection
+from runtime.models.client import parsing, polling
+from runtime.models.client.errors import Failed
+from runtime.secrets import masking
+from runtime.system import tasks
+from runtime.system.crash_points import CrashPoint, crash_point
+
+if TYPE_CHECKING:
+    from nodes.budgets import Budget
+    from runtime.models.client import client as model_client
+
+_Result = TypeVar("_Result")
+
+TRIES = 5
+"""How often one request is sent, where it may go right another time."""
+
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+"""Seconds before a request is sent again, where the server does not say how long: doubled each time, and drawn at random below that."""
+
+AT_ONCE = 20_000
+"""Characters of a request or an answer up to which it is counted and read in no time."""
+
+TOLD_EVERY = 200
+"""Characters of an answer between two words about it."""
+
+
+def _no_brief() -> str:
+    return ""
+
+
+def _unheard(_piece: str) -> None:
+    pass
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks."""
+
+    path: str
+    """Path of the step, or of a delegate of a session; empty for the session itself. What is spent is put to it."""
+    thread: str
+    """The thread that it has with its model."""
+    role: selection.Role
+    left: Callable[[], float]
+    """Seconds that the attempt has left."""
+    tell: Callable[[str], None]
+    """Says what is waited for."""
+    brief: Callable[[], str] = _no_brief
+    """Says where the run stands: called for each request."""
+    hear: Callable[[str], None] = _unheard
+    """Told each piece of an answer's text as it comes, secrets masked; all of it where it comes as a whole. A request that is sent again begins anew."""
+
+
+class Exchanges:
+    """Requests of one attempt in its thread, one after another."""
+
+    def __init__(
+        self,
+        models: run_models.Supply,
+        pen: writer.Journal[writer.Fold],
+        asker: Asker,
+        named: str | None,
+        budget: Budget | None,
+        within: budgets.Asked | None = None,
+    ) -> None:
+        """``named`` is the model that the node names itself; ``budget`` is its own, ``within`` whose budget holds for it besides.
+
+        Nothing is written or sent yet.
+        """
+        self._named = named
+        self._asked_by = budgets.Asked(asker.path, budget, within)
+        self._asked = ""
+        """The model of the last request."""
+        self._models = models
+        self._pen = pen
+        self._asker = asker
+        self._path = asker.path
+        self._thread = asker.thread
+        self._previous: str | None = None
+        """The id of the response from which the last request went on."""
+        self._lost: str | None = None
+        """The id of a response that the server does not have any more."""
+        self._begun: float | None = None
+        """When the request was sent, or its answer waited for, of which nothing has come yet."""
+        self._come: list[str] = []
+        """What has come of the answer that is waited for, or of the last one, piece by piece."""
+
+    def model(self) -> str:
+        """The model to ask next. Raises SetupError ``model-unset``."""
+        return self._models.model(self._asker.role, self._named, self._pen.history.ledger.exchanges)
+
+    def say(self, text: str, mode: entries.Mode | None = None) -> None:
+        """Write what the model is told next; with the ``mode`` in which a person says it."""
+        self._pen.said(entries.User(thread=self._thread, mode=mode), text, self._path)
+
+    @property
+    def share(self) -> budgets.Asked:
+        """The budgets that its requests fall under beside that of the run or session."""
+        return self._asked_by
+
+    def broken_off(self, error: RunOpsError) -> None:
+        """Write that no answer comes any more to what the model was told last, and why; with what had come of one, so that it can be gone on from."""
+        self._note_failure(Failed(error, partial="".join(self._come)), None)
+        self._come = []
+
+    async def exchange(self, request: Request) -> Answer:
+        """The answer to ``request``, which is the next of the thread and is told where the run stands; the exchange is on the disk then.
+
+        Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
+        """
+        request = dataclasses.replace(request, brief=self._asker.brief())
+        self._refuse_secrets(request)
+        ledger = self._pen.history.ledger
+        key = request.key
+        earlier = self._pen.history.threads_that_count(self._path)
+        # What was asked in this very thread has its answer there: who asks the same again wants another one.
+        others = [each for each in earlier if each != self._thread]
+        if (known := ledger.answer(others, key)) is not None:
+            answer = self._recorded(known)
+            await self._write(answer, key, "log", usage=known.usage)
+            return self._told_whole(answer)
+        number = ledger.exchanges
+        if self._models.player is not None:
+            answer = told_apart(
+                self._models.player.answer(number, self._path, request), self._taken(request), self._pen.masker
+            )
+            await self._write(answer, key, "cassette")
+            return self._told_whole(answer)
+        answer = await self._waited_for(ledger.waiting(earlier, key), key, number, request)
+        return answer or await self._ask(request, key, number)
+
+    def _refuse_secrets(self, request: Request) -> None:
+        masker = self._pen.masker
+        forms = [request.schema, *([each.description, each.parameters] for each in request.tools)]
+        if any(masker.text(text) != text for text in texts_of(request)) or masker.json(forms) != forms:
+            raise AuthorError(
+                "secret-in-request",
+                "a secret of the run stands in what the model would be sent, and secrets are sent to no model",
+                mend="leave the value out that holds it; a model can do without",
+            )
+
+    def _recorded(self, entry: entries.Assistant) -> Answer:
+        usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None
+        calls = self._pen.calls_of(entry)
+        return Answer(self._pen.text_of(entry), usage, entry.model, entry.response or "", calls=calls)
+
+    # One request, until it is answered or given up.
+
+    async def _ask(self, request: Request, key: str, number: int) -> Answer:
+        client = self._models.client()
+        size = sum(map(len, texts_of(request)))
+        raw = await aside(size, functools.partial(estimates.tokens, request))
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(self._may_go_right),
+            wait=_wait,
+            stop=self._is_enough,
+            before_sleep=self._again,
+            sleep=asyncio.sleep,
+            reraise=True,
+        )
+        try:
+            async for attempt in retrying:
+                with attempt:
+                    answer = await self._send(client, request, raw, key, attempt.retry_state.attempt_number)
+                    return await self._take(answer, key, number, request)
+        except Failed as failed:
+            self._note_failure(failed, None)
+            raise failed.error from None
+        raise AssertionError("a request is answered or fails")
+
+    async def _send(self, client: model_client.Client, request: Request, raw: int, key: str, tried: int) -> Answer:
+        """Announce it, and send it. Raises BudgetReached before that, Failed after."""
+        from runtime.models.client import client as model_client
+
+        estimate = self._models.estimate(request, raw, self._pen.history.ledger)
+        affordable = self._afford(estimate, request)
+        seconds = min(self._models.seconds, self._asker.left(), affordable)
+        self._asked = request.model
+        self._pen.noted(
+            "requested",
+            {
+                "key": key,
+                "model": request.model,
+                "estimate": estimate,
+                "raw": raw,
+                "limit": request.max_output,
+                "seconds": round(seconds, 3),
+                "try": tried,
+            },
+            self._thread,
+        )
+        await self._pen.barrier()
+        crash_point(CrashPoint.REQUEST_SYNCED)
+        self._begun = time.monotonic()
+        self._asker.tell("the model to answer" if tried == 1 else f"the model to answer, at the {_th(tried)} try")
+        self._previous, known = self._goes_on(request)
+        self._come = []
+        manner = model_client.Manner(store=self._models.store, previous=self._previous, known=known)
+        if not self._models.background:
+            return await self._heard(client, request, seconds, manner)
+        response = await client.submit(request, seconds, manner)
+        self._pen.noted("submitted", {"key": key, "response": response}, self._thread)
+        await self._pen.barrier()
+        crash_point(CrashPoint.SUBMISSION_SYNCED)
+        return self._told_whole(await self._polled(client, response, affordable))
+
+    async def _heard(
+        self, client: model_client.Client, request: Request, seconds: float, manner: model_client.Manner
+    ) -> Answer:
+        """The answer, of which each piece is told as it comes. Raises Failed."""
+        stream = masking.Stream(self._pen.masker, self._asker.hear)
+        length = counted = 0
+
+        def come(piece: str) -> None:
+            nonlocal length, counted
+            self._come.append(piece)
+            length += len(piece)
+            stream.take(piece)
+            if length >= counted + TOLD_EVERY:
+                counted = length
+                self._asker.tell(f"the rest of the model's answer ({counted} characters so far)")
+
+        try:
+            answer = await client.ask(request, seconds, manner, come)
+        finally:
+            stream.end()
+        return answer if length else self._told_whole(answer)
+
+    def _told_whole(self, answer: Answer) -> Answer:
+        """The answer, whose text did not come in pieces."""
+        if answer.text:
+            self._asker.hear(self._pen.masker.text(answer.text))
+        return answer
+
+    def _goes_on(self, request: Request) -> tuple[str | None, int]:
+        """The response from which a server that keeps responses goes on, and how many items of the request it stands for."""
+        if not self._models.chains:
+            return None, 0
+        return chains.goes_on(self._pen.history.thread(self._thread).said, request, self._pen, self._lost)
+
+    async def _waited_for(self, response: str | None, key: str, number: int, request: Request) -> Answer | None:
+        """The answer that an earlier process asked for in the background and never had; None where it cannot be had any more."""
+        if response is None:
+            return None
+        self._pen.noted("submitted", {"key": key, "response": response}, self._thread)
+        self._begun, self._asked = time.monotonic(), request.model
+        self._asker.tell("the answer that was asked for before the crash")
+        try:
+            answer = await self._polled(self._models.client(), response, self._affordable())
+        except Failed as failed:
+            # A response that has ended in a way that no other try mends is how this request ended, with a crash as without one.
+            ends = failed.pending or (failed.over and not failed.again and not failed.stopped)
+            self._note_failure(failed, None if ends else 0.0)
+            if ends:
+                raise failed.error from None
+            return None
+        return self._told_whole(await self._take(answer, key, number, request))
+
+    async def _polled(self, client: model_client.Client, response: str, affordable: float) -> Answer:
+        """The background response once it is there, waited for as long as the attempt and the budgets allow. Raises Failed."""
+        return await polling.polled(
+            client,
+            response,
+            self._models.seconds,
+            self._asker.left,
+            lambda: affordable - (self._seconds() or 0.0),
+        )
+
+    def _afford(self, estimate: int, request: Request) -> float:
+        """Seconds that the budgets leave for it. Raises BudgetReached."""
+        return self._models.afford(self._pen.history.ledger, self._asked_by, request, estimate)
+
+    def _affordable(self) -> float:
+        """Seconds that the budgets leave for what was asked for already."""
+        return self._models.left_seconds(self._pen.history.ledger, self._asked_by)
+
+    # What becomes of it.
+
+    async def _take(self, came: Answer, key: str, number: int, request: Request) -> Answer:
+        crash_point(CrashPoint.ANSWER_CAME)
+        answer = told_apart(came, self._taken(request), self._pen.masker)
+        if answer.calls != came.calls or (answer.calls and not request.tools):
+            # What the server keeps has calls that it will not be told of by these names, or at all: nothing goes on from it.
+            answer = dataclasses.replace(answer, id="")
+        if request.state and self._models.chains:
+            # Nor from one that was told what holds only now.
+            answer = dataclasses.replace(answer, id="")
+        if self._models.recorder is not None:
+            await tasks.in_thread(self._models.recorder.take, number, self._path, request, answer)
+        await self._write(answer, key, "model", seconds=self._seconds())
+        return answer
+
+    def _taken(self, request: Request) -> list[Collection[str]]:
+        """Ids that calls have already: also of what the request leaves out, for another one may hold it again."""
+        before = self._pen.history.thread(self._thread).ids
+        return [before, {each.id for each in request.items if isinstance(each, ToolCall) and each.id not in before}]
+
+    async def _write(
+        self,
+        answer: Answer,
+        key: str,
+        source: entries.Source,
+        *,
+        seconds: float | None = None,
+        usage: entries.Usage | None = None,
+    ) -> None:
+        """The exchange, whole and on the disk."""
+        pen = self._pen
+        for thought in answer.reasoning:
+            pen.said(entries.Reasoning(thread=self._thread, text=""), thought, self._path)
+        if answer.usage is not None:
+            usage = entries.Usage(**dataclasses.asdict(answer.usage))
+        entry = entries.Assistant(
+            thread=self._thread,
+            key=key,
+            source=source,
+            model=answer.model,
+            response=answer.id or None,
+            usage=usage,
+            dollars=self._models.dollars(answer.usage, self._asked, answer.model) if source == "model" else None,
+            seconds=seconds,
+        )
+        pen.said(entry, answer.text, self._path, answer.calls)
+        await pen.barrier()
+        self._begun, self._come = None, []
+        crash_point(CrashPoint.EXCHANGE_SYNCED)
+
+    def _seconds(self) -> float | None:
+        """How long the answer is waited for; None where none is."""
+        return round(time.monotonic() - self._begun, 4) if self._begun is not None else None
+
+    def _may_go_right(self, error: BaseException) -> bool:
+        if isinstance(error, Failed) and error.error.code == "model-chain-lost" and self._previous is not None:
+            # The log is the truth: the whole thread is sent again.
+            self._lost, error.wait = self._previous, 0.0
+            return True
+        return isinstance(error, Failed) and error.again
+
+    def _is_enough(self, state: tenacity.RetryCallState) -> bool:
+        return state.attempt_number >= TRIES or state.upcoming_sleep >= self._asker.left()
+
+    def _again(self, state: tenacity.RetryCallState) -> None:
+        failed = state.outcome.exception() if state.outcome is not None else None
+        assert isinstance(failed, Failed)
+        self._note_failure(failed, state.upcoming_sleep)
+        self._asker.tell(f"{state.upcoming_sleep:.1f} s before the model is asked again: {failed.error.message}")
+
+    def _note_failure(self, failed: Failed, again: float | None) -> None:
+        crash_point(CrashPoint.ANSWER_CAME)
+        usage = entries.Usage(**dataclasses.asdict(failed.usage)) if failed.usage is not None else None
+        entry = entries.ModelError(
+            thread=self._thread,
+            error=self._pen.error(failed.error),
+            usage=usage,
+            dollars=self._models.dollars(failed.usage, self._asked),
+            seconds=self._seconds(),
+            again=round(again, 4) if again is not None else None,
+            free=True if not failed.sent and not failed.pending else None,
+            pending=True if failed.pending else None,
+        )
+        self._pen.said(entry, failed.partial, self._path)
+        if not failed.pending:
+            self._begun = None
+
+
+def texts_of(request: Request) -> list[str]:
+    """Every text of a request that is no schema."""
+    texts = [request.instructions, request.brief, request.state]
+    for item in request.items:
+        texts += (item.id, item.name, item.arguments) if isinstance(item, ToolCall) else (item.text,)
+    return texts
+
+
+def told_apart(answer: Answer, ids: Sequence[Collection[str]], masker: masking.Masker) -> Answer:
+    """The answer with calls of which each has an id of its own, in none of ``ids``: servers that number the calls of each answer from 1 there are, too.
+
+    No secret stands in an id or in a name; a name has only such characters as the API takes.
+    """
+    taken: set[str] = set()
+    calls: list[ToolCall] = []
+    for call in answer.calls:
+        number, name = sum(map(len, ids)) + len(taken) + 1, call.id
+        while name in taken or any(name in each for each in ids) or masker.text(name) != name:
+            name, number = f"call_{number}", number + 1
+        taken.add(name)
+        calls.append(ToolCall(name, parsing.tool_name(masker.text(call.name)), call.arguments))
+    return dataclasses.replace(answer, calls=tuple(calls))
+
+
+async def aside(size: int, work: Callable[[], _Result]) -> _Result:
+    """What ``work`` over so many characters gives; where they are many, the lease, the time-out and Ctrl-C do not wait for it."""
+    return work() if size <= AT_ONCE else await asyncio.to_thread(work)
+
+
+def _wait(state: tenacity.RetryCallState) -> float:
+    """Seconds before the next try: what the server asks for, else longer each time, and at random."""
+    failed = state.outcome.exception() if state.outcome is not None else None
+    if isinstance(failed, Failed) and failed.wait is not None:
+        return failed.wait
+    return tenacity.wait_random_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT)(state)
+
+
+def _th(number: int) -> str:
+    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")

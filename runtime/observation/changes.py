@@ -1,0 +1,160 @@
+"""What changed between two looks at a tab."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from runtime.observation.folding import bounded
+from runtime.observation.lines import NAME_MOST, TEXT_MOST, chosen, is_noise, labels, line_of, quoted, row_text, text_of
+from runtime.observation.tree import FIELDS, ROWS, URGENT, Node, inner
+
+_ROW_MOST = 60
+ROW_HOLDS = 300
+"""Characters of what one can act on in a row that is new: with more in it, a look must tell."""
+_REF = re.compile(r' \[ref=\w+\](?: to "(?:[^"\\]|\\.)*")?')
+"""What tells a line from others that say the same: its ref, and where a link leads."""
+
+
+def changes(before: Node, after: Node, budget: int, *, elsewhere: bool = False) -> str:
+    """What changed, the most telling first, in at most ``budget`` characters; the empty text where nothing did.
+
+    An element is the same one by its ref, else by what its line says: a document that is loaded again has other refs, and that is no change.
+    ``elsewhere``: another page is shown now, so that of what is gone only the number tells anything.
+    """
+    old, new = _Told(before), _Told(after)
+    told: list[tuple[int, str]] = []
+    for ref, now in new.refs.items():
+        earlier = old.refs.get(ref)
+        if earlier is None:
+            continue
+        was, is_now = line_of(earlier, address=False), line_of(now, address=False)
+        if was != is_now:
+            told.append((1 if now.error else 3, f"changed: {is_now} (was: {_was(earlier, now)})"))
+            old.take(earlier)
+            new.take(now)
+    told += [(4, f"new: {each}") for each in new.take_rows(old, acting=True)]
+    gone_rows = old.take_rows(new)
+    came, went = new.counts - old.counts, old.counts - new.counts
+    last = ""
+    if not elsewhere:
+        told += [(5, f"gone: {each}") for each in gone_rows]
+    elif gone := len(gone_rows) + went.total():
+        last = f"gone: {gone:,} element{'' if gone == 1 else 's'} of the page before"
+        went.clear()
+    for sign, lines, whole in (("new", came, new.lines), ("gone", went, old.lines)):
+        for key, number in lines.items():
+            times = f" ({number} times)" if number > 1 else ""
+            told.append((_rank(whole[key], sign), f"{sign}: {whole[key]}{times}"))
+    told.sort(key=lambda each: each[0])
+    if not told:
+        return last
+    shown = bounded(
+        [line for _rank, line in told], budget - (len(last) + 1 if last else 0), "… {} more changes: look()"
+    )
+    return f"{shown}\n{last}" if last else shown
+
+
+class _Told:
+    """What can be compared of a page: what one acts on, headings, what is called out, texts."""
+
+    def __init__(self, root: Node) -> None:
+        self.refs: dict[str, Node] = {}
+        self.counts: Counter[str] = Counter()
+        """How often each line is there, refs aside."""
+        self.lines: dict[str, str] = {}
+        """The last such line, with its ref and row."""
+        self.rows: list[tuple[str, Node]] = []
+        """The rows, with what a person reads in them."""
+        self._labels = labels(root)
+        for node in root.walk():
+            if node.role in ROWS and not node.acting and node.children:
+                self.rows.append((row_text(node), node))
+            if node.acting and node.ref is not None:
+                self.refs[node.ref] = node
+            if line := self._line(node):
+                key = _REF.sub("", line)
+                self.counts[key] += 1
+                row = "" if node.acting else _row(node)
+                self.lines[key] = f"{line} in {row}" if row else line
+
+    def take(self, node: Node) -> None:
+        """Leave out what is told of a node already."""
+        if line := self._line(node):
+            self.counts[_REF.sub("", line)] -= 1
+
+    def _line(self, node: Node) -> str:
+        return "" if id(node) in self._labels else _line(node)
+
+    def take_rows(self, other: _Told, *, acting: bool = False) -> list[str]:
+        """The rows that the other page has not, one a line; what is in them is told with them, and not once more. With ``acting``, what one can act on too."""
+        there = {text for text, _row in other.rows}
+        taken: list[str] = []
+        done: set[int] = set()
+        for text, row in self.rows:
+            if text in there or id(row) in done:
+                continue
+            within = list(row.walk())
+            if any(each.ref in other.refs for each in within):
+                # The same row, in which something changed.
+                continue
+            holds = ", ".join(line_of(each) for each in within if acting and each.acting and each.ref is not None)
+            holds = f" with {holds}" if 0 < len(holds) <= ROW_HOLDS else ""
+            taken.append(f"{row.role} {quoted(text, NAME_MOST)}{holds}")
+            done.update(map(id, within))
+            for node in within:
+                self.take(node)
+        return taken
+
+
+def _line(node: Node) -> str:
+    if node.role in URGENT:
+        return f"{node.role} {quoted(inner(node, TEXT_MOST), TEXT_MOST)}"
+    if node.told or any(each.role == "definition" and each.caption for each in node.above()):
+        return line_of(node) if node.acting else ""
+    if node.acting or node.role == "heading" or (node.role == "definition" and node.caption):
+        return line_of(node)
+    said = node.text or ("" if node.children else node.name)
+    if (
+        not said
+        or is_noise(said)
+        or node.role == "option"
+        or any(each.acting and said in each.name for each in node.above())
+    ):
+        return ""
+    return text_of(node)
+
+
+def _row(node: Node) -> str:
+    for above in node.above():
+        if above.role in ROWS:
+            return f"row {quoted(row_text(above), _ROW_MOST)}"
+    return ""
+
+
+def _rank(line: str, sign: str) -> int:
+    role = line.split(" ", 1)[0]
+    if role in URGENT:
+        return 0
+    if " error: " in line or "(invalid)" in line:
+        return 1
+    if role == "heading":
+        return 2
+    acting = "[ref=" in line
+    if sign == "new":
+        return 4 if acting else 5
+    return 7 if acting else 6
+
+
+def _was(earlier: Node, now: Node) -> str:
+    if (before := chosen(earlier)) != chosen(now):
+        return ", ".join(quoted(each, NAME_MOST) for each in before) or "nothing chosen"
+    if earlier.text != now.text and earlier.role in FIELDS:
+        return quoted(earlier.text, NAME_MOST)
+    if earlier.states != now.states:
+        return ", ".join(earlier.states) or f"not {', '.join(now.states)}"
+    if earlier.name != now.name:
+        return quoted(earlier.name, NAME_MOST)
+    if earlier.error != now.error:
+        return f"error: {quoted(earlier.error, NAME_MOST)}" if earlier.error else "without error"
+    return line_of(earlier)

@@ -1,0 +1,224 @@
+"""Finding elements in an observation by role, name, row and text."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+
+from runtime.observation.folding import bounded
+from runtime.observation.lines import NAME_MOST, chosen, line_of, name_of, options, quoted, row_text
+from runtime.observation.tree import LANDMARKS, ROWS, URGENT, Node, folded, inner
+
+ROW_MOST = 120
+"""Characters of a row's text that are shown beside a match."""
+_REGIONS = LANDMARKS | URGENT | {"table", "grid", "group", "radiogroup", "tablist", "menu"}
+
+
+_HOLDING = frozenset({"table", "grid", "treegrid", "list", "listitem", "article", "row", "figure"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Element:
+    """What an observation knows of an element."""
+
+    ref: str
+    role: str
+    name: str
+    value: str
+    """What a field holds; dots for a password."""
+    states: tuple[str, ...]
+    row: str
+    """Text of the row, list item or card that it stands in; for one without a name or caption outside of those, what stands around it."""
+    region: str
+    """The part of the page that it stands in: its role and name."""
+    caption: str = ""
+    """What stands beside it and says what it is, where it has no name of its own."""
+
+
+def plain(text: str) -> str:
+    """The text as it is compared: white space folded, case left aside."""
+    return folded(text).casefold()
+
+
+class Finder:
+    """Finds in one tree."""
+
+    def __init__(self, root: Node) -> None:
+        self._every = list(root.walk())
+        self._nodes = [each for each in self._every if _found_at_all(each)]
+        self._rows: dict[int, str] = {}
+        self._cards: dict[int, bool] = {}
+
+    def find(self, role: str | None, name: str | None, row: str | None, text: str | None, budget: int) -> str:
+        """The elements that match, one a line, in at most ``budget`` characters; what is left out, or matches less closely, is said."""
+        found, parts = self._matched(role, name, row, text)
+        if not found:
+            return self._nothing(role, name, row, text, budget)
+        first = [f"nothing has {' or '.join(parts)} as whole words; as a part:"] if parts else []
+        last: list[str] = []
+        if name and (more := len(self._matched(role, name, row, text, exact=False)[0]) - len(found)) > 0:
+            last = [f"… {more:,} more with other words beside {quoted(name, 40)}: find text={quoted(name, 40)}"]
+        rest = (
+            "… {} more: give more of name=…, row=…" if row is None else "… {} more: give more of name=…, row=…, text=…"
+        )
+        left = budget - sum(len(each) + 1 for each in [*first, *last])
+        return "\n".join([*first, bounded([self._line(node) for node in found], left, rest), *last])
+
+    def matches(self, role: str | None, name: str | None, row: str | None, text: str | None) -> list[Node]:
+        """The elements that match: by name and row as closely as any does."""
+        return self._matched(role, name, row, text)[0]
+
+    def _matched(
+        self, role: str | None, name: str | None, row: str | None, text: str | None, *, exact: bool = True
+    ) -> tuple[list[Node], list[str]]:
+        """The elements that match, and what is found as a part of words only; ``exact``: those that are called just so, where there are any."""
+        # What only holds others is found by its role alone: its text is that of what stands in it.
+        nodes = self._nodes if role not in _HOLDING else [each for each in self._every if each.ref is not None]
+        found = [each for each in nodes if role is None or each.role == role]
+        parts: list[str] = []
+        if name is not None:
+            found, part = _closest(found, name, _called if plain(name) else name_of, exact=exact)
+            parts += [f"name={quoted(name, 40)}"] if part else []
+        if row is not None:
+            found, part = _closest(found, row.replace("|", " "), self._cells, exact=False)
+            parts += [f"row={quoted(row, 40)}"] if part else []
+        if text is not None:
+            wanted = plain(text)
+            found = [each for each in found if wanted in plain(_said(each))]
+        return found, parts
+
+    def _cells(self, node: Node) -> str:
+        """The text of its row as a person says it: without what stands between the cells."""
+        return self.row(node).replace("|", " ")
+
+    def row(self, node: Node) -> str:
+        """Text of the row that the node stands in, else of what is around it where it has no name of its own."""
+        if id(node) not in self._rows:
+            self._rows[id(node)] = self._row(node)
+        return self._rows[id(node)]
+
+    def _row(self, node: Node) -> str:
+        if node.role in ROWS and not node.name:
+            return row_text(node)
+        for above in node.above():
+            if above.role in ROWS or self._is_card(above):
+                return self._text_of(above)
+        if not _called(node):
+            for above in node.above():
+                if above.role != "page" and (said := inner(above, ROW_MOST)):
+                    return said
+        return ""
+
+    def _is_card(self, node: Node) -> bool:
+        if id(node) not in self._cards:
+            self._cards[id(node)] = _is_card(node)
+        return self._cards[id(node)]
+
+    def _text_of(self, row: Node) -> str:
+        if id(row) not in self._rows:
+            self._rows[id(row)] = row_text(row)
+        return self._rows[id(row)]
+
+    def _line(self, node: Node) -> str:
+        if node.role == "option" and not node.acting:
+            above = next((each for each in node.above() if options(each)), None)
+            words = f"option {quoted(node.name or node.text, NAME_MOST)}{' (selected)' if 'selected' in node.states else ''}"
+            return (
+                words
+                if above is None
+                else f"{words} of {above.role} {quoted(name_of(above), NAME_MOST)} [ref={above.ref}]"
+            )
+        words = line_of(node)
+        if not node.acting and node.ref is not None and f"[ref={node.ref}]" not in words:
+            # What is only there to be read has no ref in a look; here it is asked for.
+            words = f"{words} [ref={node.ref}]"
+        elif node.role == "text" and (around := node.parent) is not None and around.ref is not None:
+            return f"{words} in {around.role} [ref={around.ref}]"
+        if (row := self.row(node)) and row != name_of(node):
+            words += f"{':' if node.role in ROWS else ' in'} {quoted(row, ROW_MOST)}"
+        elif region := region_of(node):
+            words += f" in {region}"
+        return words
+
+    def _nothing(self, role: str | None, name: str | None, row: str | None, text: str | None, budget: int) -> str:
+        asked = ", ".join(
+            f"{key}={quoted(value, 40)}"
+            for key, value in (("role", role), ("name", name), ("row", row), ("text", text))
+            if value is not None
+        )
+        said = f"nothing found with {asked}"
+        if name is not None and role is not None and (others := self.matches(None, name, row, text)):
+            return bounded([f"{said}; of other roles:", *map(self._line, others)], budget, "… {} more lines")
+        if role is not None and not any(each.role == role for each in self._nodes):
+            roles = sorted({each.role for each in self._nodes})
+            said += f"; there are: {', '.join(roles)}"
+        return said if len(said) <= budget else f"{said[: budget - 1]}…"
+
+    def element(self, node: Node) -> Element:
+        """What is known of a node that has a ref."""
+        assert node.ref is not None
+        value = node.text if node.role in ("textbox", "searchbox", "spinbutton", "slider", "combobox") else ""
+        return Element(
+            node.ref,
+            node.role,
+            name_of(node),
+            value or ", ".join(chosen(node)),
+            node.states,
+            self.row(node),
+            region_of(node),
+            node.caption,
+        )
+
+
+def _closest(nodes: list[Node], wanted: str, said: Callable[[Node], str], *, exact: bool) -> tuple[list[Node], bool]:
+    """The nodes that say, with ``exact``, just what is wanted; else those that say it as whole words; else as a part, and whether it is that."""
+    sought = plain(wanted)
+    texts = [plain(said(node)) for node in nodes]
+    if not sought:
+        return [node for node, text in zip(nodes, texts, strict=True) if not text], False
+    part = re.compile(re.escape(sought))
+    for fits in (*([part.fullmatch] if exact else []), _words(sought).search, part.search):
+        if found := [node for node, text in zip(nodes, texts, strict=True) if fits(text)]:
+            return found, fits == part.search
+    return [], False
+
+
+def _words(sought: str) -> re.Pattern[str]:
+    """Finds it as whole words; a number is a word, with all that stands in it: 10 is in neither 100 nor 10.50."""
+    begins = r"(?<!\d[.,])" if sought[0].isdigit() else ""
+    ends = r"(?![.,]\d)" if sought[-1].isdigit() else ""
+    return re.compile(rf"{begins}(?:(?<!\w)|(?!\w)){re.escape(sought)}(?:(?!\w)|(?<!\w)){ends}")
+
+
+def region_of(node: Node) -> str:
+    """The nearest part of the page that the node stands in, as one says it; empty where there is none."""
+    for above in node.above():
+        if above.role in _REGIONS and (above.name or above.role in LANDMARKS | URGENT):
+            return f"{above.role} {quoted(above.name, 60)}" if above.name else above.role
+    return ""
+
+
+def _called(node: Node) -> str:
+    return name_of(node) or node.caption
+
+
+def _found_at_all(node: Node) -> bool:
+    if node.acting or node.role in ("heading", "option") or node.role in URGENT:
+        return True
+    return node.role in LANDMARKS or bool(node.text) or (node.role in ("img", "row") and bool(node.name))
+
+
+def _said(node: Node) -> str:
+    return f"{node.name} {node.caption} {node.text} {node.placeholder} {inner(node, 1000) if node.children else ''}"
+
+
+def _is_card(node: Node) -> bool:
+    """One of several elements of no role that stand side by side and hold the same kinds of things."""
+    if node.role != "generic" or node.parent is None or not node.children:
+        return False
+    beside = [each for each in node.parent.children if each.role == "generic" and each.children]
+    if len(beside) < 3:
+        return False
+    kinds = {each.role for each in node.children}
+    return sum(1 for each in beside if {child.role for child in each.children} & kinds) >= 3

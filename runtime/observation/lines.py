@@ -1,0 +1,359 @@
+"""The lines of an observation: each element is one, with its ref where one can act on it, and wrappers that say nothing are none."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+
+from runtime.observation.captions import header
+from runtime.observation.tree import ACTING, FIELDS, LANDMARKS, ROWS, URGENT, Node, folded, inner
+
+NAME_MOST = 100
+"""Characters of a name, a value or an address that a line shows."""
+TEXT_MOST = 300
+"""Characters of a text or a row that a line shows."""
+OPTIONS_MOST = 12
+"""Options of a select that its line shows, the chosen one aside; of more, the first three and the last."""
+ADDRESS_MOST = 60
+"""Characters of an address that a line shows."""
+ROWS_SHOWN = 7
+"""Rows that are alike and still all shown; of more, the first three and the last."""
+ELEMENTS_SHOWN = 12
+"""Elements side by side that are alike and still all shown; of more, the first three and the last."""
+
+_PLAIN = frozenset({
+    "generic", "paragraph", "strong", "emphasis", "rowgroup", "caption", "code", "none", "presentation", "time", "term", "definition",
+    "mark", "subscript", "superscript", "insertion", "deletion", "blockquote", "document", "cell", "gridcell", "columnheader", "rowheader",
+    "list", "toolbar", "legend", "text", "fragment",
+})  # fmt: skip
+_REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
+UNNAMED = "(unnamed)"
+"""What is said of what has no name of its own, though something stands beside it that says what it is."""
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_PUNCTUATION = re.compile(
+    r"[\s!-/:-@\[-`{-~\xa1\xa7\xab\xb7\xbb\xbf\u2010-\u2015\u2018-\u201f\u2022\u2026\u2039\u203a]+"
+)
+_REPEATED = ("link", "button", "checkbox", "radio", "option", "menuitem", "tab", "treeitem", "clickable")
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Item:
+    """One line, and the lines under it."""
+
+    node: Node
+    line: str
+    children: list[Item] = dataclasses.field(default_factory=list)
+    parent: Item | None = None
+    depth: int = 0
+    alike: str = ""
+    """What the rows or elements beside it that are like it share; empty for what is like nothing."""
+    run: int = 0
+    """Number of the run of alike ones in whose middle it stands; 0 for what stands in none."""
+
+    @property
+    def size(self) -> int:
+        """Characters of its line, with the margin and the end of the line."""
+        return 2 * self.depth + len(self.line) + 1
+
+
+def quoted(text: str, most: int) -> str:
+    """The text in quotation marks, cut at ``most`` characters; in one line, whatever a program takes for the end of one."""
+    text = text if text.isprintable() else _CONTROLS.sub(" ", text)
+    text = text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+    return _ENCODER.encode(text)
+
+
+def name_of(node: Node) -> str:
+    """What the node is called: its name, else for what one acts on the text that stands in it, else its placeholder."""
+    if node.name:
+        return node.name
+    if node.role == "heading":
+        return folded(inner(node, TEXT_MOST))
+    if node.acting and node.role not in FIELDS:
+        return folded(node.text if node.text and not node.children else inner(node, TEXT_MOST))
+    return node.placeholder
+
+
+def line_of(node: Node, role: str | None = None, name: str | None = None, *, address: bool = True) -> str:
+    """The line of an element: role, name, value, states, ref, and with ``address`` where it leads, if only that tells it from others."""
+    role = role or node.role
+    parts = [role]
+    name = name_of(node) if name is None else name
+    if name:
+        parts.append(quoted(name, NAME_MOST))
+    elif node.caption:
+        parts += [] if node.mark else [UNNAMED]
+        parts.append(f"beside {quoted(node.caption, NAME_MOST)}")
+    parts += [state.removeprefix("level=") if role == "heading" else f"({state})" for state in node.states]
+    if (node.acting or (node.caption and role == node.role)) and node.ref is not None:
+        parts.append(f"[ref={node.ref}]")
+    if node.apart and address:
+        parts.append(f"to {quoted(node.address, ADDRESS_MOST)}")
+    if names := chosen(node):
+        parts.append(f"= {_chosen(names)}")
+    elif _is_value(node):
+        parts.append(f"= {quoted(inner(node, TEXT_MOST), TEXT_MOST)}")
+    elif node.role in FIELDS and node.text:
+        parts.append(f"= {quoted(node.text, NAME_MOST)}")
+    elif node.text and folded(node.text) != name:
+        parts.append(quoted(node.text, TEXT_MOST))
+    if choices := options(node):
+        parts.append(_choices(choices))
+    if node.mark:
+        parts.append(node.mark)
+    if node.error:
+        parts.append(f"error: {quoted(node.error, TEXT_MOST)}")
+    return " ".join(parts)
+
+
+def text_of(node: Node) -> str:
+    """The line of a text, with its mark where it has one."""
+    said = quoted(node.text or node.name, TEXT_MOST)
+    return f"text {said} {node.mark}" if node.mark else said
+
+
+def options(node: Node) -> list[Node]:
+    """The options of a select, which are shown on its own line because they have no refs; empty for everything else."""
+    if node.role not in ("combobox", "listbox"):
+        return []
+    return [each for each in node.walk() if each.role == "option" and not each.acting]
+
+
+def chosen(node: Node) -> list[str]:
+    """What is chosen in a select or a list of options, whether its options have refs or none."""
+    if node.role not in ("combobox", "listbox"):
+        return []
+    return [each.name or each.text for each in node.walk() if each.role == "option" and "selected" in each.states]
+
+
+def _chosen(names: list[str]) -> str:
+    words = [quoted(name, NAME_MOST) for name in names]
+    return ", ".join(words if len(words) <= 6 else [*words[:2], f"… {len(words) - 3} more", words[-1]])
+
+
+def _choices(choices: list[Node]) -> str:
+    shown = choices if len(choices) <= OPTIONS_MOST else [*choices[:3], choices[-1]]
+    words = [quoted(each.name or each.text, 40) for each in shown]
+    if len(choices) > OPTIONS_MOST:
+        words.insert(3, f"… {len(choices) - 4} more")
+    return f"of {len(choices)}: {', '.join(words)}"
+
+
+def items(root: Node) -> Item:
+    """The lines of a node and of what is in it; the node itself is the one without a line where it is the page."""
+    top = Item(root, "" if root.role == "page" else line_of(root))
+    top.children = _children(root)
+    number = 0
+    open_ = [top]
+    while open_:
+        item = open_.pop()
+        _drop_name(item)
+        number = _fold(item.children, number)
+        for child in item.children:
+            child.parent = item
+            child.depth = item.depth + (1 if item.line else 0)
+            open_.append(child)
+    return top
+
+
+def _children(node: Node) -> list[Item]:
+    """The lines that stand directly under a node."""
+    if not node.children:
+        return []
+    made: list[Item] = []
+    alike = _alike(node.children)
+    for child in node.children:
+        made += _items(child, alike.get(id(child), ""))
+    return [each for each in _merged(_without_labels(made)) if not (_is_text(each) and is_noise(json.loads(each.line)))]
+
+
+def _items(node: Node, alike: str) -> list[Item]:
+    if node.told or (node.role == "option" and not node.acting) or _says_nothing(node):
+        return []
+    if _is_value(node):
+        return [Item(node, line_of(node))]
+    if alike or (node.role == "row" and not node.acting):
+        return _row(node, alike)
+    if node.role in _PLAIN and not node.acting and not node.caption:
+        own = [Item(node, text_of(node))] if node.text or (node.name and not node.children) else []
+        return own + _children(node)
+    if node.role == "listitem" and not node.acting:
+        within = _children(node)
+        if node.text:
+            within.insert(0, Item(node, quoted(node.text, TEXT_MOST)))
+        if len(within) < 2:
+            return within
+    if node.role in ("group", "list", "figure", "img") and not (node.acting or node.name or node.text):
+        return _children(node)
+    item = Item(node, line_of(node))
+    item.children = _children(node)
+    if options(node):
+        item.children = [each for each in item.children if _matters(each)]
+    elif node.acting:
+        _drop_said(item)
+    if node.role in _REPEATED and not item.children:
+        item.alike = node.role
+    return [item]
+
+
+def _says_nothing(node: Node) -> bool:
+    return node.role in ("separator", "img") and not (node.acting or node.name or node.children)
+
+
+def _is_value(node: Node) -> bool:
+    """Whether it is a value behind its term, with nothing in it that one can act on."""
+    return node.role == "definition" and bool(node.caption) and not any(each.acting for each in node.walk())
+
+
+def _row(node: Node, alike: str) -> list[Item]:
+    """A row, a list item, a card: its text on its own line, what one can act on under it."""
+    role = "card" if node.role == "generic" else "item" if node.role == "listitem" else node.role
+    under = [each for each in _children(node) if _matters(each)]
+    if node.acting:
+        return [Item(node, line_of(node), under, alike=alike or node.role)]
+    text = row_text(node)
+    if role != "row" and len(under) == 1 and not under[0].children and folded(name_of(under[0].node)) == text:
+        under[0].alike = alike
+        return under
+    states = "".join(f" ({state})" for state in node.states)
+    return [Item(node, f"{role}{states} {quoted(text, TEXT_MOST)}", under, alike=alike)]
+
+
+def _matters(item: Item) -> bool:
+    return item.node.acting or item.node.role in URGENT or item.node.role == "heading" or bool(item.children)
+
+
+def row_text(node: Node) -> str:
+    """What a person reads in a row, its cells apart."""
+    if node.role == "row" and node.children:
+        return " | ".join(
+            header(each) if each.role == "columnheader" else inner(each, TEXT_MOST) for each in node.children
+        )
+    return folded(inner(node, 2 * TEXT_MOST) or node.name)
+
+
+def _alike(children: list[Node]) -> dict[int, str]:
+    """By the identity of a child, what makes it one of several rows: rows and list items by role, others by what one can do in them."""
+    if len(children) < 3:
+        return {}
+    shapes: list[str] = []
+    for child in children:
+        if child.role in ROWS:
+            heads = child.role == "row" and any(each.role == "columnheader" for each in child.children)
+            shapes.append("" if heads else child.role)
+        elif child.role == "generic" and not child.acting and child.children:
+            acts = sorted({each.role for each in child.walk() if each.acting and each.role not in FIELDS})
+            size = sum(1 for _each in child.walk())
+            shapes.append(f"card of {', '.join(acts)}" if acts and size > 2 else "")
+        else:
+            shapes.append("")
+    found: dict[int, str] = {}
+    first = 0
+    for place in range(1, len(shapes) + 1):
+        if place < len(shapes) and shapes[place] == shapes[first]:
+            continue
+        if shapes[first] and place - first >= 3:
+            for child in children[first:place]:
+                found[id(child)] = shapes[first]
+        first = place
+    return found
+
+
+def _merged(made: list[Item]) -> list[Item]:
+    """Texts that stand side by side, as one."""
+    if len(made) < 2:
+        return made
+    merged: list[Item] = []
+    for item in made:
+        before = merged[-1] if merged else None
+        if before is not None and _is_text(before) and _is_text(item):
+            text = f"{json.loads(before.line)} {json.loads(item.line)}"
+            if len(text) <= TEXT_MOST:
+                merged[-1] = Item(before.node, quoted(text, TEXT_MOST))
+                continue
+        merged.append(item)
+    return merged
+
+
+def is_noise(text: str) -> bool:
+    """Whether a text that stands alone says nothing: it is nothing but punctuation."""
+    return _PUNCTUATION.fullmatch(text) is not None
+
+
+def _is_text(item: Item) -> bool:
+    return item.line.startswith('"')
+
+
+def _without_labels(made: list[Item]) -> list[Item]:
+    """The lines without texts that only say what an element beside them is called."""
+    names = {name_of(each.node) for each in made if each.node.acting}
+    return [each for each in made if not (_is_text(each) and json.loads(each.line) in names)] if names else made
+
+
+def labels(root: Node) -> set[int]:
+    """Which texts, by their identity, only say what an element beside or around them is called: the lines of a page leave them out."""
+    around: dict[int, Node] = {}
+    names: dict[int, set[str]] = {id(root): set()}
+    for node in root.walk():
+        above = node.parent
+        if above is None:
+            continue
+        line = around[id(node)] = around[id(above)] if id(above) in around and _is_wrapper(above) else above
+        if node.acting:
+            names.setdefault(id(line), {name_of(line)}).add(name_of(node))
+    return {
+        id(node)
+        for node in root.walk()
+        if node.text and not node.acting and node.role in _PLAIN and node is not root
+        if node.text in names.get(id(around[id(node)]), ())
+    }
+
+
+def _is_wrapper(node: Node) -> bool:
+    """Whether it has no line of its own, so that what is in it stands beside what is beside it."""
+    if node.acting:
+        return False
+    return node.role in _PLAIN or (node.role in ("group", "figure", "img") and not (node.name or node.text))
+
+
+def _drop_name(item: Item) -> None:
+    """Leave out a text that says only what the element around it is called."""
+    name = name_of(item.node)
+    item.children = [each for each in item.children if not (_is_text(each) and json.loads(each.line) == name)]
+
+
+def _drop_said(item: Item) -> None:
+    """Leave out what stands in the name of an element already."""
+    name = name_of(item.node)
+    item.children = [
+        each
+        for each in item.children
+        if _matters(each)
+        or not ((_is_text(each) and json.loads(each.line).rstrip("…") in name) or each.node.name in name)
+    ]
+
+
+def _fold(children: list[Item], number: int) -> int:
+    """Number the middles of runs of alike ones, on from ``number``."""
+    first = 0
+    for place in range(1, len(children) + 1):
+        if place < len(children) and children[place].alike == children[first].alike:
+            continue
+        most = (
+            ELEMENTS_SHOWN
+            if children[first].alike in ACTING | {"clickable"} and not children[first].children
+            else ROWS_SHOWN
+        )
+        if children[first].alike and place - first > most:
+            number += 1
+            for child in children[first + 3 : place - 1]:
+                child.run = number
+        first = place
+    return number
+
+
+def is_region(item: Item) -> bool:
+    """Whether the line stands for a part of the page."""
+    return item.node.role in _REGIONS

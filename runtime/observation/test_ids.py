@@ -1,0 +1,75 @@
+"""Test ids: what a developer has called elements for programs to find them, shown where nothing that a person reads is as good a name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from runtime.observation.tree import FIELDS, ROWS, Node, inner
+
+MOST = 3
+"""Marks of parts of one text that are shown."""
+
+LONGEST = 60
+"""Characters of a test id that is shown: of a longer one the target would be none."""
+
+_PLAIN = re.compile(r"(?!(?i:true|false|yes|no|on|off|null|y|n)$)[A-Za-z_][\w-]*")
+"""What YAML takes as a text without quotation marks."""
+_SHOWN = frozenset({"definition", "table", "grid", "treegrid", "form", "dialog", "status", "alert"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mark:
+    """An element with a test id."""
+
+    refs: tuple[str | None, ...]
+    """Its own ref, as far as it has one, and those of what it stands in, the nearest first."""
+    test_id: str
+    said: str
+    """What it says; empty for more than is shown."""
+
+
+def add(marks: Sequence[Mark], refs: Mapping[str, Node]) -> None:
+    """Put test ids on the nodes, ``refs`` by their refs, that a target finds by nothing better; in rows only on what one can act on."""
+    parts: Counter[int] = Counter()
+    for mark in marks:
+        node = next((refs[each] for each in mark.refs if each is not None and each in refs), None)
+        if node is None or len(mark.test_id) > LONGEST:
+            continue
+        # A value is shown with all that is in it.
+        value = next((each for each in (node, *node.above()) if each.role == "definition" and each.caption), None)
+        if mark.refs[0] in refs and value in (None, node):
+            node.mark = target(mark.test_id) if _wants(node) else node.mark
+        elif (text := value or _saying(node, mark.said)) is not None and mark.said and parts[id(text)] < MOST:
+            parts[id(text)] += 1
+            part = "" if mark.said == inner(text) else f" = {json.dumps(mark.said, ensure_ascii=False)}"
+            text.mark = f"{text.mark} {target(mark.test_id)}{part}".strip()
+
+
+def target(test_id: str) -> str:
+    """The target, as YAML has it."""
+    plain = _PLAIN.fullmatch(test_id)
+    return f"{{test_id: {test_id if plain else json.dumps(test_id, ensure_ascii=False)}}}"
+
+
+def _saying(node: Node, said: str) -> Node | None:
+    """The text that an element has become a part of; None where it is shown as one of something else."""
+    if not said or node.acting or _in_row(node):
+        return None
+    return next((each for each in (node, *node.children) if not each.acting and said in each.text), None)
+
+
+def _wants(node: Node) -> bool:
+    """Whether the element has no name by which a person knows it, and a line."""
+    if node.name or (not node.acting and _in_row(node)):
+        return False
+    if node.acting:
+        return node.role in FIELDS or not inner(node, 1)
+    return bool(node.text) or node.role in _SHOWN
+
+
+def _in_row(node: Node) -> bool:
+    return any(each.role in ROWS for each in node.above())

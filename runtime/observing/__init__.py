@@ -1,1 +1,0 @@
-"""What an observation is made of: the tree that Playwright tells, folding it into a budget, finding in it, and what changed since."""

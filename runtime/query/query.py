@@ -1,0 +1,284 @@
+"""SQL over all runs and sessions of a workspace: their logs are read into a database in memory, one after another and line by line, then the statement.
+
+A log may be written to meanwhile: a torn last line is not there yet. A damaged log is left out and named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodes import registry
+from nodes.errors import LogError, UsageError
+from nodes.values import Json
+from runtime.log import entries as log_entries
+from runtime.log import ledger
+from runtime.log.store import file_store, integrity
+from runtime.query import session_rows
+from runtime.query.views import STEPS, VIEWS, cost, hand_over
+from runtime.sql import clock, lockdown, results, statement
+from runtime.system import regular_files
+from runtime.workspace import session_index
+
+if TYPE_CHECKING:
+    import duckdb
+
+MEGABYTES = 512
+"""Memory that the tables and the statement may take."""
+
+SECONDS = 60.0
+"""How long a query may take, unless more or less is asked for."""
+
+BATCH = 2000
+"""Calls that are handed over at once."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query yields."""
+
+    result: results.Result
+    left_out: list[LogError]
+    """The logs that could not be read, each with what is wrong with it."""
+
+
+def ask(
+    kept: file_store.Files,
+    text: str,
+    seconds: float = SECONDS,
+    stuck: Callable[[UsageError], None] | None = None,
+) -> Answer:
+    """The rows of one SELECT over the views.
+
+    Raises UsageError ``bad-query`` for a statement that cannot be used (with a near miss where there is one), ``query-limit`` where it
+    needs too much memory, or more than ``seconds`` to read the logs and to compute. Both can also come while batches of the result are
+    read. A single call of a function of SQL may not be interrupted: then ``stuck`` is called with the error, in another thread.
+    """
+    database = lockdown.connect(MEGABYTES)
+    limit = clock.Clock(database, seconds, lambda: stuck(_too_long(seconds)) if stuck is not None else None)
+    with _as_usage(limit):
+        read = statement.read(database, text)
+        for table in read.tables:
+            _refuse_unknown(table.name, read.own)
+        if read.params:
+            raise statement.Refused("sql-refused", f"`${min(read.params)}` has no value", "write the value itself")
+        left_out = _load(database, kept, limit)
+        found = results.carry_out(database, read, {})
+    return Answer(results.Result(found.columns, _told(found.batches, limit)), left_out)
+
+
+def _told(batches: Iterator[list[dict[str, Json]]], limit: clock.Clock) -> Iterator[list[dict[str, Json]]]:
+    while True:
+        with _as_usage(limit):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+@contextlib.contextmanager
+def _as_usage(limit: clock.Clock) -> Generator[None]:
+    """What DuckDB raises in the block, whose time counts, as an error of ours."""
+    import duckdb  # costs 150 ms
+
+    try:
+        with limit.at_work():
+            yield
+    except TimeoutError:
+        raise _too_long(limit.seconds) from None
+    except (duckdb.Error, statement.Refused) as error:
+        raise _usage(error) from None
+
+
+def _too_long(seconds: float) -> UsageError:
+    return UsageError(
+        "query-limit",
+        f"the query took longer than {seconds:g} s",
+        mend=f"narrow it (WHERE, GROUP BY, LIMIT), or give it more time: `--timeout {10 * seconds:g}`",
+    )
+
+
+def _usage(error: Exception) -> UsageError:
+    import duckdb
+
+    if isinstance(error, statement.Refused):
+        return UsageError("bad-query", error.message.replace("`sql`", "a query"), mend=error.mend)
+    message, hint, _line = lockdown.words(error)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return UsageError(
+            "query-limit",
+            f"the query needs more than {MEGABYTES} MB of memory",
+            mend="narrow it: WHERE, GROUP BY or LIMIT",
+        )
+    return UsageError("bad-query", message, mend=hint or "`runops query` lists the views and their columns")
+
+
+def _refuse_unknown(name: tuple[str, ...], own: frozenset[str]) -> None:
+    written = ".".join(name)
+    if len(name) == 1 and (name[0].lower() in VIEWS or name[0].casefold() in own):
+        return
+    close = registry.near(written, VIEWS)
+    mend = f"did you mean `{close}`?" if close else f"there are {', '.join(VIEWS)}; `runops query` lists their columns"
+    raise UsageError("bad-query", f"there is no view `{written}`", mend=mend)
+
+
+def _load(database: duckdb.DuckDBPyConnection, kept: file_store.Files, limit: clock.Clock) -> list[LogError]:
+    for name, columns in VIEWS.items():
+        if name != "steps":
+            database.execute(f"CREATE TABLE {name} ({', '.join(f'{each.name} {each.type}' for each in columns)})")
+    database.execute(f"CREATE VIEW steps AS {STEPS}")
+    left_out: list[LogError] = []
+    for run in kept.ids():
+        limit.check()
+        database.execute("BEGIN")
+        try:
+            if session_index.kind(kept, run) == "session":
+                session_rows.read(database, kept, run)
+            else:
+                _Reader(database, kept, run, limit).read()
+        except LogError as error:
+            database.execute("ROLLBACK")
+            left_out.append(error)
+        except (FileNotFoundError, UsageError):  # it was taken away meanwhile
+            database.execute("ROLLBACK")
+        else:
+            database.execute("COMMIT")
+    return left_out
+
+
+class _Reader:
+    """Takes one log into the tables; no more of it is in memory than its open calls, one batch, and what each request to a model cost."""
+
+    def __init__(
+        self, database: duckdb.DuckDBPyConnection, kept: file_store.Files, run: str, limit: clock.Clock
+    ) -> None:
+        self._limit = limit
+        self._database = database
+        self._kept = kept
+        self._run: dict[str, Json] = {"run": run, "calls": 0, "tolerated": 0}
+        self._open: dict[str, dict[str, Json]] = {}
+        self._finished: list[dict[str, Json]] = []
+        self._verdicts: dict[str, str] = {}
+        self._ending: dict[str, Json] | None = None
+        self._ledger = ledger.Ledger()
+        self._asked: dict[int, dict[str, Json]] = {}
+        """What the ledger does not keep of a request, by its line."""
+
+    def read(self) -> None:
+        """Raises LogError for a damaged log, or one of a later version."""
+        run = str(self._run["run"])
+        held = self._kept.held(run)
+        for entry in entries(self._kept.conversation_file(run)):
+            self._limit.check()
+            self._take(entry)
+            if len(self._finished) >= BATCH:
+                hand_over(self._database, "calls", self._finished)
+                self._finished = []
+        if "workflow" not in self._run:
+            return
+        hand_over(self._database, "calls", [*self._finished, *self._open.values()])
+        hand_over(self._database, "costs", [cost(run, row, self._asked[row.line]) for row in self._ledger.rows])
+        for call, verdict in self._verdicts.items():
+            self._database.execute(
+                "UPDATE calls SET judged = $verdict WHERE run = $run AND call = $call",
+                {"verdict": verdict, "run": run, "call": call},
+            )
+        ending = self._ending or {}
+        error: dict[str, Json] = ending.get("error") or {}
+        self._run |= {
+            "state": ending.get("status") or ("running" if held else "died"),
+            "exit": ending.get("exit"),
+            "tolerated": ending.get("tolerated") or 0,
+            "error": error.get("code"),
+            "message": error.get("message"),
+            "path": ending.get("path"),
+        }
+        hand_over(self._database, "runs", [self._run])
+        self._database.execute("UPDATE runs SET seconds = epoch(ended - started) WHERE run = $1", [run])
+
+    def _take(self, entry: log_entries.AnyEntry) -> None:
+        at = entry.at.removesuffix("Z")
+        self._run["ended"] = at
+        match entry:
+            case log_entries.Scope() if entry.run is not None:
+                head = entry.run
+                self._run |= {
+                    "workflow": head.workflow,
+                    "file": head.file,
+                    "parent": head.parent,
+                    "started": at,
+                }
+            case log_entries.Call():
+                self._run["calls"] += 1
+                self._open[entry.call] = {
+                    **{
+                        name: getattr(entry, name)
+                        for name in ("call", "thread", "path", "node", "action", "attempt", "effect")
+                    },
+                    "run": self._run["run"],
+                    "line": entry.seq,
+                    "started": at,
+                    "status": "open",
+                    "tolerated": False,
+                }
+            case log_entries.Result() if entry.call in self._open:
+                row = self._open.pop(entry.call)
+                error = entry.error or {}
+                self._finished.append(
+                    {
+                        **row,
+                        "status": entry.status,
+                        "tolerated": bool(entry.tolerated),
+                        "seconds": entry.seconds,
+                        "error": error.get("code"),
+                        "message": error.get("message"),
+                    }
+                )
+            case log_entries.Note(name="judged"):
+                self._verdicts[str(entry.data["call"])] = str(entry.data["verdict"])
+            case log_entries.Note(name="claimed"):
+                self._ending = None
+            case log_entries.Note(name="ended"):
+                self._ending = entry.data
+            case log_entries.Note(name="requested" | "submitted") | log_entries.Assistant() | log_entries.ModelError():
+                self._take_exchange(entry)
+            case _:
+                pass
+
+    def _take_exchange(self, entry: log_entries.Note | log_entries.Assistant | log_entries.ModelError) -> None:
+        """What concerns a request to a model: it is made while the call of its step is open."""
+        call = self._open.get(entry.thread.partition(":")[2], {})
+        tried = entry.data.get("try") if isinstance(entry, log_entries.Note) else None
+        self._asked[entry.seq] = {"call": call.get("call"), "attempt": call.get("attempt"), "tried": tried}
+        if isinstance(entry, log_entries.Assistant):
+            entry = entry.model_copy(update={"text": None})
+        self._ledger.add(entry, str(call.get("path", "")))
+
+
+def entries(file: Path) -> Iterator[log_entries.AnyEntry]:
+    """The entries of a log, one by one, as far as they stand there now; a torn end is passed over.
+
+    Raises LogError ``log-damaged`` (file and line), ``log-too-new``.
+    """
+    with regular_files.opened(file) as lines:
+        left, position, copying = os.fstat(lines.fileno()).st_size, 0, False
+        for number, line in enumerate(lines, start=1):
+            left -= len(line)
+            if left < 0:
+                return
+            try:
+                entry = integrity.entry_of(line, number)
+                if not line.endswith(b"\n"):
+                    return
+            except log_entries.BadLine as error:
+                begun = number > 1 or not line.endswith(b"\n")
+                if begun and integrity.is_torn(line + lines.read(left), position, copying=copying):
+                    return
+                raise integrity.damaged(file, number, str(error)) from None
+            yield entry
+            position += len(line)
+            copying = integrity.goes_on_copying(entry, copying)

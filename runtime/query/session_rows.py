@@ -1,0 +1,104 @@
+"""Takes the log of a session into the tables of ``runops query``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from nodes.errors import LogError
+from nodes.values import Json
+from runtime.log import entries, ledger, writer
+from runtime.log import session as log_session
+from runtime.log.store import file_store, store
+from runtime.query.views import cost, hand_over
+from runtime.workspace import session_index
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def read(database: duckdb.DuckDBPyConnection, kept: file_store.Files, session: str) -> None:
+    """Add what the session holds; nothing of a fork that never was whole. Raises LogError for a damaged log, or one of a later version."""
+    reading = kept.read(session)
+    past = log_session.Session(reading.entries)
+    if not past.begun:
+        return
+    hand_over(database, "sessions", [_session(session_index.summary(session, past, held=reading.held), past)])
+    hand_over(database, "calls", [_call(session, deed) for deed in past.deeds.values()])
+    hand_over(database, "costs", list(_costs(session, reading, past)))
+    hand_over(database, "plans", [_version(session, each, kept) for each in past.versions("plan")])
+    hand_over(database, "descriptions", [_version(session, each, kept) for each in past.versions("description")])
+
+
+def _session(summary: session_index.SessionSummary, past: log_session.Session) -> dict[str, Json]:
+    spent = ledger.totals(past.ledger.rows)
+    names = ("purpose", "about", "parent", "forked", "state", "mode", "messages")
+    return {
+        **{name: getattr(summary, name) for name in names},
+        # A build is about no run and no file that there is yet.
+        "about": summary.about or (summary.begins if summary.purpose == "build" else None),
+        "session": summary.id,
+        "started": _time(summary.started),
+        "last": _time(summary.last),
+        "requests": spent["requests"],
+        "dollars": spent["dollars"],
+    }
+
+
+def _call(session: str, deed: log_session.Deed) -> dict[str, Json]:
+    result = deed.result
+    error = (result.error if result is not None else None) or {}
+    names = ("call", "thread", "path", "node", "action", "attempt", "effect")
+    return {
+        **{name: getattr(deed.call, name) for name in names},
+        "run": session,
+        "line": deed.call.seq,
+        "started": _time(deed.call.at),
+        "status": result.status if result is not None else "open",
+        "tolerated": False,
+        "seconds": result.seconds if result is not None else None,
+        "error": error.get("code"),
+        "message": error.get("message"),
+    }
+
+
+def _costs(session: str, reading: store.Reading, past: log_session.Session) -> Iterator[dict[str, Json]]:
+    tries = {
+        each.seq: each.data["try"]
+        for each in reading.entries
+        if isinstance(each, entries.Note) and each.name == "requested"
+    }
+    for row in past.ledger.rows:
+        # A summary of what a delegate did belongs to the call that sent it, too.
+        thread = row.thread.split(":", 2)[2] if row.thread.startswith(entries.SUMMARY) else row.thread
+        call = entries.call_of(thread) or None
+        attempt = past.deeds[call].call.attempt if call in past.deeds else None
+        yield cost(session, row, {"call": call, "attempt": attempt, "tried": tries.get(row.line)})
+
+
+def _version(session: str, version: entries.Version, kept: store.Kept) -> dict[str, Json]:
+    return {
+        "conversation": session,
+        "number": version.number,
+        "line": version.seq,
+        "written": _time(version.at),
+        "reason": version.reason,
+        "author": version.by,
+        "value": _value(version, kept),
+    }
+
+
+def _value(version: entries.Version, kept: store.Kept) -> str | None:
+    if version.cleared:
+        return None
+    try:
+        value = writer.value_of(version, kept)
+    except LogError:
+        # What is left of it.
+        return version.blob.preview if version.blob is not None else None
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _time(at: str) -> str:
+    return at.removesuffix("Z")

@@ -1,0 +1,53 @@
+"""A copy of a run: another conversation with the same past, in which something may be tried out while the run itself stays as it is."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from nodes.values import Json
+from runtime import version
+from runtime.engine import checkpoints
+from runtime.log import entries, history, writer
+from runtime.log.store import owners, store
+from runtime.secrets import masking
+from runtime.system import files
+
+
+async def make(
+    kept: store.Store, reading: store.Reading, masker: masking.Masker, about: dict[str, Json], parent: str | None
+) -> writer.Journal:
+    """The journal of a new conversation that has done what the run of ``reading`` did, entry by entry, and has its last checkpoint.
+
+    It is a trial, of which ``about`` says what it is for (``node`` and more), and is never resumed; ``parent`` is the conversation that wants it.
+    """
+    conversation = await kept.create(store.new_id())
+    async with owners.given_up_where_it_fails(conversation):
+        pen = writer.Journal(conversation, history.History(), masker, kept.kept)
+        for entry in reading.entries:
+            pen.copy(_own(entry, about, parent))
+        await _take_checkpoint(kept.kept, reading.id, pen)
+        pen.note("claimed", **owners.me(), epoch=conversation.epoch, version=version.VERSION)
+    return pen
+
+
+def _own(entry: entries.AnyEntry, about: dict[str, Json], parent: str | None) -> entries.AnyEntry:
+    """The entry as it stands in the copy: its first one says that it is one."""
+    if not isinstance(entry, entries.Scope) or entry.run is None:
+        return entry
+    header = entry.run.model_copy(update={"trial": about, "key": None, "parent": parent})
+    return entry.model_copy(update={"run": header})
+
+
+async def _take_checkpoint(kept: store.Kept, run: str, pen: writer.Journal) -> None:
+    """Bring the last checkpoint's file along, where it is what was written: without it the copy begins on a blank page, as the run would."""
+    last = pen.history.checkpoint
+    if last is None:
+        return
+    try:
+        data = await asyncio.to_thread(checkpoints.content, last, kept, run)
+        await pen.conversation.put_file(last.file, data, private=True)
+    except checkpoints.Unusable:
+        return
+    except OSError as error:
+        raise files.not_written("a checkpoint", Path(last.file), error) from None

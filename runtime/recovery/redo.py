@@ -1,0 +1,231 @@
+"""What is done again after a checkpoint was restored: as little as rebuilds the page, and nothing on which a side effect rests.
+
+After the state that was restored, a step that only reads keeps its value in these cases, and is read again in all others:
+
+- it came after the last finished `goto`, which loads its page again;
+- a side effect that may have happened reads its value, or a branch that led to one, directly or through other steps.
+
+A step that touches no page keeps its value unless it reads one that is made again. A condition that reads such a value is decided again,
+unless a side effect lies in what it led to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from nodes.base import Container, Leaf
+from nodes.context import Context
+from nodes.handle import Handle
+from nodes.iterate import Iterate
+from nodes.route import Route
+from runtime.language import workflow
+from runtime.language.expressions.names_read import Chain
+from runtime.log import attempts as log_attempts
+from runtime.log import entries, history, step_states
+from runtime.recovery import dependents
+from runtime.recovery.replay_order import Visit, visits
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Redo:
+    """What becomes of what was done after the restored state."""
+
+    kept: tuple[str, ...]
+    """The steps whose values count all the same."""
+    anew: tuple[str, ...]
+    """The nodes, branches and loop items whose conditions are decided again."""
+    again: tuple[str, ...]
+    """The steps that are done again, in order."""
+
+
+def plan(loaded: workflow.Loaded, past: history.History, line: int, skipped: Collection[str] = ()) -> Redo:
+    """What is done again where the restored state holds the log's consequences up to ``line``; the steps ``skipped`` are not, whatever they are."""
+    names = _Names(visits(loaded, past))
+    order = {path: place for place, path in enumerate(names.visits)}
+    undone = _undone(past, line, order, skipped)
+    wanted = names.rested_on(path for path, last in undone.items() if last.may_have_happened)
+    page = next((path for path, last in reversed(undone.items()) if _loads_address(last)), None)
+    kept: set[str] = {path for path in skipped if path in past.attempts}
+    loaded_page = False
+    again: list[str] = []
+    for path, last in undone.items():
+        visit = names.visits.get(path)
+        if (
+            visit is None
+            or last.state is not step_states.State.DONE
+            or (last.result is not None and last.result.masked)
+        ):
+            stays = False
+        elif last.on_page:
+            stays = last.only_read and (path in wanted or loaded_page)
+        else:
+            stays = path in wanted or not names.reads_any(visit, again)
+        (kept.add if stays else again.append)(path)
+        loaded_page = loaded_page or path == page
+    return Redo(tuple(sorted(kept)), tuple(_anew(names, past, line, again)), tuple(again))
+
+
+def _undone(
+    past: history.History, line: int, order: Mapping[str, int], skipped: Collection[str]
+) -> dict[str, log_attempts.Attempt]:
+    """The steps of the run that came after ``line`` and are not settled for good, in the order of the workflow."""
+    ended = past.ended_by_error()
+    found: dict[str, log_attempts.Attempt] = {}
+    for path in past.attempts:
+        last = past.last(path)
+        if last is None or ended(path) or last.call.thread != entries.RUN_THREAD:
+            continue
+        if (last.since > line or last.behind) and not last.past_recall and path not in skipped:
+            found[path] = last
+    return dict(sorted(found.items(), key=lambda each: order.get(each[0], len(order))))
+
+
+def _loads_address(last: log_attempts.Attempt) -> bool:
+    return last.call.action == "goto" and last.state is step_states.State.DONE
+
+
+def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> Iterator[str]:
+    """Conditions that were decided, or held, after ``line`` and read what is made again; but none that led to a side effect."""
+    if not again:
+        return
+    acted = [path for path, attempts in past.attempts.items() if any(each.may_have_happened for each in attempts)]
+    for path, visit in names.visits.items():
+        scope = past.scopes.get(path)
+        begun = past.begun(path) or scope is not None
+        if not begun or _within(path, acted):
+            continue
+        decided = scope.decided if scope is not None else None
+        late = decided is None or decided.seq > line
+        if (
+            late
+            and visit.node.when is not None
+            and names.chains_need(visit, dependents.chains(visit.file, visit.node.when), again)
+        ):
+            yield path
+        elif decided is not None and decided.seq > line and isinstance(visit.node, Route):
+            conditions = [str(each.when) for each in visit.node.branches]
+            if names.chains_need(visit, dependents.chains(visit.file, list(conditions)), again):
+                yield path
+    for path, scope in past.scopes.items():
+        owner = names.visits.get(_loop_of(path)) if scope.node == "item" else None
+        if owner is None or scope.decided is None or scope.decided.seq <= line or _within(owner.path, acted):
+            continue
+        node = owner.node
+        assert isinstance(node, Iterate)
+        conditions = [str(each) for each in (node.while_, node.until) if each is not None]
+        inside = _inner_chains(names, path, conditions, owner)
+        if inside & set(again) or names.chains_need(owner, dependents.chains(owner.file, list(conditions)), again):
+            yield path
+
+
+def _inner_chains(names: _Names, item: str, conditions: list[str], owner: Visit) -> set[str]:
+    """The steps of an item whose values the loop's condition reads."""
+    roots = {root for root, *_rest in dependents.chains(owner.file, list(conditions))}
+    return {path for path, visit in names.visits.items() if path.startswith(f"{item}/") and visit.node.id in roots}
+
+
+def _within(path: str, acted: list[str]) -> bool:
+    return any(each == path or each.startswith((f"{path}/", f"{path}[")) for each in acted)
+
+
+def _loop_of(item: str) -> str:
+    around, _, last = item.rpartition("/")
+    loop = last.partition("[")[0]
+    return f"{around}/{loop}" if around else loop
+
+
+class _Names:
+    """Which steps gave the values that a node reads."""
+
+    def __init__(self, known: dict[str, Visit]) -> None:
+        self.visits = known
+        self._by_id: dict[tuple[str, str], list[Visit]] = defaultdict(list)
+        self._setters: dict[tuple[str, str], list[Visit]] = defaultdict(list)
+        for visit in known.values():
+            self._by_id[visit.user, visit.node.id].append(visit)
+            if isinstance(visit.node, Context):
+                for name in (*visit.node.set, *visit.node.ask):
+                    self._setters[visit.user, name].append(visit)
+
+    def rested_on(self, effects: Iterable[str]) -> set[str]:
+        """The steps whose values the steps ``effects`` read, or the way to them, directly or not."""
+        queue = [visit for path in effects if (visit := self.visits.get(path)) is not None]
+        found: set[str] = set()
+        seen: set[str] = set()
+        while queue:
+            visit = queue.pop()
+            for reader in (visit, *visit.above):
+                if reader.path in seen:
+                    continue
+                seen.add(reader.path)
+                for source in self._sources(reader, self._chains(reader)):
+                    if source.path not in found:
+                        found.add(source.path)
+                        queue.append(source)
+        return found
+
+    def reads_any(self, visit: Visit, paths: Iterable[str]) -> bool:
+        """Whether the node itself reads a value of one of these steps."""
+        return self.chains_need(visit, self._chains(visit), paths)
+
+    def chains_need(self, reader: Visit, chains: set[Chain], paths: Iterable[str]) -> bool:
+        """Whether one of these steps gave a value that ``chains`` read at ``reader``."""
+        wanted = set(paths)
+        return any(source.path in wanted for source in self._sources(reader, chains))
+
+    @staticmethod
+    def _chains(visit: Visit) -> set[Chain]:
+        # What a container yields is worked out behind everything in it.
+        return dependents.chains(visit.file, workflow.plain(visit.node, frozenset({"confirm", "value", "collect"})))
+
+    def _sources(self, reader: Visit, chains: set[Chain]) -> Iterator[Visit]:
+        for chain in chains:
+            yield from self._of_name(reader, chain)
+
+    def _of_name(self, reader: Visit, chain: Chain) -> Iterator[Visit]:
+        root, *rest = chain
+        name = str(rest[1] if root == "run" and len(rest) > 1 else root)
+        if name == "vars":
+            named = str(rest[0]) if rest else None
+            for (user, variable), setters in self._setters.items():
+                if user == reader.user and named in (None, variable):
+                    yield from setters
+            return
+        if name == "inputs" and reader.user:
+            group = self.visits[reader.user]
+            yield from self._sources(group, self._chains(group))
+            return
+        for source in self._by_id.get((reader.user, name), ()):
+            if reader.path.startswith(_item_of(source.path)):
+                yield from self._leaves(source)
+        for around in reader.above:
+            if around.user == reader.user and _binds(around, name):
+                yield from self._sources(around, self._chains(around))
+                if isinstance(around.node, Handle):
+                    yield from self._leaves(around)
+
+    def _leaves(self, source: Visit) -> Iterator[Visit]:
+        """The steps that make the value: the node itself, or those in it."""
+        if isinstance(source.node, Leaf):
+            yield source
+        elif isinstance(source.node, Container):
+            inside = (f"{source.path}/", f"{source.path}[")
+            yield from (
+                each for each in self.visits.values() if isinstance(each.node, Leaf) and each.path.startswith(inside)
+            )
+
+
+def _binds(around: Visit, name: str) -> bool:
+    """Whether a container gives ``name`` to the nodes in it."""
+    node = around.node
+    if isinstance(node, Iterate):
+        return name in ("loop", node.as_, f"{node.as_}_loop")
+    return isinstance(node, Handle) and name == "error"
+
+
+def _item_of(path: str) -> str:
+    """The innermost item of a loop in which a step stands: its value is seen there only."""
+    end = path.rpartition("/")[0].rfind("]")
+    return path[: end + 1] if end >= 0 else ""

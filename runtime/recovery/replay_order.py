@@ -1,0 +1,109 @@
+"""The steps of a file in the order in which a resumed run comes by them: which containers it goes into, and which are over for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from nodes.base import Container, Node
+from nodes.handle import Handle
+from nodes.route import Route
+from runtime.language import workflow
+from runtime.log import attempts, history
+
+PARTS = frozenset({"try", "catch", "finally"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Visit:
+    """One node at one step path."""
+
+    path: str
+    file: workflow.Loaded
+    user: str
+    """The path of the group that uses the file; empty for the run's own file."""
+    node: Node
+    over: str | None
+    """The scope around it that is over: a finished turn, a file that was used, a block that ended with an error. Nothing in it is gone through again."""
+    above: tuple[Visit, ...]
+    """The containers around it, outermost first."""
+
+
+def visits(loaded: workflow.Loaded, past: history.History) -> dict[str, Visit]:
+    """Every step of ``loaded`` that has run in ``past``, or to which a resumed run can come as things stand, by path and in order.
+
+    Of a loop those are its turns so far, of a route the branch that was taken, of a handle its blocks so far.
+    """
+    walk = _Walk(past)
+    return {each.path: each for each in walk.block(loaded, "", loaded.workflow.nodes, "", None, ())}
+
+
+class _Walk:
+    def __init__(self, past: history.History) -> None:
+        self._past = past
+        self._inner: dict[str, list[attempts.ScopeState]] = defaultdict(list)
+        for scope in past.scopes.values():
+            if (owner := _owner(scope)) is not None:
+                self._inner[owner].append(scope)
+
+    def block(
+        self,
+        file: workflow.Loaded,
+        user: str,
+        nodes: Iterable[Node],
+        parent: str,
+        over: str | None,
+        above: tuple[Visit, ...],
+    ) -> Iterator[Visit]:
+        for node in nodes:
+            visit = Visit(f"{parent}/{node.id}" if parent else node.id, file, user, node, over, above)
+            yield visit
+            if isinstance(node, Container):
+                yield from self._inside(visit)
+
+    def _inside(self, visit: Visit) -> Iterator[Visit]:
+        node, path, above = visit.node, visit.path, (*visit.above, visit)
+        scope = self._past.scopes.get(path)
+        over = visit.over or (path if scope is not None and scope.failed is not None else None)
+        callee = visit.file.callees.get(node.id)
+        if callee is not None:
+            ended = over or (path if scope is not None and scope.committed is not None else None)
+            yield from self.block(callee, path, callee.workflow.nodes, path, ended, above)
+            return
+        for inner in sorted(self._inner[path], key=lambda each: each.opened):
+            nodes = _blocks(node, inner.node if isinstance(node, Handle) else None)
+            yield from self.block(visit.file, visit.user, nodes, inner.path, over or _is_over(inner), above)
+        if not isinstance(node, Handle) and not getattr(node, "in_turns", False):
+            taken = _blocks(node, None) if not isinstance(node, Route) else _branch(node, scope)
+            yield from self.block(visit.file, visit.user, taken, path, over, above)
+
+
+def _owner(scope: attempts.ScopeState) -> str | None:
+    """The path of the container whose turn or block the scope is; None where it is a container itself."""
+    around, _, last = scope.path.rpartition("/")
+    if scope.node == "item":
+        return f"{around}/{last.partition('[')[0]}" if around else last.partition("[")[0]
+    return around if scope.node in PARTS else None
+
+
+def _is_over(scope: attempts.ScopeState) -> str | None:
+    """Its path, where what is in it is not gone through again; a turn is over once its condition was decided."""
+    turn = scope.node == "item" and (scope.committed or scope.decided)
+    return scope.path if turn or scope.failed is not None else None
+
+
+def _blocks(node: Node, name: str | None) -> list[Node]:
+    """The nodes of all blocks, or of the one that stands in the field ``name``."""
+    return [each for field, block in node.blocks() if name is None or field[0] == name for each in block]
+
+
+def _branch(node: Route, scope: attempts.ScopeState | None) -> list[Node]:
+    """The nodes of the branch that was taken; of all branches where the log keeps no word of it, of none before it was decided."""
+    if scope is None or scope.decided is None or scope.decided.node == "when":
+        return []
+    if scope.decided.masked:
+        return _blocks(node, None)
+    taken = scope.decided.value
+    chosen = next((each.nodes for each in node.branches if each.name == taken), None)
+    return chosen if chosen is not None else (node.otherwise or []) if taken == "otherwise" else []

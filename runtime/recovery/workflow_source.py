@@ -1,0 +1,202 @@
+"""The text with which a resumed run goes on: the one that it has, or its file as it is now."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from nodes.errors import RunOpsError, UsageError
+from nodes.values import Json
+from runtime.language import callees, prepare, workflow
+from runtime.log import entries, history, writer
+from runtime.log.store import store
+from runtime.recovery import comparison, compatibility
+from runtime.secrets import sources
+from runtime.workspace import host
+
+GOES_ON = "{file} has changed: this run goes on with the text it began with{more}"
+TAKES = "{file} has changed: this run goes on with it as it is now{more}"
+
+
+class Text:
+    """What a run goes on with."""
+
+    def __init__(
+        self,
+        run: str,
+        stored: workflow.Loaded,
+        present: workflow.Loaded | None,
+        header: entries.RunHeader,
+        source: sources.SecretSource,
+        *,
+        take: bool,
+    ) -> None:
+        """``run`` is its id, and its secrets come from ``source``; ``present`` is the file as it is now, None where it cannot be read; with ``take`` it is what the run goes on with."""
+        self.changed = present is None or prepare.workflows(present) != prepare.workflows(stored)
+        self._run = run
+        self._stored, self._present, self._header = stored, present, header
+        self._take = take and self.changed
+        self._change = comparison.Change()
+        self.word: str | None = None
+        """What to tell of it, once ``check`` has found that it will do."""
+        if self._take:
+            assert present is not None
+            prepared = prepare.prepare(present, _inputs_for(present, header), source)
+            self.loaded, self.inputs, self.secrets = present, prepared.inputs, prepared.secrets
+        else:
+            self.loaded = stored
+            self.inputs: Mapping[str, Json] = header.inputs
+            self.secrets: Mapping[str, str] = sources.read(source, stored.workflow.secrets, Path(header.file).parent)
+
+    def check(self, past: history.History) -> None:
+        """Raise UsageError ``node-changed`` where what was done does not allow to go on so. ``past`` is the history as it is now."""
+        if not self.changed:
+            return
+        if self._present is None:
+            self.word = GOES_ON.format(file=self._header.file, more="; as it is now, it cannot be read")
+            return
+        self._change = _compared(self._stored, self._present, self._header, past)
+        if self._take:
+            self._refuse()
+            again = len(self._change.voided)
+            more = f"; done again where it was done already: {_listed(self._change.voided)}" if again else ""
+            self.word = TAKES.format(file=self._header.file, more=more)
+            return
+        may = not self._change.refusals
+        self._refuse_touched(past, may=may)
+        more = "; `--allow-changed` takes it as it is now" if may else "; a new run takes the new one"
+        self.word = GOES_ON.format(file=self._header.file, more=more)
+
+    def take(self, pen: writer.Journal) -> None:
+        """Write down that the run has another text from here on, where it has."""
+        if not self._take:
+            return
+        change = self._change
+        pen.note(
+            "changed",
+            taken=_taken(self.loaded, self.inputs, pen).model_dump(mode="json"),
+            voided=list[Json](change.voided),
+            renewed=list[Json](change.renewed),
+            reopened=list[Json](change.reopened),
+            rebuild=change.rebuild,
+        )
+
+    def _refuse(self) -> None:
+        refusals = list(self._change.refusals.values())
+        if not refusals:
+            return
+        told = "; ".join(f"`{each.path}`: {each.why}" for each in refusals[:5])
+        more = f"; and {len(refusals) - 5} more" if len(refusals) > 5 else ""
+        raise UsageError(
+            "node-changed",
+            f"the run cannot go on with {self._header.file} as it is now: {told}{more}",
+            mend="; ".join(dict.fromkeys(each.mend for each in refusals[:5])),
+            evidence={"refused": [{"step": each.path, "why": each.why, "mend": each.mend} for each in refusals]},
+        )
+
+    def _refuse_touched(self, past: history.History, *, may: bool) -> None:
+        """Without leave to change anything: refuse where the file says something else of a node that did something."""
+        ran = {
+            attempt.call.path
+            for attempt in past.all_attempts()
+            if attempt.call.thread == entries.RUN_THREAD and not attempt.did_nothing and not attempt.voided
+        }
+        assert self._present is not None
+        changed: set[str] = set()
+        gone: set[str] = set()
+        for path in ran:
+            before, now = self._stored.find(path), self._present.find(path)
+            name = self._told(before, path)
+            if now is None:
+                gone.add(name)
+            elif before is None or now.fingerprint != before.fingerprint:
+                changed.add(name)
+        if not changed and not gone:
+            return
+        what = [f"`{name}` was changed" for name in sorted(changed)] + [f"`{name}` is gone" for name in sorted(gone)]
+        back = "put them back as they were, or start a new run"
+        raise UsageError(
+            "node-changed",
+            f"nodes that already ran are not the same in {self._header.file}: {', '.join(what)}",
+            mend=f"`runops resume {self._run} --allow-changed` takes the file as it is now; or {back}" if may else back,
+            evidence={"changed": list[Json](sorted(changed)), "gone": list[Json](sorted(gone))},
+        )
+
+    def _told(self, found: workflow.Found | None, path: str) -> str:
+        """What a node that ran is called: its id, and the file where that is not the run's own."""
+        if found is None or not found.user:
+            return path.rpartition("/")[2]
+        return f"{found.node.id} of {os.path.relpath(found.file.path, Path(self._header.file).parent)}"
+
+
+def text_of(run: str, header: entries.RunHeader, given: host.Host, *, take: bool) -> Text:
+    """What a run with this header goes on with; with ``take`` its file as it is now.
+
+    Raises WorkflowInvalid and what ``preparing.prepare`` raises where that is not fit, LogError ``blob-missing``.
+    """
+    present: workflow.Loaded | None = None
+    try:
+        present = workflow.load(Path(header.file))
+    except (RunOpsError, OSError):
+        if take:
+            raise
+    return Text(run, stored(header, given.kept), present, header, given.secrets, take=take)
+
+
+def text_for(run: str, header: entries.RunHeader, given: host.Host, present: workflow.Loaded) -> Text:
+    """What a copy of a run with this header goes on with: ``present``, wherever its text comes from. Raises what ``preparing.prepare`` raises."""
+    return Text(run, stored(header, given.kept), present, header, given.secrets, take=True)
+
+
+def stored(header: entries.RunHeader, kept: store.Kept) -> workflow.Loaded:
+    """The workflow that a run with this header has, and the files that it uses. Raises WorkflowInvalid, LogError ``blob-missing``."""
+    texts = {path: kept.blob(blob.sha256).decode() for path, blob in header.callees.items()}
+    text = kept.blob(header.text.sha256).decode()
+    return workflow.parse(text, header.file, callees.Texts(texts, str(Path(header.file).parent)))
+
+
+def _inputs_for(present: workflow.Loaded, header: entries.RunHeader) -> dict[str, Json]:
+    """The run's inputs that the file has still. Raises UsageError ``missing-input`` for one that it has anew, without a default."""
+    declared = present.workflow.inputs
+    lacking = [name for name, each in declared.items() if each.required and name not in header.inputs]
+    if lacking:
+        listed = ", ".join(f"`{name}`" for name in lacking)
+        raise UsageError(
+            "missing-input",
+            f"{present.path} needs {listed}, which the run was not given",
+            mend="give it a `default` in the file, or start a new run",
+        )
+    return {name: value for name, value in header.inputs.items() if name in declared}
+
+
+def _compared(
+    stored: workflow.Loaded, present: workflow.Loaded, header: entries.RunHeader, past: history.History
+) -> comparison.Change:
+    known = {name: value for name, value in header.inputs.items() if name in present.workflow.inputs}
+    try:
+        typed = present.check_inputs(known)
+    except UsageError:
+        # Something is missing or does not fit: whoever would take the file is told so.
+        typed = known
+    other = [name for name, value in known.items() if typed[name] != value]
+    return compatibility.compare(stored, present, past, other)
+
+
+def _taken(loaded: workflow.Loaded, inputs: Mapping[str, Json], pen: writer.Journal) -> entries.Taken:
+    return entries.Taken(
+        workflow=loaded.workflow.name,
+        text=pen.put_text(loaded.text, "workflow.yaml"),
+        callees={
+            path: pen.put_text(text, f"callees/{number}.yaml")
+            for number, (path, text) in enumerate(loaded.texts().items(), start=1)
+        },
+        inputs=pen.masker.json(dict(inputs)),
+        secrets=list(loaded.workflow.secrets),
+        origins=[pen.masker.text(origin) for origin in loaded.origins(inputs)],
+    )
+
+
+def _listed(paths: Mapping[str, None]) -> str:
+    shown = list(paths)[:5]
+    return ", ".join(shown) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")

@@ -1,0 +1,172 @@
+"""What a person answers to the questions with which a run paused: read, checked, and written into the run's log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nodes import registry
+from nodes.errors import Paused, UsageError
+from nodes.values import Json, as_text
+from runtime.language import inputs, yaml_text
+from runtime.log import history, writer
+from runtime.secrets import masking, sources
+from runtime.system import tasks
+from runtime.workspace import host, run_index
+
+REASON = "question"
+"""The reason of a pause that waits for answers; other pauses wait for a decision."""
+
+Question = Mapping[str, Any]
+"""A question as data: ``question``, ``type``, and where there are any ``choices`` and ``default``."""
+
+
+def pause(path: str, questions: Mapping[str, Question]) -> Paused:
+    """The pause that asks these questions."""
+    asked = [each["question"] for each in questions.values()]
+    return Paused(
+        REASON,
+        asked[0] if len(asked) == 1 else f"{len(asked)} questions: {' '.join(asked)}",
+        mend=f"answer with `NAME=VALUE` for {', '.join(f'`{name}`' for name in questions)}",
+        evidence={"questions": {name: dict(each) for name, each in questions.items()}},
+    ).located(path)
+
+
+def how(run: str, reason: str, evidence: Json) -> str:
+    """The command that answers a pause."""
+    if reason == run_index.HELD:
+        return f"runops show {run}   (a deed was held: no answer goes on with this run)"
+    if reason in run_index.ABOUT_PAGE:
+        return f"runops resume {run} --from STEP"
+    if reason != REASON:
+        decide = f"runops decide {run} done|not-done|skip"
+        asks = isinstance(evidence, dict) and "resume_asks" in evidence
+        return f"runops resume {run}   (asks the site again), or {decide}" if asks else decide
+    names = evidence["questions"] if isinstance(evidence, dict) else {}
+    return " ".join(["runops answer", run, *(f"{name}=…" for name in names)])
+
+
+def shown(reason: str, evidence: Json) -> dict[str, Json]:
+    """What is known of a pause, for the person who must answer."""
+    known: dict[str, Any] = evidence if isinstance(evidence, dict) else {}
+    if reason == REASON:
+        return {name: in_words(question) for name, question in known.get("questions", {}).items()}
+    because = {"because": known["error"]["message"]} if known.get("error") else {}
+    return because | {name: value for name, value in known.items() if name not in OF_PROGRAMS}
+
+
+OF_PROGRAMS = frozenset({"call", "calls", "error", "args", "resume_asks", "unanswered"})
+"""Names in the evidence of a pause that say nothing to a person which the rest does not say."""
+
+
+def in_words(question: Question) -> str:
+    """A question for people, with what may be answered."""
+    choices: list[Json] | None = question.get("choices")
+    may_be = inputs.WORDS[question["type"]] if choices is None else " or ".join(as_text(each) for each in choices)
+    default = f"; default {as_text(question['default'])}" if question.get("default") not in (None, "") else ""
+    return f"{question['question']}  ({may_be}{default})"
+
+
+def asked(past: history.History, run: str) -> dict[str, Question]:
+    """The questions that the run waits with. Raises UsageError ``nothing-to-answer``."""
+    question = past.question
+    if past.status == "paused" and question is not None and past.answer is None:
+        if question.data["reason"] == REASON:
+            return question.data["evidence"]["questions"]
+        if question.data["reason"] == run_index.HELD:
+            raise UsageError(
+                "nothing-to-answer",
+                f"run {run} stopped before a deed that was held, and asks nothing",
+                mend="have the deed done by a run: `runops run FILE`",
+            )
+        raise UsageError(
+            "nothing-to-answer",
+            f"run {run} waits for a decision, and asks nothing else",
+            mend=f"`{how(run, str(question.data['reason']), None)}`",
+        )
+    state = "answered already" if past.status == "paused" else past.status
+    raise UsageError(
+        "nothing-to-answer", f"run {run} asks nothing: it is {state}", mend=f"go on with `runops resume {run}`"
+    )
+
+
+def read(name: str, question: Question, text: str) -> Json:
+    """The answer that a text is, by the question's type and choices. Raises UsageError ``bad-answer``."""
+    choices: list[Json] | None = question.get("choices")
+    if choices is not None:
+        for choice in choices:
+            if text.strip() == (choice if isinstance(choice, str) else as_text(choice)):
+                return choice
+        listed = ", ".join(as_text(choice) for choice in choices)
+        raise UsageError(
+            "bad-answer", f"`{name}` cannot be {text!r}: {question['question']}", mend=f"it is one of {listed}"
+        )
+    kind: inputs.Kind = question["type"]
+    value: Json = text if kind == "string" else yaml_text.plain(text.strip())
+    if not inputs.fits(value, kind):
+        raise UsageError(
+            "bad-answer",
+            f"`{name}` must be {inputs.WORDS[kind]}, and {text!r} is not: {question['question']}",
+            mend=f"give it as `{name}={ {'integer': '12', 'number': '12.5'}.get(kind, 'true') }`",
+        )
+    return value
+
+
+def read_all(questions: Mapping[str, Question], given: Mapping[str, str]) -> tuple[dict[str, Json], list[str]]:
+    """The answers that are known, defaults too, and the names of those that are missing. Raises UsageError ``unknown-answer``, ``bad-answer``."""
+    for name in given:
+        if name not in questions:
+            close = registry.near(name, questions)
+            mend = f"did you mean `{close}`?" if close else f"it asks for {', '.join(questions)}"
+            raise UsageError("unknown-answer", f"the run does not ask for `{name}`", mend=mend)
+    known = {name: read(name, questions[name], text) for name, text in given.items()}
+    defaults = {name: each["default"] for name, each in questions.items() if "default" in each and name not in known}
+    return {**known, **defaults}, [name for name in questions if name not in known and name not in defaults]
+
+
+def missing(run: str, names: Sequence[str], questions: Mapping[str, Question]) -> UsageError:
+    """What to say where questions are left."""
+    listed = ", ".join(f"`{name}` ({questions[name]['question']})" for name in names)
+    return UsageError(
+        "missing-answer",
+        f"the run asks for {listed}",
+        mend=f"type: runops answer {run} {' '.join(f'{name}=…' for name in names)}",
+    )
+
+
+def masker_of(past: history.History, source: sources.SecretSource) -> masking.Masker:
+    """What no answer may hold: the secrets of the run. Raises SetupError where one is not set."""
+    assert past.header is not None
+    return masking.Masker(sources.read(source, past.header.secrets, Path(past.header.file).parent))
+
+
+async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> writer.Journal:
+    """Write the answers into the run's log; the journal, closed. Raises UsageError ``secret-in-answer``, and ``nothing-to-answer`` where somebody was faster."""
+    past, _reading = await asyncio.to_thread(run_index.load_history, given.kept, run)
+    masker = masker_of(past, given.secrets)
+    for name, value in answers.items():
+        if masker.json(value) != value:
+            raise UsageError(
+                "secret-in-answer",
+                f"the answer `{name}` holds a secret, and answers are kept in the log",
+                mend="answer without it: a field that takes secrets reads `secrets.NAME`",
+            )
+    pen = await run_index.claim(given.store, run, masker, lambda now: _same(now, run, past), take_over=take_over)
+    try:
+        question = pen.history.question
+        assert question is not None
+        pen.note("answered", path=question.data["path"], answers=dict(answers))
+        pen.note("ended", status="paused", exit=4, **pen.history.for_lists())
+        await pen.barrier()
+    finally:
+        await tasks.to_the_end(pen.conversation.aclose())
+    return pen
+
+
+def _same(now: history.History, run: str, past: history.History) -> None:
+    """Refuse where the run waits with another question by now, or with none."""
+    asked(now, run)
+    if now.question != past.question:
+        raise UsageError("nothing-to-answer", f"run {run} asks something else by now", mend=f"`runops show {run}`")

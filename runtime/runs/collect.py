@@ -1,0 +1,117 @@
+"""From what was named on a command line, files and folders, to the workflows to run: found, read, and found valid, before any of them begins."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from nodes.errors import RunOpsError, UsageError
+from nodes.values import Json
+from runtime.language import workflow, yaml_text
+from runtime.system import regular_files
+
+SUFFIXES = (".yaml", ".yml")
+PASSED_BY = frozenset({"node_modules", "__pycache__", "site-packages"})
+"""Folders that hold other people's files, or none. Hidden folders and virtual environments are passed by too."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """A file that was named, or found in a folder that was."""
+
+    file: Path
+    """As it was named; in a folder, that folder's name and the way from there."""
+    loaded: workflow.Loaded | None
+    error: RunOpsError | None = None
+    """Why it cannot be used; then ``loaded`` is None."""
+
+
+def collect(paths: Sequence[Path]) -> list[Found]:
+    """The workflows of ``paths``, in order, those of a folder sorted by name; each file once.
+
+    In a folder every ``.yaml`` and ``.yml`` file counts, in folders below it too, that is a workflow (it has ``version`` and ``nodes``), but none that
+    says ``run: manual`` and none that another found there uses. A file that is named is always there, whatever it holds.
+
+    Raises UsageError ``nothing-to-run`` where folders were named and there is no workflow in any of them, SetupError for a node type that is broken.
+    """
+    found: dict[Path, Found] = {}
+    used: set[Path] = set()
+    for path in paths:
+        if not path.is_dir():
+            found[path.resolve()] = _load(path)
+            continue
+        inside = [each for each in map(_of_folder, _files(path)) if each is not None]
+        for each in inside:
+            found.setdefault(each.file.resolve(), each)
+            used |= _used(each.loaded)
+    named = {path.resolve() for path in paths if not path.is_dir()}
+    kept = [each for file, each in found.items() if file in named or (file not in used and not _manual(each.loaded))]
+    if not kept:
+        raise UsageError(
+            "nothing-to-run",
+            f"there is no workflow to run in {', '.join(map(str, paths))}",
+            mend="a folder run takes every YAML file with `version` and `nodes`, but those with `run: manual` and those that others use; name such a file itself",
+        )
+    return kept
+
+
+def _load(file: Path) -> Found:
+    try:
+        return Found(file, workflow.load(file))
+    except UsageError as error:
+        return Found(file, None, error)
+
+
+def _of_folder(file: Path | OSError) -> Found | None:
+    """A file of a folder; None where it is no workflow."""
+    if isinstance(file, OSError):
+        error = UsageError("file-not-read", f"{file.filename} cannot be read: {file.strerror}")
+        return Found(Path(str(file.filename)), None, error)
+    try:
+        with regular_files.opened(file) as stream:
+            content = stream.read(yaml_text.LARGEST_FILE + 1)
+    except OSError:
+        return _load(file)
+    return _load(file) if is_workflow(content) else None
+
+
+def is_workflow(content: bytes) -> bool:
+    """Whether a YAML text means to be a workflow: a map with ``version`` and ``nodes``, or, where it cannot be read as YAML, lines that begin so."""
+    if not all(word in content for word in (b"version", b"nodes")):
+        return False
+    document = yaml_text.read("", content)
+    if document.readable:
+        data: Json = document.data
+        return isinstance(data, dict) and {"version", "nodes"} <= set(data)
+    lines = content.splitlines()
+    return all(any(line.startswith(word) for line in lines) for word in (b"version:", b"nodes:"))
+
+
+def _files(folder: Path) -> Iterable[Path | OSError]:
+    """The YAML files in a folder, sorted by their way from there; and, in place of a folder that cannot be read, why not."""
+    wrong: list[OSError] = []
+    files: list[Path] = []
+    for here, folders, names in os.walk(folder, onerror=wrong.append):
+        folders[:] = [each for each in folders if not _passed_by(Path(here, each))]
+        files += [Path(here, name) for name in names if name.endswith(SUFFIXES) and not name.startswith(".")]
+    yield from sorted(files)
+    yield from wrong
+
+
+def _passed_by(folder: Path) -> bool:
+    if folder.name.startswith(".") or folder.name in PASSED_BY:
+        return True
+    try:
+        return (folder / "pyvenv.cfg").is_file()
+    except OSError:  # it may not be looked into, which is said when it is
+        return False
+
+
+def _used(loaded: workflow.Loaded | None) -> set[Path]:
+    return {each.path.resolve() for each in loaded.files()[1:]} if loaded is not None else set()
+
+
+def _manual(loaded: workflow.Loaded | None) -> bool:
+    return loaded is not None and loaded.workflow.run == "manual"

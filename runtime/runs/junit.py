@@ -1,0 +1,175 @@
+"""JUnit XML, which every CI server reads: a suite for each file, in it one test case, the workflow.
+
+A test case without a child passed. ``failure``: the workflow failed, on the site or by its own finding. ``error``: it could not be told, because it could not
+start, waits for a person, was interrupted, went on elsewhere, or ended without a word. ``skipped``: it was not begun.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime.display.text import count, value_text
+from runtime.language.diagnostics import WorkflowInvalid
+from runtime.runs.results import Outcome
+from runtime.secrets import masking
+
+LONGEST = 2000
+"""Characters of a run's output in the report; the log has the whole."""
+
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Report:
+    """The file of a report. It is written whole, again and again, so that it says what is known whenever the process ends."""
+
+    def __init__(self, file: Path) -> None:
+        """Makes the folders of ``file``."""
+        self.file = file
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._not_written(error) from None
+
+    def write(self, outcomes: Sequence[Outcome], masker: masking.Masker) -> None:
+        """Put a report of ``outcomes`` in the place of the file. Raises UsageError ``report-not-written``."""
+        data = document(outcomes, masker)
+        try:
+            handle, beside = tempfile.mkstemp(prefix=f".{self.file.name}.", dir=self.file.parent)
+            try:
+                with os.fdopen(handle, "wb") as stream:
+                    stream.write(data)
+                Path(beside).chmod(0o666 & ~_umask())
+                Path(beside).replace(self.file)
+            except BaseException:
+                Path(beside).unlink()
+                raise
+        except OSError as error:
+            raise self._not_written(error) from None
+
+    def _not_written(self, error: OSError) -> UsageError:
+        return UsageError(
+            "report-not-written",
+            f"the report {self.file} cannot be written: {error.strerror}",
+            mend="give `--junit` a path that can be written",
+        )
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def document(outcomes: Sequence[Outcome], masker: masking.Masker) -> bytes:
+    """The report as XML, secrets masked."""
+    root = ET.Element("testsuites", {"name": "runops", **_totals(outcomes)})
+    for outcome in outcomes:
+        root.append(_suite(outcome, masker))
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            element.set(name, NOT_XML.sub("\ufffd", masker.text(value)))
+        if element.text:
+            element.text = NOT_XML.sub("\ufffd", masker.text(element.text))
+    ET.indent(root)
+    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def _totals(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    kinds = [_kind(each) for each in outcomes]
+    return {
+        "tests": str(len(outcomes)),
+        "failures": str(kinds.count("failure")),
+        "errors": str(kinds.count("error")),
+        "skipped": str(kinds.count("skipped")),
+        "time": f"{sum(each.seconds for each in outcomes):.3f}",
+    }
+
+
+def _kind(outcome: Outcome) -> str | None:
+    """The child of the test case that says how it ended; None: it passed."""
+    if outcome.state == "passed":
+        return None
+    if outcome.state == "not-begun":
+        return "skipped"
+    return "failure" if outcome.state == "failed" and outcome.exit in (1, 6) else "error"
+
+
+def _suite(outcome: Outcome, masker: masking.Masker) -> ET.Element:
+    suite = ET.Element("testsuite", {"name": str(outcome.file), **_totals([outcome])})
+    if outcome.started:
+        suite.set("timestamp", outcome.started)
+    if outcome.run is not None:
+        properties = ET.SubElement(suite, "properties")
+        for name, value in (("run", outcome.run), ("status", outcome.state), ("exit", str(outcome.exit))):
+            ET.SubElement(properties, "property", name=f"runops.{name}", value=value)
+    case = ET.SubElement(suite, "testcase", name=outcome.name, classname=str(outcome.file.with_suffix("")))
+    case.set("file", str(outcome.file))
+    case.set("time", f"{outcome.seconds:.3f}")
+    kind = _kind(outcome)
+    if kind is not None:
+        case.append(_said(kind, outcome, masker))
+    if (output := _output(outcome, masker)) is not None:
+        ET.SubElement(case, "system-out").text = output
+    return suite
+
+
+def _said(kind: str, outcome: Outcome, masker: masking.Masker) -> ET.Element:
+    problem = outcome.problem or {}
+    match outcome.state:
+        case "not-begun":
+            code, message = "not-begun", "it was not begun"
+        case "begun":
+            code, message = "no-end", "it was begun, and RunOps ended before it could say how it ended"
+        case "interrupted":
+            code, message = "interrupted", "the run was interrupted"
+        case _:
+            code, message = str(problem.get("code", outcome.state)), str(problem.get("message", outcome.state))
+            if outcome.state == "paused":
+                code = str(problem.get("reason", code))
+    element = ET.Element(kind, message=message)
+    if kind != "skipped":
+        element.set("type", code)
+        element.text = "\n".join(_lines(outcome, code, message, problem, masker))
+    return element
+
+
+def _lines(outcome: Outcome, code: str, message: str, problem: dict[str, Json], masker: masking.Masker) -> list[str]:
+    if isinstance(outcome.error, WorkflowInvalid):
+        return [outcome.error.render(colour=False)]
+    lines = [f"{code}: {message}"]
+    if outcome.step:
+        lines.append(f"step      {outcome.step}")
+    if outcome.place:
+        lines.append(f"place     {outcome.place}")
+    evidence: Json = problem.get("evidence")
+    if isinstance(evidence, dict):
+        lines += [f"{name:<9} {_cut(value, masker)}" for name, value in evidence.items() if value]
+    if mend := problem.get("mend"):
+        lines.append(f"mend      {mend}")
+    if outcome.run is not None:
+        lines.append(f"look      runops show {outcome.run}")
+    return lines
+
+
+def _output(outcome: Outcome, masker: masking.Masker) -> str | None:
+    if outcome.ended is None:
+        return None
+    lines: list[str] = []
+    if outcome.ended.tolerated:
+        lines.append(f"{count(outcome.ended.tolerated, 'error')} tolerated")
+    if outcome.ended.output is not None:
+        lines.append(_cut(outcome.ended.output, masker))
+    return "\n".join(lines) or None
+
+
+def _cut(value: Json, masker: masking.Masker) -> str:
+    """A value on one line, not too long. Masked first: half a secret would be found by nobody."""
+    text = masker.text(value_text(value))
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -1,0 +1,101 @@
+"""One key, one run: ``runops run FILE --resume-if-exists KEY`` begins the run of a key where there is none, and goes on with it where there is."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from nodes.errors import LogError, UsageError
+from nodes.values import Json
+from runtime import events
+from runtime.language import prepare
+from runtime.log import entries, history
+from runtime.runs import start
+from runtime.secrets import masking
+from runtime.workspace import host, run_index
+
+LONGEST = 200
+"""Characters of a key."""
+
+
+async def begin_or_go_on(
+    prepared: prepare.Prepared,
+    key: str,
+    given: host.Host,
+    listener: events.Listener | None = None,
+    *,
+    allow_changed: bool = False,
+    options: start.Options = start.ALONE,
+) -> events.RunEnded:
+    """Begin the run of ``key``, or do with it what ``resume_run`` does; how it ended.
+
+    Raises RunHeld where another process has it, UsageError: ``bad-key``, and ``key-taken`` where the key has the run of another file or of other inputs.
+    """
+    check(key, prepared.secrets)
+    try:
+        return await start.begin(prepared, given, listener, key=key, options=options)
+    except LogError as error:
+        if error.code != "run-exists":
+            raise
+    run_id = await given.store.keyed(key)
+    past, _reading = await asyncio.to_thread(run_index.load_history, given.kept, run_id)
+    _refuse_other(past, run_id, prepared, key)
+    return await start.resume_run(run_id, given, listener, allow_changed=allow_changed, options=options)
+
+
+def check(key: str, known: Mapping[str, str]) -> None:
+    """Raise UsageError ``bad-key`` for a key that cannot be one; ``known`` are the secrets, none of which may stand in it."""
+    if masking.Masker(known).text(key) != key:
+        raise UsageError(
+            "bad-key", "the key holds a secret, and keys are kept in the log", mend="choose a key without it"
+        )
+    if not key.strip() or len(key) > LONGEST or not key.isprintable():
+        raise UsageError(
+            "bad-key",
+            "a key has 1 to 200 printable characters, and not only blanks",
+            mend='name what is done once: `--resume-if-exists "orders of 2026-03-01"`',
+        )
+
+
+def _refuse_other(past: history.History, run_id: str, prepared: prepare.Prepared, key: str) -> None:
+    header = past.header
+    assert header is not None
+    evidence: dict[str, Json] = {}
+    file = str(prepared.loaded.path.absolute())
+    if file != header.file and _digest(prepared) != header.text.sha256:
+        evidence["file"] = {"begun": _short(header.file), "now": _short(file)}
+    evidence |= _other_inputs(header, prepared)
+    if not evidence:
+        return
+    what = "another file" if "file" in evidence else f"other inputs ({', '.join(evidence)})"
+    raise UsageError(
+        "key-taken",
+        f"the key {key!r} has run {run_id}, which was begun with {what}",
+        mend=f"another run takes another key; `runops show {run_id}` tells of this one",
+        evidence={"run": run_id, **evidence},
+    )
+
+
+def _digest(prepared: prepare.Prepared) -> str:
+    """The hash of the file's text as a run's log keeps it."""
+    return hashlib.sha256(masking.Masker(prepared.secrets).text(prepared.loaded.text).encode()).hexdigest()
+
+
+def _other_inputs(header: entries.RunHeader, prepared: prepare.Prepared) -> dict[str, Json]:
+    """What differs. An input that the file has now and had not then counts where it has another value than its default."""
+    declared, masker = prepared.loaded.workflow.inputs, masking.Masker(prepared.secrets)
+    given: dict[str, Json] = masker.json(dict(prepared.inputs))
+    before = {name: value for name, value in header.inputs.items() if name in given}
+    return {
+        name: {"begun": before.get(name), "now": value}
+        for name, value in given.items()
+        if (value != before[name] if name in before else value != declared[name].default)
+    }
+
+
+def _short(file: str) -> str:
+    """A path as people would type it here."""
+    return os.path.relpath(file) if Path(file).is_relative_to(Path.cwd()) else file

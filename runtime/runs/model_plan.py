@@ -1,0 +1,111 @@
+"""Whether a run asks models at all, and then everything that must be there for it, found fit before the run begins."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodes import budgets as node_budgets
+from runtime.models import selection
+from runtime.settings import settings
+from runtime.workspace import host
+
+if TYPE_CHECKING:
+    from runtime.language import workflow
+    from runtime.models import budgets, run_models
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """How a run asks models."""
+
+    chosen: settings.Settings
+    asks: bool
+    """Whether any node does."""
+    budget: node_budgets.Budget | None
+    """What they may spend together."""
+    server: selection.Server | None
+    """None where nobody is asked, or only a cassette."""
+    file: Path
+    """The workflow's."""
+    purse: budgets.Purse | None = None
+    """What the session leaves it that follows the run."""
+
+    @property
+    def budget_text(self) -> str | None:
+        """The budget as the log keeps it."""
+        return None if self.budget is None else str(self.budget)
+
+    @property
+    def masked(self) -> Mapping[str, str]:
+        """What nothing may show: the key."""
+        key = self.server.key if self.server is not None else ""
+        return {selection.KEY: key} if len(key) >= selection.MASKED_KEY else {}
+
+    def refuse_late_recording(self, exchanges: int, private: Path) -> None:
+        """Raise UsageError ``cassette-incomplete`` where a run is to be recorded that had exchanges before: better now than when they are paid."""
+        if self.asks and self.chosen.model_calls == "record":
+            from runtime.models.cassettes import cassettes
+
+            cassettes.Recorder(self.file, private, {}, {}).demand(exchanges)
+
+    def supply(
+        self, private: Path, secrets: Mapping[str, str], origins: Sequence[str] = ()
+    ) -> run_models.Supply | None:
+        """The models of the run whose private folder and secrets these are, and which may load ``origins``; None where no node asks one.
+
+        Raises UsageError ``cassette-missing``, ``cassette-damaged``.
+        """
+        if not self.asks:
+            return None
+        from runtime.models import run_models  # most runs ask none
+
+        return run_models.Supply(
+            self.chosen, self.server, self.budget, self.file, private, secrets, self.masked, origins, self.purse
+        )
+
+
+def plan(
+    loaded: workflow.Loaded,
+    given: host.Host,
+    begun_with: str | None = None,
+    purse: budgets.Purse | None = None,
+) -> Plan:
+    """How a run of ``loaded`` asks models; ``begun_with`` is the budget of a run that goes on, where nobody gives it another one.
+
+    ``purse`` is what a session leaves it that follows the run.
+
+    Raises UsageError ``model-node-frozen``, ``price-unknown``, ``cassette-missing``, ``cassette-damaged``; SetupError ``model-unset``, ``model-key-missing``.
+    """
+    chosen = given.settings
+    selection.refuse_frozen(loaded, chosen)
+    budget = chosen.budget or (node_budgets.parse(begun_with) if begun_with is not None else None)
+    nodes = list(selection.asking(loaded))
+    server = None
+    if nodes and chosen.model_calls == "replay":
+        from runtime.models.cassettes import cassettes
+
+        cassettes.Player.open(loaded.path)
+    elif nodes:
+        models = selection.models_of(nodes, chosen)
+        server = selection.server(chosen, given.secrets)
+        limits = [budget, purse.budget if purse is not None else None]
+        _refuse_unknown_prices(models, limits, chosen, server.profile.name)
+    return Plan(chosen, bool(nodes), budget, server, loaded.path, purse)
+
+
+def _refuse_unknown_prices(
+    models: Mapping[str, selection.Asking],
+    budgets_of_all: Sequence[node_budgets.Budget | None],
+    chosen: settings.Settings,
+    provider: str,
+) -> None:
+    """Whoever bounds the money must be able to count it."""
+    from runtime.settings import prices
+
+    for model, asking in models.items():
+        limits = [each for each in (*budgets_of_all, asking.node.allowance) if each is not None]
+        if any(each.money is not None for each in limits):
+            prices.require([model], chosen.prices, provider)

@@ -1,0 +1,37 @@
+"""A mend that `runops repair` has left beside a run, as those see it who only run workflows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from nodes.values import Json
+from runtime.log.store import store
+from runtime.system import regular_files
+
+VERSION = 1
+
+
+def file_of(kept: store.Kept, run: str) -> Path:
+    """Where the mend of a run is kept."""
+    return kept.files(run) / f"{run}.mend.json"
+
+
+def read(kept: store.Kept, run: str) -> dict[str, Json] | None:
+    """The mend as it is kept; None where there is none."""
+    try:
+        told: dict[str, Json] = json.loads(regular_files.read(file_of(kept, run)))
+    except (OSError, ValueError):
+        return None
+    return told if told.get("version") == VERSION else None
+
+
+def waits(kept: store.Kept, run: str) -> bool:
+    """Whether there is a mend of the run that could be applied, and is not."""
+    told = read(kept, run)
+    try:
+        return told is not None and any(
+            regular_files.read(Path(each["file"])) == each["before"].encode() for each in told["files"]
+        )
+    except (OSError, KeyError):
+        return False

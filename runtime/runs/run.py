@@ -1,0 +1,277 @@
+"""One run in this process: its first entry, its engine, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from nodes.errors import AuthorError, BudgetReached, Cancelled, InternalError, LogError, Paused, Replaced, RunOpsError
+from nodes.values import Json
+from runtime import events, version
+from runtime.browser import port
+from runtime.engine import engine, evidence
+from runtime.language import workflow
+from runtime.log import entries, writer
+from runtime.log.store import leases, owners
+from runtime.recovery import resume
+from runtime.system import tasks
+
+if TYPE_CHECKING:
+    from runtime.models import run_models
+
+
+class Browsers(Protocol):
+    """Where a run's browser comes from."""
+
+    async def open(self) -> port.Browser:
+        """A fresh browser."""
+        ...
+
+    async def reattach(self) -> port.Browser | None:
+        """The run's surviving browser, if there is one."""
+        ...
+
+
+class Run:
+    """One run in this process: its workflow, its log, its engine, and how it ends."""
+
+    def __init__(
+        self,
+        loaded: workflow.Loaded,
+        pen: writer.Journal,
+        *,
+        inputs: Mapping[str, Json],
+        known: Mapping[str, str],
+        private: Path,
+        browsers: Browsers,
+        keep_browser: bool = False,
+        listener: events.Listener | None = None,
+        models: run_models.Supply | None = None,
+        python_modules: Sequence[str] = (),
+    ) -> None:
+        """``models`` is needed where a node asks one, ``python_modules`` where one calls a function.
+
+        ``known`` are the secrets; the journal is claimed and has the run's first entry.
+        """
+        self.id = pen.conversation.id
+        self._journal = pen
+        self._browsers = browsers
+        self._keep_browser = keep_browser
+        self.engine = engine.ExecutionEngine(
+            loaded,
+            pen,
+            inputs=inputs,
+            secrets=known,
+            open_browser=browsers.open,
+            private=private,
+            listener=listener,
+            models=models,
+            python_modules=python_modules,
+        )
+        self._models = models
+
+    async def begin(self) -> events.RunEnded:
+        """Run the workflow from its first node to its end."""
+        return await self.drive(self.engine.run())
+
+    async def go_on(self, from_step: str | None = None) -> events.RunEnded:
+        """Settle what the last process left behind, and run what is left; with a browser that is built anew, from ``from_step``."""
+        return await self.drive(resume.go_on(self.engine, self._browsers.reattach, from_step))
+
+    async def drive(self, work: Awaitable[Json]) -> events.RunEnded:
+        """Await ``work``, write how the run ended, close its browser, and tell.
+
+        Where another owner has claimed the run, ``work`` is cancelled, nothing more is written, and the browser is left for that owner.
+        A cancellation is told as ``interrupted`` and then goes on its way; an error that is no RunOpsError is told as exit 70 and goes on its way.
+        """
+        begun = time.monotonic()
+        output: Json = None
+        failure: RunOpsError | None = None
+        passing: BaseException | None = None
+        try:
+            async with leases.held(self._journal.conversation):
+                output = await self._evident(work)
+                if self._models is not None:
+                    self._say(await tasks.in_thread(self._models.finish, self._journal.history.ledger.exchanges))
+        except RunOpsError as error:
+            failure = error
+        except asyncio.CancelledError as cancelled:
+            failure, passing = (
+                Cancelled("interrupted", "the run was interrupted", mend="go on with `runops resume`"),
+                cancelled,
+            )
+        except Exception as error:  # noqa: BLE001 — a bug of ours must still leave a log that says so
+            failure, passing = InternalError("internal", f"{type(error).__name__}: {error}"), error
+        async with contextlib.AsyncExitStack() as last:
+            # Each of these is done whatever becomes of the others, also where the task is cancelled once more; the lock goes last.
+            last.push_async_callback(self._given_up)
+            if self._models is not None:
+                last.push_async_callback(self._models.close)
+            last.push_async_callback(self._close_browser)
+            ended = await self._over(output, failure, begun)
+        self.engine.tell(ended)
+        if passing is not None:
+            raise passing
+        return ended
+
+    async def _over(self, output: Json, failure: RunOpsError | None, begun: float) -> events.RunEnded:
+        """Write how the run ended. The claim is renewed until that is on the disk: who has it meanwhile would judge steps that are done."""
+        try:
+            async with leases.held(self._journal.conversation):
+                try:
+                    await self.engine.checkpoints.settled()
+                except (LogError, Replaced) as error:
+                    failure = failure if isinstance(failure, Replaced) else error
+                if not isinstance(failure, Replaced):
+                    # What is on its way to the disk is looked through as well.
+                    await self._journal.barrier()
+                    failure = await asyncio.to_thread(self._leak) or failure
+                return await self._end(output, failure, time.monotonic() - begun)
+        except (LogError, Replaced) as error:
+            return self._ended(None, error, time.monotonic() - begun)
+
+    async def _given_up(self) -> None:
+        await tasks.to_the_end(self._journal.conversation.aclose())
+
+    async def _close_browser(self) -> None:
+        if self.engine.browser is not None:
+            with contextlib.suppress(RunOpsError):
+                await self.engine.browser.close(keep=self._keep_browser or await self._is_replaced())
+
+    async def _evident(self, work: Awaitable[Json]) -> Json:
+        """Await ``work``; where it fails, keep what the page shows."""
+        try:
+            return await work
+        except RunOpsError as error:
+            await evidence.keep(self.engine, error)
+            raise
+
+    def _say(self, text: str | None) -> None:
+        if text is not None:
+            self.engine.tell(events.Said(text))
+
+    async def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
+        """Write the last entries, and bring them to the disk."""
+        pen, ended = self._journal, self._ended(output, failure, seconds)
+        if isinstance(failure, LogError | Replaced):
+            return ended
+        told: dict[str, Json] = {"error": ended.error, "path": ended.path, "tolerated": ended.tolerated}
+        try:
+            if ended.question is not None:
+                pen.note("paused", **ended.question)
+            pen.note("ended", status=ended.status, exit=ended.exit, **pen.history.for_lists(), **told)
+            await pen.barrier()
+        except (LogError, Replaced) as error:
+            return self._ended(None, error, seconds)
+        return ended
+
+    def _ended(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
+        """How the run ended, as it is told."""
+        pen, past = self._journal, self._journal.history
+        tolerated, files, flags, costs = past.tolerated, past.files, past.flags, past.ledger.totals()
+        if failure is None:
+            shown = pen.masker.json(output)
+            return events.RunEnded(
+                self.id, "passed", 0, seconds, output=shown, tolerated=tolerated, files=files, flags=flags, costs=costs
+            )
+        error = pen.error(failure)
+        question = as_question(failure, error) if isinstance(failure, Paused) else None
+        return events.RunEnded(
+            self.id,
+            _status(failure),
+            failure.exit,
+            seconds,
+            error=None if question is not None else error,
+            path=failure.path,
+            place=self.engine.loaded.place(failure.path),
+            tolerated=tolerated,
+            question=question,
+            files=files,
+            flags=flags,
+            costs=costs,
+        )
+
+    async def _is_replaced(self) -> bool:
+        """Whether another owner has claimed the run, and with it the browser."""
+        try:
+            await self._journal.conversation.renew()
+        except Replaced:
+            return True
+        except LogError:
+            pass
+        return False
+
+    def _leak(self) -> RunOpsError | None:
+        """A secret that stands in anything the run wrote: that fails the run."""
+        found = self._journal.masker.files_with_secrets(self._journal.files())
+        if not found:
+            return None
+        return AuthorError(
+            "secret-leaked",
+            f"a secret stands in what the run wrote: {', '.join(str(file) for file in found)}",
+            mend="delete the file, change the secret, and report how it came there",
+            phase="after",
+            evidence={"files": [str(file) for file in found]},
+        )
+
+
+def _status(failure: RunOpsError) -> events.RunStatus:
+    """How a run ended that ``failure`` ended."""
+    if isinstance(failure, Paused):
+        return "paused"
+    if isinstance(failure, Cancelled):
+        return "interrupted"
+    if isinstance(failure, BudgetReached):
+        return "out-of-budget"
+    return "replaced" if isinstance(failure, Replaced) else "failed"
+
+
+def as_question(paused: Paused, error: dict[str, Json]) -> dict[str, Json]:
+    """What a pause asks, as the log and events hold it; ``error`` is the pause with its secrets masked."""
+    return {
+        "reason": paused.code,
+        "message": error["message"],
+        "path": paused.path,
+        "mend": error.get("mend"),
+        "evidence": error.get("evidence"),
+    }
+
+
+def write_header(
+    pen: writer.Journal,
+    loaded: workflow.Loaded,
+    typed: Mapping[str, Json],
+    *,
+    trial: dict[str, Json] | None = None,
+    key: str | None = None,
+    budget: str | None = None,
+    parent: str | None = None,
+) -> None:
+    """Write the run's first entry, and who owns it.
+
+    ``trial`` is what a trial of one node was given, ``key`` what the run is known by, ``parent`` the session from which it was started.
+    """
+    header = entries.RunHeader(
+        workflow=loaded.workflow.name,
+        file=str(loaded.path.absolute()),
+        text=pen.put_text(loaded.text, "workflow.yaml"),
+        callees={
+            path: pen.put_text(text, f"callees/{number}.yaml")
+            for number, (path, text) in enumerate(loaded.texts().items(), start=1)
+        },
+        inputs=pen.masker.json(typed),
+        secrets=list(loaded.workflow.secrets),
+        origins=[pen.masker.text(origin) for origin in loaded.origins(typed)],
+        browser={},
+        versions=version.versions(),
+        trial=pen.masker.json(trial),
+        key=key,
+        budget=budget,
+        parent=parent,
+    )
+    pen.scope("", "opened", "run", run=header)
+    pen.note("claimed", **owners.me(), epoch=pen.conversation.epoch, version=version.VERSION)

@@ -1,0 +1,317 @@
+"""A trial: one node of a file, run by itself, with a value pinned for everything that it reads from elsewhere.
+
+It is a run of its own in the log, made by the engine's own step code, and it is never resumed: it is tried again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from nodes import registry
+from nodes.base import Leaf, Node
+from nodes.browser_action.sessions import to_name
+from nodes.errors import UsageError
+from nodes.handle import Handle
+from nodes.iterate import Iterate
+from nodes.template import Unfit
+from nodes.values import Json
+from runtime.engine import attempt
+from runtime.engine import engine as engines
+from runtime.language import prepare as language_prepare
+from runtime.language import workflow
+from runtime.language.checks.declarations import variables_of
+from runtime.language.expressions.names_read import NOTHING, Chain, Fact
+from runtime.language.expressions.references import written
+from runtime.language.node_tree import Anatomy, Slot, Unit
+from runtime.secrets import masking, sources
+from runtime.services import signed_in
+
+ARRIVAL_SECONDS = 30.0
+"""How long the page that is opened first may take."""
+
+FACTS = frozenset({"errors", "taken", "failures"})
+"""What may be pinned of ``run``, each by the id of a node."""
+
+ARRIVALS = frozenset({"goto", "open_tab", "load_session"})
+"""Actions that need no page to work on."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Trial:
+    """One node, and what it is given."""
+
+    loaded: workflow.Loaded
+    """The file in which it stands."""
+    node: Node
+    pins: Mapping[str, Json]
+    """Values by name: ids of other nodes, items, ``loop``, ``vars``, ``run``."""
+    url: str | None = None
+    """What to load before."""
+    session: str | None = None
+    """Name of a signed-in state to take over before that."""
+    hidden: Sequence[str] = ()
+    """Names of secrets that nothing may show, beside those that it reads: a page may."""
+    hold: bool = False
+    """Whether to stop before the deed: for a leaf before anything but a read, for a container before its first deed of class *effect*."""
+
+    @property
+    def deeds(self) -> list[Leaf]:
+        """What in it is of class *effect*."""
+        return [leaf for leaf in leaves(self.node) if leaf.effect_class == "effect"]
+
+    def prepare(self, inputs: Mapping[str, Json], source: sources.SecretSource) -> language_prepare.Prepared:
+        """What the run of it needs. Raises UsageError ``not-pinned`` with everything that it reads and nobody gave, and as ``preparing.prepare``."""
+        found = Reading(self.loaded, self.node)
+        self._refuse_unknown_pins(found)
+        declared = self.loaded.workflow.inputs
+        lacking = [
+            f"-i {name}=…"
+            for name in found.inputs
+            if name in declared and declared[name].required and name not in inputs
+        ]
+        lacking += [f"--set {written(chain)}=…" for chain in found.names if not _given(self.pins, chain)]
+        if lacking:
+            many = "values that nothing gives it" if len(lacking) > 1 else "a value that nothing gives it"
+            raise UsageError(
+                "not-pinned",
+                f"`{self.node.id}` reads {many}",
+                mend=f"add {' '.join(lacking)}",
+                evidence={"pin": list[Json](lacking)},
+            )
+        if self.url is None and (leaf := _needs_page(self.node)) is not None:
+            raise UsageError(
+                "no-page", f"`{leaf.id}` works on a page, and a trial begins without one", mend="add --url URL"
+            )
+        self._refuse_bad_session()
+        self._refuse_bad_address()
+        kept = {
+            name: each for name, each in declared.items() if name in found.inputs or name in inputs or not each.required
+        }
+        own = self.loaded.workflow.model_copy(update={"inputs": kept, "secrets": [*found.secrets]})
+        others = sources.known(source, [*self.loaded.workflow.secrets, *self.hidden], self.loaded.path.parent)
+        self._refuse_secret(masking.Masker(others))
+        prepared = language_prepare.prepare(dataclasses.replace(self.loaded, workflow=own), inputs, source)
+        return dataclasses.replace(prepared, secrets={**others, **prepared.secrets})
+
+    def _refuse_secret(self, masker: masking.Masker) -> None:
+        flags = {
+            **{f"--set {name}": value for name, value in self.pins.items()},
+            "--url": self.url,
+            "--session": self.session,
+        }
+        for flag, value in flags.items():
+            if masker.json(value) != value:
+                raise UsageError(
+                    "secret-in-input",
+                    f"`{flag}` holds a secret, and what a trial is given is kept in the log",
+                    mend="give it something else: a field that takes secrets reads `secrets.NAME`",
+                )
+
+    def _refuse_bad_session(self) -> None:
+        try:
+            to_name(self.session or "none")
+        except Unfit as unfit:
+            raise UsageError(
+                "bad-input", f"`--session {self.session}` {unfit}", mend="give the name that `save_session` has"
+            ) from None
+
+    def _refuse_unknown_pins(self, found: Reading) -> None:
+        for name in self.pins:
+            if name in ("inputs", "secrets"):
+                mend = (
+                    "inputs are given by `-i NAME=VALUE`" if name == "inputs" else "secrets come from the environment"
+                )
+                raise UsageError("unknown-pin", f"`--set {name}…` sets nothing", mend=mend)
+            if name == "run" and isinstance(facts := self.pins[name], dict) and (other := facts.keys() - FACTS):
+                raise UsageError(
+                    "unknown-pin",
+                    f"`--set run.{min(other)}…` sets nothing",
+                    mend="of a run there are `run.errors.ID`, `run.taken.ID` and `run.failures.ID`",
+                )
+            if name not in found.known:
+                close = registry.near(name, found.known)
+                raise UsageError(
+                    "unknown-pin",
+                    f"{self.loaded.path} has nothing that is called `{name}`",
+                    mend=f"did you mean `{close}`?" if close else "give the id of a node, or the name of an item",
+                )
+        for name, value in _maps(self.pins):
+            if not isinstance(value, dict):
+                raise UsageError(
+                    "bad-input", f"`--set {name}=…` is no map", mend=f"set what is in it: `--set {name}.NAME=…`"
+                )
+
+    def _refuse_bad_address(self) -> None:
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            raise UsageError(
+                "bad-input", f"`--url {self.url}` is no address", mend="give it whole, with http:// or https://"
+            )
+
+    @property
+    def header(self) -> dict[str, Json]:
+        """What the log says of it."""
+        given = {"url": self.url, "session": self.session, "hold": self.hold}
+        return {"node": self.node.id, "pins": dict(self.pins), **given}
+
+    async def run(self, engine: engines.ExecutionEngine) -> Json:
+        """Run the node; its value. Where it is held, what was found ready."""
+        program = engine.root.program
+        for name, value in self.pins.items():
+            if name == "vars":
+                program.variables.update(value)
+            elif name == "run":
+                for kind, facts in value.items():
+                    program.facts[kind] = {**program.facts.get(kind, {}), **facts}
+            else:
+                engine.root.bind(name, value)
+        await self._arrive(engine)
+        if self.hold:
+            classes = {"effect"} if self.node.container else {"effect", "idempotent"}
+            engine.holds = lambda node, _path: node.effect_class in classes
+        # An error is what a trial is to show, also where the run would go on after it.
+        node = self.node.model_copy(update={"on_error": "fail"})
+        try:
+            value = await engine.block([node], engine.root, "", unit=False)
+        except attempt.Held as held:
+            value = engine.journal.masker.json(held.as_value())
+        engine.journal.scope("", "committed", "run", value=value)
+        return value
+
+    async def _arrive(self, engine: engines.ExecutionEngine) -> None:
+        """Sign in, and open the page, as far as that was asked for."""
+        if self.session is None and self.url is None:
+            return
+        browser = await engine.need_browser()
+        browser.bound(ARRIVAL_SECONDS)
+        if self.session is not None:
+            state = await signed_in.SignIns(engine.private.parent / "sessions").load(self.session)
+            if state is None:
+                raise UsageError(
+                    "session-not-found",
+                    f"there is no signed-in state `{self.session}`",
+                    mend="run a workflow that signs in and keeps it with `save_session`",
+                )
+            await browser.page.sign_in(state.content)
+        if self.url is not None:
+            await browser.page.goto(self.url)
+
+
+def _maps(pins: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    """The pinned names that stand for maps, as they were given."""
+    for name in ("vars", "run"):
+        if name in pins:
+            yield name, pins[name]
+    if isinstance(facts := pins.get("run"), dict):
+        yield from ((f"run.{kind}", value) for kind, value in facts.items())
+
+
+def leaves(node: Node) -> Iterator[Leaf]:
+    """The leaves of a node, in the order of the file: itself, or those of its blocks."""
+    if isinstance(node, Leaf):
+        yield node
+    for _field, block in node.blocks():
+        for each in block:
+            yield from leaves(each)
+
+
+def _needs_page(node: Node) -> Leaf | None:
+    """The first leaf that works on a page, if none before it opens one."""
+    first = next((leaf for leaf in leaves(node) if leaf.touches_page), None)
+    return first if first is not None and getattr(first, "action", None) not in ARRIVALS else None
+
+
+def _given(pins: Mapping[str, Json], chain: Chain) -> bool:
+    value: Json = pins
+    for key in chain:
+        if not isinstance(value, dict) or key not in value:
+            return False
+        value = value[key]
+    return True
+
+
+class Reading:
+    """What a node, with everything below it, reads from elsewhere."""
+
+    def __init__(self, loaded: workflow.Loaded, node: Node) -> None:
+        anatomy = Anatomy(loaded.document.data, workflow.Workflow)
+        everything = list(anatomy.every_unit())
+        items = [each.text("as") for each in everything if each.model is Iterate]
+        ids = [each.id for each in everything]
+        self.known = {
+            *(name for name in ids if name),
+            *(name for item in items if item for name in (item, f"{item}_loop")),
+            *("loop", "error", "vars", "run"),
+        }
+        """Whatever a pin may be called."""
+        self.inputs: list[str] = []
+        self.secrets: list[str] = []
+        self.names: list[Chain] = []
+        """What must be pinned, in the order in which it is read."""
+        self._loaded = loaded
+        unit = next(each for each in everything if each.id == node.id)
+        below = list(_below(unit))
+        self._bound = _bound(below, unit)
+        self._set = {name for each in below for name in variables_of(each)}
+        if any(leaf.touches_page for leaf in leaves(node)):
+            for slot in anatomy.slots:
+                if slot.field != "output":
+                    self._slot(slot, NOTHING)
+        when = unit.slot("when")
+        condition = loaded.templates.get(when.text) if when is not None else None
+        facts = condition.facts(truth=True) if condition is not None else NOTHING
+        for each in below:
+            for slot in (*each.slots, *each.done):
+                self._slot(slot, NOTHING if slot is when else facts)
+            given: Json = each.data.get("secrets")
+            self.secrets += [name for name in given or [] if name not in self.secrets]
+
+    def _slot(self, slot: Slot, facts: frozenset[Fact]) -> None:
+        for use in self._loaded.templates[slot.text].names:
+            match use.chain[:2]:
+                case ("inputs", str(name)):
+                    _add(self.inputs, name)
+                case ("inputs",):
+                    self.inputs = list(self._loaded.workflow.inputs)
+                case ("secrets", str(name)):
+                    _add(self.secrets, name)
+                case ("vars", name) if name in self._set:
+                    pass
+                case ("run", name):
+                    if name in ("errors", "taken", "failures") and use.chain[2:] and use.chain[2] not in self._bound:
+                        self._name(use.chain[:3], known=use.sure_of(use.chain[:3], facts))
+                case (root, *_) if root in self._bound:
+                    pass
+                case (root, *_):
+                    deep = root in ("vars", "loop") or str(root).endswith("_loop")
+                    chain = use.chain[: 2 if deep else 1]
+                    self._name(chain, known=use.sure_of(chain, facts))
+                case _:
+                    pass
+
+    def _name(self, chain: Chain, *, known: bool) -> None:
+        if not known:
+            _add(self.names, chain)
+
+
+def _add(names: list[Json], name: Json) -> None:
+    if name not in names:
+        names.append(name)
+
+
+def _below(unit: Unit) -> Iterator[Unit]:
+    yield unit
+    for each in (*(child for _path, block in unit.blocks for child in block), *unit.confirm):
+        yield from _below(each)
+
+
+def _bound(below: list[Unit], unit: Unit) -> set[str]:
+    """The names that the node binds itself, for what is below it."""
+    names = {each.id for each in below if each is not unit and each.id}
+    for each in below:
+        if each.model is Iterate:
+            item = each.text("as")
+            names |= {"loop", *((item, f"{item}_loop") if item else ())}
+        elif each.model is Handle:
+            names.add("error")
+    return names

@@ -1,0 +1,376 @@
+"""Starting a run and going on with one: everything around it. ``runtime.Runtime`` calls it; ``run_workflow`` is for scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from typing_extensions import override
+
+from nodes.errors import RunOpsError
+from nodes.values import Json
+from runtime import events
+from runtime.browser import open as open_browser
+from runtime.browser import port
+from runtime.browser.options import Mode
+from runtime.engine import clock, rendering
+from runtime.language import prepare, workflow
+from runtime.log import history, writer
+from runtime.log.store import owners, store
+from runtime.recovery import copies, resume, workflow_source
+from runtime.runs import model_plan, run
+from runtime.secrets import masking
+from runtime.services import functions
+from runtime.settings import settings
+from runtime.system import tasks
+from runtime.workspace import host, run_index
+
+if TYPE_CHECKING:
+    from runtime.engine import engine as engines
+    from runtime.models import budgets
+
+
+class Chromium(run.Browsers):
+    """The browser that the settings and the workflow ask for."""
+
+    def __init__(
+        self,
+        loaded: workflow.Loaded,
+        inputs: Mapping[str, Json],
+        known: Mapping[str, str],
+        private: Path,
+        given: host.Host,
+    ) -> None:
+        """``inputs`` decide which origins are allowed, and with the secrets ``known`` fill the options; ``private`` keeps the profile."""
+        wanted, values = loaded.workflow.browser, {"inputs": inputs, "secrets": known}
+        self._options = rendering.filled(wanted, loaded.templates, values, clock.RecordedClock([])) if wanted else None
+        self._origins = loaded.origins(inputs)
+        self._private = private
+        self._chosen = given.settings
+        self._usual: Mode = given.usual_mode
+
+    @override
+    async def open(self) -> port.Browser:
+        return await open_browser.open_browser(
+            self._options, origins=self._origins, private=self._private, chosen=self._chosen, usual=self._usual
+        )
+
+    @override
+    async def reattach(self) -> port.Browser | None:
+        return await open_browser.reattach(
+            self._options, origins=self._origins, private=self._private, chosen=self._chosen, usual=self._usual
+        )
+
+
+async def start(
+    file: Path, inputs: Mapping[str, Json], given: host.Host, listener: events.Listener | None = None
+) -> events.RunEnded:
+    """Run a workflow file to its end: ``preparing.prepare``, then ``begin``."""
+    loaded = workflow.load(file)
+    functions.check(loaded, given.settings.python_modules)
+    return await begin(prepare.prepare(loaded, inputs, given.secrets), given, listener)
+
+
+Begun = Callable[[str], Awaitable[None]]
+"""Is told which run it is once its log is open, and before it does anything."""
+
+
+class Part(Protocol):
+    """What a run does in place of the whole workflow: it is a trial, and never resumed."""
+
+    @property
+    def header(self) -> dict[str, Json]:
+        """What the log says of it."""
+        ...
+
+    async def run(self, engine: engines.ExecutionEngine) -> Json:
+        """Do it; the run's output."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What whoever starts a run wants besides; a run that nobody else starts has none of it."""
+
+    part: Part | None = None
+    """What is done in place of the whole workflow."""
+    parent: str | None = None
+    """The conversation that starts it."""
+    purse: budgets.Purse | None = None
+    """What that one leaves it to spend on models."""
+    browsers: run.Browsers | None = None
+    """The browsers in which it runs, where these are not its own."""
+    holds: engines.Holds | None = None
+    """The first side effect for which it says so is not done, and ends the run as paused (``held``)."""
+    watch: engines.Watch | None = None
+    """Called before and after each node."""
+    begun: Begun | None = None
+
+
+ALONE = Options()
+"""Those of a run that nobody else starts."""
+
+
+async def begin(
+    prepared: prepare.Prepared,
+    given: host.Host,
+    listener: events.Listener | None = None,
+    *,
+    key: str | None = None,
+    options: Options = ALONE,
+) -> events.RunEnded:
+    """Run what was prepared to its end; with ``key`` under the id that belongs to it.
+
+    Raises RunOpsError only if the log cannot be opened; later failures are in what it returns. LogError ``run-exists``: the key has its run.
+    """
+    loaded, known = prepared.loaded, prepared.secrets
+    functions.check(loaded, given.settings.python_modules)
+    models = model_plan.plan(loaded, given, purse=options.purse)
+    kept, part = given.store, options.part
+    conversation = await (kept.create(store.new_id()) if key is None else _of_key(kept, key))
+    async with owners.given_up_where_it_fails(conversation):
+        pen = writer.Journal(conversation, history.History(), masking.Masker({**known, **models.masked}), kept.kept)
+        trial = part.header if part is not None else None
+        run.write_header(
+            pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
+        )
+        one = await _run(loaded, pen, given, prepared.inputs, known, listener, models, options)
+    one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
+    return await one.begin() if part is None else await one.drive(part.run(one.engine))
+
+
+async def _of_key(kept: store.Store, key: str) -> store.Conversation:
+    """The new conversation of a key: no other one has the key, and none will."""
+    while True:
+        run_id = await kept.keyed(key)
+        conversation = await kept.create(run_id)
+        async with owners.given_up_where_it_fails(conversation):
+            if await kept.keyed(key) == run_id:
+                return conversation
+        # `runops prune` took the key away before the run was there to hold it: now the key has another one.
+        await tasks.to_the_end(conversation.aclose())
+
+
+async def _run(
+    loaded: workflow.Loaded,
+    pen: writer.Journal,
+    given: host.Host,
+    inputs: Mapping[str, Json],
+    known: Mapping[str, str],
+    listener: events.Listener | None,
+    models: model_plan.Plan,
+    options: Options,
+) -> run.Run:
+    chosen, private = given.settings, await asyncio.to_thread(given.kept.private, pen.conversation.id)
+    one = run.Run(
+        loaded,
+        pen,
+        inputs=inputs,
+        known=known,
+        private=private,
+        browsers=options.browsers or Chromium(loaded, inputs, known, private, given),
+        keep_browser=chosen.keep_browser,
+        listener=listener,
+        models=models.supply(private, known, loaded.origins(inputs)),
+        python_modules=chosen.python_modules,
+    )
+    if options.holds is not None:
+        one.engine.holds = options.holds
+    one.engine.watch = options.watch
+    if options.begun is not None:
+        # Nobody may know of a run that is not on the disk.
+        await pen.barrier()
+        await options.begun(one.id)
+    return one
+
+
+async def resume_run(
+    run_id: str,
+    given: host.Host,
+    listener: events.Listener | None = None,
+    *,
+    allow_changed: bool = False,
+    take_over: bool = False,
+    from_step: str | None = None,
+    options: Options = ALONE,
+) -> events.RunEnded:
+    """Go on with a run. One that passed yields its result again, one that waits for an answer its question; nothing is written to either.
+
+    Where the site may answer in the person's place, it is asked.
+
+    With ``allow_changed`` it goes on with its file as it is now, and then a question is asked again only if it still stands. With ``take_over``
+    a living process that holds it is ended first. Where the browser is gone, nothing before ``from_step`` is done again.
+
+    Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where what was done does not fit the file as it is now.
+    """
+    kept = given.kept
+    past, reading = await asyncio.to_thread(run_index.load_history, kept, run_id)
+    if past.status != "passed":
+        # Also one that waits: nobody is to answer what goes on nowhere.
+        run_index.refuse_trial(past, run_id)
+    told = _already_over(past, run_id, given, from_step)
+    if told is not None and not (allow_changed and told.status in MENDED_BY_FILE):
+        return told
+    run_index.refuse_trial(past, run_id)
+    assert past.header is not None
+    text = workflow_source.text_of(run_id, past.header, given, take=allow_changed)
+    if allow_changed:
+        functions.check(text.loaded, given.settings.python_modules)
+    if told is not None and not text.changed:
+        return told
+    over: list[events.RunEnded] = []
+
+    def may_go_on(now: history.History) -> None:
+        # Whoever held it until this moment may have ended it, or taken it further.
+        told = _already_over(now, run_id, given, from_step)
+        if told is not None and not (text.changed and allow_changed and told.status in MENDED_BY_FILE):
+            over.append(told)
+            raise _OverMeanwhile
+        text.check(now)
+
+    text.check(past)
+    models = model_plan.plan(text.loaded, given, past.budget, options.purse)
+    models.refuse_late_recording(past.ledger.exchanges, await asyncio.to_thread(kept.private, run_id))
+    masker = masking.Masker({**text.secrets, **models.masked})
+    try:
+        pen = await run_index.claim(
+            given.store,
+            run_id,
+            masker,
+            may_go_on,
+            take_over=take_over,
+            budget=models.budget_text,
+            known=(past, reading),
+        )
+    except _OverMeanwhile:
+        return over[0]
+    async with owners.given_up_where_it_fails(pen.conversation):
+        text.take(pen)
+        one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models, options)
+    one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
+    if pen.conversation.taken_from is not None:
+        one.engine.tell(events.Said(pen.conversation.taken_from.as_taken()))
+    if text.word is not None:
+        one.engine.tell(events.Said(text.word))
+    return await one.go_on(from_step)
+
+
+Ended = Callable[["engines.ExecutionEngine", RunOpsError], Awaitable[None]]
+"""Is told what ended a run, while its browser is still as that left it."""
+
+
+async def go_on_copy(
+    run_id: str,
+    loaded: workflow.Loaded,
+    given: host.Host,
+    listener: events.Listener | None = None,
+    *,
+    about: dict[str, Json],
+    ended: Ended | None = None,
+    options: Options = ALONE,
+) -> events.RunEnded:
+    """Go on with a copy of a run, with ``loaded`` in the place of its file: from where it stands, in a fresh browser. The run itself is only read.
+
+    What is done on the site is done, so the options' ``holds`` says what is not to be. ``about`` tells what the copy is for; ``ended`` looks at the page on which it ends
+    with an error, or a held deed.
+
+    Raises LogError, and UsageError ``node-changed`` where what was done does not fit ``loaded``.
+    """
+    past, reading = await asyncio.to_thread(run_index.load_history, given.kept, run_id)
+    assert past.header is not None
+    functions.check(loaded, given.settings.python_modules)
+    text = workflow_source.text_for(run_id, past.header, given, loaded)
+    text.check(past)
+    models = model_plan.plan(text.loaded, given, past.budget, options.purse)
+    masker = masking.Masker({**text.secrets, **models.masked})
+    pen = await copies.make(given.store, reading, masker, about, options.parent)
+    async with owners.given_up_where_it_fails(pen.conversation):
+        text.take(pen)
+        one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models, options)
+    one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
+    return await one.drive(_copied(one.engine, ended))
+
+
+async def _copied(engine: engines.ExecutionEngine, ended: Ended | None) -> Json:
+    async def nowhere() -> port.Browser | None:
+        return None
+
+    try:
+        return await resume.go_on(engine, nowhere)
+    except RunOpsError as error:
+        if ended is not None:
+            await ended(engine, error)
+        raise
+
+
+class _OverMeanwhile(Exception):
+    """The run ended between the look and the claim."""
+
+
+MENDED_BY_FILE = ("paused", "out-of-budget")
+"""How a run may have ended that goes on once its file says something else."""
+
+
+def _already_over(
+    past: history.History, run_id: str, given: host.Host, from_step: str | None
+) -> events.RunEnded | None:
+    """How the run ended, where nothing has come since that would let it go on."""
+    ending = past.ending
+    if ending is not None and ending.status == "passed":
+        root = past.scopes[""].committed
+        output = writer.value_of(root, given.kept) if root is not None else None
+        tolerated = int(ending.data.get("tolerated") or 0)
+        costs = past.ledger.totals()
+        return events.RunEnded(
+            run_id,
+            "passed",
+            0,
+            0.0,
+            output=output,
+            tolerated=tolerated,
+            files=past.files,
+            flags=past.flags,
+            costs=costs,
+        )
+    question = run_index.question_of(past, run_id)
+    by_step = from_step is not None and run_index.answered_by_step(past)
+    waits = question is not None and not by_step and not run_index.site_can_tell(past)
+    if ending is not None and ending.status == "paused" and question is not None and waits:
+        asked = run.as_question(question, question.as_json())
+        return events.RunEnded(
+            run_id, "paused", 4, 0.0, path=question.path, question=asked, files=past.files, flags=past.flags
+        )
+    if ending is not None and ending.status == "out-of-budget" and not _more_is_given(past, given.settings):
+        error, path = ending.data.get("error"), ending.data.get("path")
+        costs = past.ledger.totals()
+        return events.RunEnded(
+            run_id, "out-of-budget", 5, 0.0, error=error, path=path, files=past.files, flags=past.flags, costs=costs
+        )
+    return None
+
+
+def _more_is_given(past: history.History, chosen: settings.Settings) -> bool:
+    """Whether somebody gives the run another budget than the one that is used up. That of a session is none of the run's: whether there is more of it now, its next request finds out."""
+    error: dict[str, Json] = (past.ending.data.get("error") if past.ending is not None else None) or {}
+    evidence: dict[str, Json] = error.get("evidence") or {}
+    if evidence.get("of") == "session":
+        return True
+    assert past.header is not None
+    return chosen.budget is not None and str(chosen.budget) != past.budget
+
+
+def run_workflow(
+    file: str | Path,
+    inputs: Mapping[str, Json] | None = None,
+    *,
+    listener: events.Listener | None = None,
+    **flags: Any,
+) -> events.RunEnded:
+    """Run a workflow file from a program, to its end; ``flags`` are settings by name. Inside an event loop use ``start``.
+
+    Raises RunOpsError for what keeps it from starting; how it ended is in what it returns.
+    """
+    return asyncio.run(start(Path(file), inputs or {}, host.load(**flags), listener))

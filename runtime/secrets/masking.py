@@ -1,0 +1,239 @@
+"""Secrets flow one way: into fields marked for them. Everything that a run writes goes through a Masker, and is scanned at the end."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import mmap
+import re
+import time
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from nodes.values import Json
+from runtime.secrets import spellings
+from runtime.system import regular_files
+
+MASK = "[hidden]"
+SHORTEST = 6
+"""A shorter secret would be found, and masked, in innocent text."""
+
+
+CUT = "…"
+"""What stands where a text was cut short."""
+
+SHORTEST_BEGINNING = 4
+"""Characters of a secret that are masked where the text was cut in the middle of it."""
+
+WINDOW = 1 << 16
+"""Bytes in which a secret is looked for without a pause, for which it takes a millisecond or two; more of a secret that is long."""
+
+PAUSE = 0.0001
+"""Seconds that others have then: with none, whoever waits is too late when the next window begins."""
+
+LONGEST_WORD = 15
+"""Letters that a single word may have; what has more is none."""
+
+
+def is_word(secret: str) -> bool:
+    """Whether a secret may be a word like any other: a page that has it in other capitals does not show the secret."""
+    return (
+        secret.isalpha()
+        and len(secret) <= LONGEST_WORD
+        and secret in {secret.lower(), secret.upper(), secret.capitalize()}
+    )
+
+
+def found_in(secret: str, *, cased: bool) -> set[spellings.Writing]:
+    """The texts in which the secret is found: as it is, as pages and file names change it, and base64 at each alignment."""
+    changed = {
+        " ".join(secret.split()),  # as a page shows it
+        re.sub(r'[/\\:*?"<>|]', "_", secret),  # as the name of a file
+        *(unicodedata.normalize(form, secret) for form in ("NFC", "NFD")),
+    }
+    texts = {secret, *(each for each in changed if len(each) >= SHORTEST and each not in MASK)}
+    cased = cased or is_word(secret) or secret.casefold() in MASK
+    found = {spellings.Writing(each, cased) for each in texts}
+    return found | {spellings.Writing(each, encoded=True) for each in _base64_forms(secret.encode()) if each}
+
+
+def _base64_forms(secret: bytes) -> Iterator[str]:
+    """The characters of a base64 text that the secret alone decides, for each of the three places it can start at."""
+    for offset in range(3):
+        padded = b"\0" * offset + secret
+        first = (offset * 8 + 5) // 6
+        last = len(padded) * 8 // 6
+        for alphabet in (base64.b64encode, base64.urlsafe_b64encode):
+            yield alphabet(padded).decode()[first:last]
+
+
+class Masker:
+    """Puts MASK in the place of every secret, however it is written."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        """``secrets`` maps names to values; an empty value masks nothing."""
+        self._values = sorted({value for value in secrets.values() if value})
+        longest = max(map(len, self._values), default=0)
+        self._tail = 2 * spellings.WIDE * longest + 400
+        """Characters at the end of a text in which the beginning of a secret stands that is not there to its end."""
+        self._widest = spellings.WIDEST * longest
+        """Bytes of a secret at the most, however it is written."""
+
+    def _writings(self, *, cased: bool) -> set[spellings.Writing]:
+        return {writing for value in self._values for writing in found_in(value, cased=cased)}
+
+    @functools.cached_property
+    def _text(self) -> Sequence[re.Pattern[str]]:
+        return [re.compile(each) for each in spellings.found_by(self._writings(cased=False))]
+
+    @functools.cached_property
+    def _begun(self) -> re.Pattern[str]:
+        return re.compile(spellings.begun_by(self._writings(cased=False), 1))
+
+    @functools.cached_property
+    def _cut(self) -> re.Pattern[str]:
+        return re.compile(spellings.begun_by(self._writings(cased=False), SHORTEST_BEGINNING))
+
+    @functools.cached_property
+    def _bytes(self) -> Sequence[re.Pattern[bytes]]:
+        return [
+            re.compile(each.encode("latin-1")) for each in spellings.found_by(self._writings(cased=True), binary=True)
+        ]
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to mask."""
+        return not self._values
+
+    def touches(self, data: bytes | mmap.mmap) -> bool:
+        """Whether a secret stands in ``data``, in its own capitals, however it is escaped.
+
+        In others it does not count: a site that shows a name in capitals gives nothing away by it.
+        """
+        if self.idle:
+            return False
+        window = max(WINDOW, 4 * self._widest)
+        for begin in range(0, len(data), window):
+            if begin:
+                # While a pattern looks, no other thread of the process goes on.
+                time.sleep(PAUSE)
+            if any(each.search(data, begin, begin + window + self._widest) for each in self._bytes):
+                return True
+        return False
+
+    def holds(self, text: str) -> bool:
+        """Whether anything of ``text`` would be masked."""
+        return self.text(text) != text
+
+    def text(self, text: str) -> str:
+        """``text`` with every secret masked, also one that the text was cut in the middle of. Masked again it stays as it is."""
+        if self.idle:
+            return text
+        masked = self._whole(text)
+        if CUT not in masked:
+            return masked
+        *parts, last = masked.split(CUT)
+        return CUT.join([*map(self._without_beginning, parts), last])
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where secrets stand in ``text``: begin and end of each, in order."""
+        if self.idle:
+            return []
+        escaped, plain = self._text
+        found = [each.span() for each in escaped.finditer(text)]
+        between = zip([0, *(end for _start, end in found)], [*(start for start, _end in found), len(text)], strict=True)
+        return sorted([*found, *(each.span() for start, end in between for each in plain.finditer(text, start, end))])
+
+    def _whole(self, text: str) -> str:
+        for pattern in self._text:
+            # What is masked already is no part of a secret.
+            text = (
+                pattern.sub(MASK, text)
+                if MASK not in text
+                else MASK.join(pattern.sub(MASK, part) for part in text.split(MASK))
+            )
+        return text
+
+    def _without_beginning(self, text: str) -> str:
+        """``text``, which was cut short, without the beginning of a secret at its end."""
+        cut = self._cut.search(text, max(0, len(text) - self._tail))
+        return text if cut is None else f"{text[: cut.start()]}{MASK}"
+
+    def split(self, text: str) -> tuple[str, str]:
+        """``text`` as far as no secret can begin in it that goes on behind it, masked; and the rest, as it stands."""
+        if self.idle:
+            return text, ""
+        begun = self._begun.search(text, max(0, len(text) - self._tail))
+        end = len(text) if begun is None else begun.start()
+        for pattern in self._text:
+            for found in pattern.finditer(text):
+                if found.start() < end < found.end():
+                    end = found.end()
+        return self._whole(text[:end]), text[end:]
+
+    def json(self, value: Json) -> Json:
+        """``value`` with every secret masked in texts and keys; the same object where nothing was."""
+        if self.idle:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            masked = [self.json(item) for item in value]
+            return masked if masked != value else value
+        if isinstance(value, dict):
+            masked_map = {self.text(key): self.json(item) for key, item in value.items()}
+            return masked_map if masked_map != value else value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return MASK if self.holds(json.dumps(value)) else value
+        return value
+
+    def files_with_secrets(self, files: list[Path]) -> list[Path]:
+        """Those of ``files`` in which a secret stands, in its own capitals."""
+        return [file for file in files if self._stands_in(file)]
+
+    def _stands_in(self, file: Path) -> bool:
+        if self.idle or file.stat().st_size == 0:
+            return False
+        # A file that a step kept may be larger than the memory.
+        with regular_files.opened(file) as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return self.touches(data)
+
+
+class Stream:
+    """A text that comes in pieces, handed on with every secret masked: what may be the beginning of one is held back until more has come."""
+
+    def __init__(self, masker: Masker, hear: Callable[[str], None]) -> None:
+        """``hear`` is told each piece that is not empty."""
+        self._masker, self._hear = masker, hear
+        self._held = ""
+
+    def take(self, piece: str) -> None:
+        """The next piece."""
+        shown, self._held = self._masker.split(self._held + piece)
+        if shown:
+            self._hear(shown)
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        if self._held:
+            self._hear(self._masker.text(self._held))
+        self._held = ""
+
+
+def masked_json(masker: Masker, text: str) -> str:
+    """``text`` with every secret masked, and where it is JSON, also one that is written in it with escapes."""
+    plain = masker.text(text)
+    if masker.idle or "\\" not in plain:
+        return plain
+    try:
+        value = json.loads(plain)
+    except (ValueError, RecursionError):
+        return plain
+    try:
+        masked = masker.json(value)
+    except RecursionError:
+        # A text nested as deep as that is of no use to anybody, and what stands in it with escapes is not known.
+        return json.dumps(MASK)
+    return plain if masked == value else json.dumps(masked, ensure_ascii=False)

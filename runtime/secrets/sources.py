@@ -1,0 +1,116 @@
+"""Where the values of secrets come from: a port, the environment of a command, and what a program gives."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import dotenv
+from typing_extensions import override
+
+from nodes.errors import SetupError
+from runtime.secrets.masking import SHORTEST
+from runtime.system import regular_files
+
+
+class SecretSource(Protocol):
+    """Knows the values of secrets by their names."""
+
+    def find(self, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
+        """The value of each; empty where there is none. ``beside`` is the folder of the workflow that needs them."""
+        ...
+
+    def how_to_set(self, name: str, beside: Path | None = None) -> str:
+        """What to do where the secret has no value."""
+        ...
+
+
+class Environment(SecretSource):
+    """The variables of this process, else ``.env`` in the workflow's folder, else in the current one."""
+
+    def __init__(self) -> None:
+        """``seen`` is empty until something is found."""
+        self.seen: dict[str, str] = {}
+        """What was found once: nothing that the process shows may hold it."""
+
+    @override
+    def find(self, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
+        wanted = list(dict.fromkeys(names))
+        files = _env_files(beside) if wanted else []
+        places: list[Mapping[str, str]] = [os.environ, *map(read_env_file, files)]
+        found = {name: next((place[name] for place in places if place.get(name)), "") for name in wanted}
+        self.seen.update({name: value for name, value in found.items() if len(value) >= SHORTEST})
+        return found
+
+    @override
+    def how_to_set(self, name: str, beside: Path | None = None) -> str:
+        return f"set it in the environment (`export {name}=…`) or write `{name}=…` into {_env_files(beside)[0]}"
+
+
+class Given(SecretSource):
+    """Exactly these, by name."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        """``values`` are read at each use."""
+        self._values = values
+
+    @override
+    def find(self, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
+        return {name: self._values.get(name, "") for name in names}
+
+    @override
+    def how_to_set(self, name: str, beside: Path | None = None) -> str:
+        return f"give the runtime a secret `{name}`"
+
+
+def read(source: SecretSource, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
+    """The values of secrets, all of them.
+
+    Raises SetupError ``secret-missing`` or ``secret-too-short`` with every name concerned, and never a value.
+    """
+    found = source.find(names, beside)
+    missing = [name for name, value in found.items() if not value]
+    if missing:
+        raise SetupError(
+            "secret-missing",
+            f"the workflow needs {_listed(missing)}, and {'it is' if len(missing) == 1 else 'they are'} not set",
+            mend=source.how_to_set(missing[0], beside),
+        )
+    short = [name for name, value in found.items() if len(value) < SHORTEST]
+    if short:
+        raise SetupError(
+            "secret-too-short",
+            f"{_listed(short)} has fewer than {SHORTEST} characters, too few to be told from innocent text and masked",
+            mend="use a longer secret, or make it an input if it is none",
+        )
+    return found
+
+
+def known(source: SecretSource, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
+    """Those of the secrets that have a value: nothing may show them, whether they are needed or not."""
+    return {name: value for name, value in source.find(names, beside).items() if len(value) >= SHORTEST}
+
+
+def read_env_file(file: Path) -> dict[str, str]:
+    """What stands in a ``.env`` file, each value as written: a ``$`` in a password is a dollar sign. Raises SetupError ``env-file-unreadable``."""
+    try:
+        values = dotenv.dotenv_values(stream=io.StringIO(regular_files.read_text(file)), interpolate=False)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return {}
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        mend = regular_files.fix(error) or "mend the file or take it away"
+        raise SetupError("env-file-unreadable", f"{file} cannot be read: {reason}", mend=mend) from None
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _env_files(beside: Path | None) -> list[Path]:
+    folders = [Path.cwd()] if beside is None else [beside.absolute(), Path.cwd()]
+    return [folder / ".env" for folder in dict.fromkeys(folders)]
+
+
+def _listed(names: list[str]) -> str:
+    return ("the secret " if len(names) == 1 else "the secrets ") + ", ".join(names)

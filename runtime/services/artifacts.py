@@ -1,0 +1,189 @@
+"""Files of a run: what its steps keep, and what they may read.
+
+They stand in ``files/<run id>/`` of the home. Whose a name is, the log says: a step that is done again replaces its own file, and another step
+that wants the same name gets the next number.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+from typing_extensions import override
+
+from nodes import ports
+from nodes.errors import AuthorError
+from nodes.values import Json
+from runtime.log import writer
+from runtime.system import files, regular_files
+
+LONGEST_NAME = 120
+"""Bytes of a file's name; file systems take 255, and a number and a mark for what is half written must fit too."""
+
+LONGEST_SUFFIX = 16
+
+TYPES = {
+    ".csv": "text/csv",
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".gif": "image/gif",
+    ".html": "text/html",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".json": "application/json",
+    ".pdf": "application/pdf",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".xml": "application/xml",
+    ".zip": "application/zip",
+}
+"""Media types by ending. Python's own table reads those of the machine, and a file must be the same everywhere."""
+
+
+class Artifacts(ports.Artifacts):
+    """What one attempt of a step keeps and reads."""
+
+    def __init__(self, pen: writer.Journal, folder: Path, step: str) -> None:
+        """``folder`` is that of the workflow file, ``step`` the path of the step."""
+        self._journal = pen
+        self._own = pen.artifacts
+        self._folder = folder
+        self._step = step
+        self.kept: list[Json] = []
+        """What this attempt has kept, as its result names it."""
+
+    @override
+    async def keep(self, name: str, data: bytes | Path) -> Json:
+        free = self._free(safe_name(self._journal.masker.text(name)))
+        try:
+            kept = await self._journal.put_file(free, data)
+        except OSError as error:
+            raise files.not_kept("a file of the run", self._own / free, error) from None
+        artifact: Json = {**kept, "type": type_of(free)}
+        self.kept.append(artifact)
+        return artifact
+
+    def _free(self, name: str) -> str:
+        """The name, or with a number the next one that no other file of the run has."""
+        own, past = {str(each["name"]).casefold() for each in self.kept}, self._journal.history
+        free = (
+            each
+            for each in _numbered(name)
+            if each.casefold() not in own and not past.named_elsewhere(each, self._step)
+        )
+        return next(free)
+
+    @override
+    def find(self, path: str) -> Path:
+        file = self._folder / path
+        try:
+            if not self._may_read(file):
+                raise AuthorError(
+                    "file-outside",
+                    f"{path} lies outside the project of the workflow ({workspace(self._folder)})",
+                    mend="put the file into the project, or name a file that a step of this run has kept by its `path`",
+                    evidence={"path": str(file)},
+                )
+            if self._is_hidden(file):
+                raise AuthorError(
+                    "file-hidden",
+                    f"{path} is a hidden file, or lies in a hidden folder: what is there (`.env`, `.git`, …) is never sent",
+                    mend="copy the file to a name without a leading dot, if it is really meant to be sent",
+                    evidence={"path": str(file)},
+                )
+            try:
+                os.close(regular_files.descriptor(file))
+            except regular_files.NotRegular as error:
+                raise AuthorError(
+                    "file-not-read",
+                    f"{path} cannot be read: {error.strerror}",
+                    mend=regular_files.fix(error),
+                    evidence={"path": str(file)},
+                ) from None
+            except OSError:
+                raise _not_found(path, file) from None
+        except (OSError, ValueError):
+            # No file can be called that: it is too long, or there is a NUL in it.
+            raise AuthorError("file-not-found", f"there is no file {_shortened(path)!r}", mend=_PUT_IT_THERE) from None
+        return file
+
+    def _may_read(self, file: Path) -> bool:
+        real = _real(file)
+        if real.is_relative_to(_real(self._own)):
+            return True
+        # Beside the run's own files the home holds what nobody may send anywhere: signed-in states, other runs.
+        inside = real.is_relative_to(_real(workspace(self._folder)))
+        return inside and not real.is_relative_to(_real(self._own.parents[1]))
+
+    def _is_hidden(self, file: Path) -> bool:
+        """Whether a name on the way to the file, below the project, begins with a dot, be it where a link stands or where it leads."""
+        root = workspace(self._folder)
+        if _real(file).is_relative_to(_real(self._own)):
+            return False
+        ways = ((_real(file), _real(root)), (Path(os.path.normpath(file)), root))
+        names = [each for way, base in ways if way.is_relative_to(base) for each in way.relative_to(base).parts]
+        return any(each.startswith(".") for each in names)
+
+
+_PUT_IT_THERE = "paths are relative to the folder of the workflow file: correct the path, or put the file there"
+
+
+def _shortened(path: str) -> str:
+    return path if len(path) <= 200 else f"{path[:200]}…"
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _not_found(path: str, file: Path) -> AuthorError:
+    if file.is_dir():
+        return AuthorError("file-not-found", f"{path} is a folder", mend="name the file in it")
+    if file.exists():
+        return AuthorError("file-not-found", f"{path} cannot be read", mend="make the file readable for you")
+    folder = file.parent
+    names = sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
+    near = difflib.get_close_matches(file.name, names, 1)
+    return AuthorError(
+        "file-not-found",
+        f"there is no file {path}",
+        mend=f"did you mean `{Path(path).parent / near[0]}`?" if near else _PUT_IT_THERE,
+        evidence={"looked_for": str(file)},
+    )
+
+
+def workspace(folder: Path) -> Path:
+    """The project that a workflow in ``folder`` belongs to: the nearest folder upward with ``.runops``, pyproject.toml or ``.git``, else itself."""
+    marks = (".runops", "pyproject.toml", ".git")
+    return next((each for each in (folder, *folder.parents) if any((each / mark).exists() for mark in marks)), folder)
+
+
+def safe_name(name: str) -> str:
+    """``name`` as every file system takes it: no folders, no leading dot, no invisible characters, at most 120 bytes, its ending kept."""
+    composed = unicodedata.normalize("NFC", name)
+    visible = "".join("_" if unicodedata.category(each)[0] == "C" else each for each in composed)
+    plain = re.sub(r'[/\\:*?"<>|]', "_", visible).strip().lstrip(".").rstrip(". ")
+    stem, suffix = PurePath(plain).stem, PurePath(plain).suffix
+    if len(suffix.encode()) > LONGEST_SUFFIX:
+        stem, suffix = plain, ""
+    bounded = stem.encode()[: LONGEST_NAME - len(suffix.encode())].decode(errors="ignore").rstrip()
+    return f"{bounded or 'file'}{suffix}"
+
+
+def type_of(name: str) -> str:
+    """The media type that the ending of a name stands for."""
+    return TYPES.get(PurePath(name).suffix.lower(), "application/octet-stream")
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    stem, suffix = PurePath(name).stem, PurePath(name).suffix
+    number = 2
+    while True:
+        yield f"{stem}-{number}{suffix}"
+        number += 1

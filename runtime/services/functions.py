@@ -1,0 +1,212 @@
+"""Functions of the project that a workflow may call: those of modules that the configuration names, and no others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from nodes import ports, registry, transform
+from nodes.errors import AuthorError, UsageError
+from nodes.values import Json, NotJson, normalise
+from runtime.language import workflow
+from runtime.language.diagnostics import WorkflowInvalid
+from runtime.secrets import masking
+from runtime.settings import settings
+
+SETTING = "python_modules"
+
+
+def check(loaded: workflow.Loaded, allowed: Sequence[str]) -> None:
+    """Raise WorkflowInvalid, exit 2, where a node of the file, or of one that it uses, calls a function of a module that is not among ``allowed``."""
+    called = [
+        (file, node.id, node.python.partition(":")[0])
+        for file in loaded.files()
+        for node in file.nodes()
+        if isinstance(node, transform.Transform) and node.python is not None
+    ]
+    wrong = [
+        file.document.source.diagnostic(
+            "python-not-allowed", _not_allowed(module), file.mark(node_id, "python"), help=[_mend(module, allowed)]
+        )
+        for file, node_id, module in called
+        if module not in allowed
+    ]
+    if wrong:
+        raise WorkflowInvalid(wrong)
+
+
+def _not_allowed(module: str) -> str:
+    return f"the configuration does not allow functions of the Python module `{module}`"
+
+
+def _mend(module: str, allowed: Sequence[str]) -> str:
+    close = registry.near(module, allowed)
+    add = f'if you trust it, write `{SETTING} = ["{module}"]` under [tool.runops] in pyproject.toml'
+    return f"did you mean `{close}`?" if close else add
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Functions(ports.Python):
+    """Calls functions of the ``allowed`` modules, each in a thread of its own."""
+
+    allowed: Sequence[str]
+    seconds: float
+    """How long a call may take."""
+    masker: masking.Masker
+    """For what a function prints."""
+
+    @override
+    async def call(self, function: str, args: Mapping[str, Json]) -> Json:
+        module, _, name = function.partition(":")
+        if module not in self.allowed:
+            raise UsageError("python-not-allowed", _not_allowed(module), mend=_mend(module, self.allowed))
+        value = await self._in_thread(function, lambda: _value(module, name, args))
+        try:
+            return normalise(value)
+        except NotJson as error:
+            raise AuthorError(
+                "python-failed",
+                f"what `{function}` returns cannot be kept: {error}",
+                mend="return text, numbers, booleans, None, and lists and dicts of these",
+            ) from None
+
+    async def _in_thread(self, function: str, make: Callable[[], Any]) -> Any:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[tuple[Any, AuthorError | None]] = loop.create_future()
+
+        def settle(value: Any, error: AuthorError | None) -> None:
+            if not done.done():
+                done.set_result((value, error))
+
+        def work() -> None:
+            value, error = None, None
+            _CALLED.append(self.masker)
+            try:
+                value = make()
+            except AuthorError as raised:
+                error = raised
+            finally:
+                _CALLED.remove(self.masker)
+            with contextlib.suppress(RuntimeError):  # the loop may be gone
+                loop.call_soon_threadsafe(settle, value, error)
+
+        # Nothing can end a thread; as a daemon it keeps neither the run nor the process.
+        threading.Thread(target=work, name=function, daemon=True).start()
+        try:
+            value, error = await asyncio.wait_for(done, self.seconds)
+        except TimeoutError:
+            raise AuthorError(
+                "python-failed",
+                f"`{function}` took longer than {self.seconds:g} s",
+                mend="make it quicker, or give the node a longer `timeout`",
+            ) from None
+        if error is not None:
+            raise error
+        return value
+
+
+_CALLED: list[masking.Masker] = []
+"""Those of the runs whose functions are being called, one for each call."""
+
+
+def is_calling() -> bool:
+    """Whether a function is being called now."""
+    return bool(_CALLED)
+
+
+def masked(text: str) -> str:
+    """What a function prints, without the secrets of the runs that call one now: a page may have shown them."""
+    for masker in [*_CALLED]:
+        text = masker.text(text)
+    return text
+
+
+def _value(module: str, name: str, args: Mapping[str, Json]) -> Any:
+    """What the function returns. Raises AuthorError where it cannot be called, and where it fails."""
+    found = _find(module, name)
+    _refuse_misfit(f"{module}:{name}", found, args)
+    try:
+        return found(**args)
+    except BaseException as error:  # noqa: BLE001 - whatever a function does is the function's failure
+        raise _failed(f"{module}:{name}", error) from None
+
+
+def _find(module: str, name: str) -> Callable[..., Any]:
+    """The function. A module is looked for among what is installed, then in the project's folder."""
+    folder = settings.project_folder()
+    if folder is not None and str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    try:
+        loaded = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            raise AuthorError(
+                "python-not-found",
+                f"there is no Python module `{module}`",
+                mend="install it beside RunOps, or put it into the folder of pyproject.toml",
+            ) from None
+        raise _broken(module, error) from None
+    except BaseException as error:  # noqa: BLE001 - a module may do anything when it is imported
+        raise _broken(module, error) from None
+    found = getattr(loaded, name, None)
+    home = str(getattr(found, "__module__", ""))
+    if not inspect.isfunction(found) or not (home == module or home.startswith(f"{module}.")):
+        functions = [
+            each for each, value in vars(loaded).items() if inspect.isfunction(value) and not each.startswith("_")
+        ]
+        close = registry.near(name, functions)
+        raise AuthorError(
+            "python-not-found",
+            f"the Python module `{module}` has no function `{name}` of its own",
+            mend=f"did you mean `{module}:{close}`?" if close else "name a function that is defined there",
+        )
+    if inspect.iscoroutinefunction(found):
+        raise AuthorError("python-not-found", f"`{module}:{name}` is an `async` function", mend="name a plain one")
+    return found
+
+
+def _broken(module: str, error: BaseException) -> AuthorError:
+    return AuthorError(
+        "python-not-found",
+        f"the Python module `{module}` cannot be imported",
+        mend="mend the module",
+        evidence=_evidence(error),
+    )
+
+
+def _refuse_misfit(function: str, found: Callable[..., Any], args: Mapping[str, Json]) -> None:
+    try:
+        inspect.signature(found).bind(**args)
+    except TypeError as error:
+        raise AuthorError(
+            "python-failed",
+            f"`args` does not fit `{function}`: {error}",
+            mend=f"it takes {inspect.signature(found)}",
+        ) from None
+
+
+def _failed(function: str, error: BaseException) -> AuthorError:
+    return AuthorError(
+        "python-failed",
+        f"`{function}` failed",
+        mend="look at the function, or at what it was given",
+        evidence=_evidence(error),
+    )
+
+
+def _evidence(error: BaseException) -> dict[str, Json]:
+    """The last line of what Python would print, and the place."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = traceback.format_exception_only(error)[-1].strip()
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
+    return {"error": last, "place": place}

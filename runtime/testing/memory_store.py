@@ -1,0 +1,329 @@
+"""A store in memory, with what a store has that several machines share: claims that expire, owners that are replaced while they live, lines that come late or never."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+
+from typing_extensions import override
+
+from nodes.errors import LogError
+from runtime.log import entries as log_entries
+from runtime.log.store import file_store, owners, store
+from runtime.system import files, tasks
+
+
+@dataclasses.dataclass(slots=True)
+class _Conversation:
+    """One conversation. Its entries stand as lines, so that what a file could not hold is refused here too."""
+
+    lines: list[bytes] = dataclasses.field(default_factory=list[bytes])
+    epoch: int = 0
+    """Of the last claim."""
+    held: bool = False
+    """Whether the last owner has not given it up."""
+    until: float = 0.0
+    """When the last owner's claim expires."""
+    unsure: set[str] = dataclasses.field(default_factory=set[str])
+    """Hashes of blobs that no barrier has covered, of a hostile store."""
+
+
+class Memory(file_store.InFolder):
+    """What a ``MemoryStore`` keeps. It may be used from several threads."""
+
+    def __init__(self, folder: Path, lease: float | None, clock: Callable[[], float]) -> None:
+        """As ``MemoryStore``."""
+        self.home = folder
+        self.lease = lease
+        self._clock = clock
+        self._kept: dict[str, _Conversation] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._keys: dict[str, str] = {}
+        self.lock = threading.RLock()
+        """Held while anything is read or changed."""
+
+    @property
+    @override
+    def place(self) -> str:
+        return "memory"
+
+    @override
+    def has(self, conversation: str) -> bool:
+        with self.lock:
+            return conversation in self._kept
+
+    @override
+    def held(self, conversation: str) -> bool:
+        with self.lock:
+            return self._is_held(self._existing(conversation))
+
+    def create(self, conversation: str) -> _Conversation:
+        """Make it, where it has no entry; ``Store.create``."""
+        with self.lock:
+            kept = self._kept.setdefault(conversation, _Conversation())
+            self._refuse_held(conversation, kept)
+            if kept.lines:
+                raise LogError(
+                    "run-exists",
+                    f"there is a run {conversation} already",
+                    mend=f"go on with it: `runops resume {conversation}`",
+                )
+            return self._owned(kept)
+
+    def claim(
+        self, conversation: str, *, take_over: bool
+    ) -> tuple[_Conversation, list[log_entries.AnyEntry], owners.Holder | None]:
+        """Own it; its entries, and who had it; ``Store.claim``."""
+        with self.lock:
+            kept = self._existing(conversation)
+            entries = self._entries(conversation)
+            if not take_over:
+                self._refuse_held(conversation, kept)
+            before = owners.last(entries) if self._is_held(kept) else None
+            return self._owned(kept), entries, before
+
+    def _owned(self, kept: _Conversation) -> _Conversation:
+        kept.epoch += 1
+        kept.held = True
+        kept.until = self.expiry()
+        for sha256 in kept.unsure:
+            self._blobs.pop(sha256, None)
+        kept.unsure.clear()
+        return kept
+
+    @override
+    def read(self, conversation: str, after: int = 0) -> store.Reading:
+        with self.lock:
+            kept = self._existing(conversation)
+            return store.Reading(conversation, self._entries(conversation)[after:], 0, self._is_held(kept))
+
+    @override
+    def first(self, conversation: str) -> log_entries.AnyEntry | None:
+        with self.lock:
+            lines = self._existing(conversation).lines
+            return log_entries.decode(lines[0]) if lines else None
+
+    @override
+    def last(self, conversation: str) -> log_entries.AnyEntry | None:
+        with self.lock:
+            lines = self._existing(conversation).lines
+            return log_entries.decode(lines[-1]) if lines else None
+
+    @override
+    def ids(self) -> list[str]:
+        with self.lock:
+            return sorted(self._kept)
+
+    def keyed(self, key: str) -> str:
+        """The id of a key; ``Store.keyed``."""
+        with self.lock:
+            return self._keys.setdefault(key, store.new_id())
+
+    @override
+    def blob(self, sha256: str) -> bytes:
+        with self.lock:
+            data = self._blobs.get(sha256)
+        if data is None:
+            raise LogError("blob-missing", f"a value of the run is missing: {sha256}", mend="put it back")
+        return data
+
+    @override
+    def private(self, conversation: str) -> Path:
+        folder = self.home / "private" / conversation
+        files.folder(folder)
+        return folder
+
+    @override
+    def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
+        return []
+
+    def let_go(self, conversation: str) -> None:
+        """Nobody has it any more."""
+        with self.lock:
+            self._existing(conversation).held = False
+
+    def keep_blob(self, sha256: str, data: bytes) -> bool:
+        """Keep a blob's bytes; whether they are new."""
+        with self.lock:
+            known = sha256 in self._blobs
+            self._blobs[sha256] = data
+            return not known
+
+    def expiry(self) -> float:
+        """When a claim expires that is made or renewed now."""
+        return self._clock() + (self.lease or 0.0)
+
+    def _existing(self, conversation: str) -> _Conversation:
+        kept = self._kept.get(conversation)
+        if kept is None:
+            raise store.unknown(self, conversation)
+        return kept
+
+    def _entries(self, conversation: str) -> list[log_entries.AnyEntry]:
+        return [log_entries.decode(line) for line in self._kept[conversation].lines]
+
+    def _is_held(self, kept: _Conversation) -> bool:
+        return kept.held and (self.lease is None or self._clock() < kept.until)
+
+    def _refuse_held(self, conversation: str, kept: _Conversation) -> None:
+        if self._is_held(kept):
+            raise owners.held(conversation, self._entries(conversation))
+
+
+class MemoryStore(store.Store):
+    """Conversations and blobs in the memory of this process; they end with it. Private files and those of a run stand in a folder.
+
+    Each claim has a higher epoch than the one before, and from that moment on the earlier owner gets Replaced from whatever it writes. An owner whose
+    lease has run out and whom nobody has replaced still owns the conversation: the lease says when another one may claim it.
+
+    A ``hostile`` one does the worst that a store may: what no ``barrier`` covered is seen by nobody, and lost with its owner, large values too; and
+    everything that is awaited takes ``delay`` seconds.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        lease: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        hostile: bool = False,
+        delay: float = 0.0,
+    ) -> None:
+        """``lease`` in seconds of ``clock``; None: a claim holds until its owner closes it, or another one takes over."""
+        self.memory = Memory(folder, lease, clock)
+        self.hostile = hostile
+        self._delay = delay
+
+    @property
+    @override
+    def kept(self) -> Memory:
+        return self.memory
+
+    @override
+    async def create(self, conversation: str) -> store.Conversation:
+        await self.late()
+        return _Owned(self, conversation, self.memory.create(conversation), None)
+
+    @override
+    async def claim(
+        self, conversation: str, *, take_over: bool = False
+    ) -> tuple[store.Conversation, list[log_entries.AnyEntry]]:
+        await self.late()
+        kept, entries, before = self.memory.claim(conversation, take_over=take_over)
+        return _Owned(self, conversation, kept, before), entries
+
+    @override
+    async def read(self, conversation: str, after: int = 0) -> store.Reading:
+        await self.late()
+        return self.memory.read(conversation, after)
+
+    @override
+    async def summaries(
+        self, before: str | None = None, limit: int | None = None, state: store.State | None = None
+    ) -> list[store.Summary]:
+        await self.late()
+        return self.memory.summaries(before, limit, state)
+
+    @override
+    async def keyed(self, key: str) -> str:
+        await self.late()
+        return self.memory.keyed(key)
+
+    def lose(self, conversation: str) -> None:
+        """What the end of its owner's process does, and nothing else does for it: whatever no barrier covered is gone, of a hostile store, and the conversation is free."""
+        self.memory.let_go(conversation)
+
+    async def late(self) -> None:
+        """Take the time that everything takes."""
+        if self.hostile:
+            await tasks.to_the_end(asyncio.sleep(self._delay))
+
+
+class _Owned(store.Conversation):
+    """One claim of a conversation."""
+
+    def __init__(
+        self, owner: MemoryStore, conversation: str, kept: _Conversation, taken_from: owners.Holder | None
+    ) -> None:
+        self.id = conversation
+        self.epoch = kept.epoch
+        self.lease = owner.memory.lease
+        self.taken_from = taken_from
+        self._store, self._memory = owner, owner.memory
+        self._kept = kept
+        self._coming: list[bytes] = []
+        """Lines that no barrier has covered, of a hostile store."""
+
+    @override
+    def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
+        with self._fenced():
+            written = log_entries.numbered(entry, len(self._kept.lines) + len(self._coming) + 1)
+            (self._coming if self._store.hostile else self._kept.lines).append(log_entries.encode(written))
+            return written
+
+    @override
+    def put_blob(self, data: bytes, path: str) -> log_entries.Blob:
+        with self._fenced():
+            blob = log_entries.blob_of(data, f"@state/{self.id}/{path}")
+            if self._memory.keep_blob(blob.sha256, data) and self._store.hostile:
+                self._kept.unsure.add(blob.sha256)
+            return blob
+
+    @override
+    async def barrier(self) -> None:
+        await self._store.late()
+        with self._fenced():
+            self._write()
+
+    @override
+    async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> store.File:
+        await self._store.late()
+        with self._fenced():
+            path = self._memory.file(self.id, name, private=private)
+        size, sha256 = await files.keep(path, data)
+        return store.File(path.name, str(path), size, sha256)
+
+    @override
+    async def drop_file(self, name: str, *, private: bool = False) -> None:
+        await self._store.late()
+        with self._fenced():
+            self._memory.file(self.id, name, private=private).unlink(missing_ok=True)
+
+    @override
+    async def renew(self) -> None:
+        await self._store.late()
+        with self._fenced():
+            self._kept.until = self._memory.expiry()
+
+    @override
+    async def aclose(self) -> None:
+        await self._store.late()
+        with self._memory.lock:
+            if self._kept.epoch == self.epoch and self._kept.held:
+                self._write()
+                self._kept.held = False
+
+    def _write(self) -> None:
+        """What was written is safe from here on."""
+        self._kept.lines += self._coming
+        self._coming.clear()
+        self._kept.unsure.clear()
+
+    @contextlib.contextmanager
+    def _fenced(self) -> Generator[None]:
+        """Only for the owner of the last claim, and one at a time."""
+        with self._memory.lock:
+            if self._kept.epoch != self.epoch:
+                raise owners.replaced(self.id, self.epoch, [log_entries.decode(line) for line in self._kept.lines])
+            if not self._kept.held:
+                raise LogError(
+                    "log-write-failed",
+                    f"the log could not be written: run {self.id} was given up",
+                    mend="claim it again",
+                )
+            yield

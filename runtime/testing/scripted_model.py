@@ -1,0 +1,352 @@
+"""A model that says what a test wrote down, for the fake server of ``runtime.testing.responses``.
+
+    model = scripted.Model([scripted.rate_limited(retry_after=0), scripted.text("Good morning.")])
+
+An answer is what a model says (``text``, ``call``, ``refusal``, ``thought``, joined by ``+``), a fault that comes instead of it
+(``rate_limited``, ``quota``, ``server_error``, ``not_json``, ``chain_lost``), or a connection that breaks (``hang``, ``reset``, ``stall``, ``cut``, ``error_event``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import email.utils
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, Self
+
+from nodes.values import Json
+from runtime.messages.messages import Usage
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Text:
+    """Words for the user, or JSON where a schema was asked for. It is sent as it stands, fit or not."""
+
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refusal:
+    """The model's words for that it will not."""
+
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a tool. Its arguments are sent as they stand, JSON or not."""
+
+    name: str
+    arguments: str
+    call_id: str | None = None
+    """None: the server draws one."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Thought:
+    """A summary of what the model thought."""
+
+    summary: str
+
+
+Part = Text | Refusal | Call | Thought
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Failure:
+    """An HTTP answer that holds no response."""
+
+    status: int
+    message: str
+    code: str | None = None
+    kind: str = "server_error"
+    """The error's ``type``."""
+    param: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    """Sent in place of the error as JSON."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """A response of the model, with how it comes about."""
+
+    parts: tuple[Part, ...] = ()
+    status: Literal["completed", "incomplete", "failed"] = "completed"
+    reason: str | None = None
+    """Why it is incomplete: ``max_output_tokens`` or ``content_filter``."""
+    error: tuple[str, str] | None = None
+    """Code and message of a response that failed."""
+    usage: Usage | Literal["counted", "untold"] = "counted"
+    """``counted`` by the server's rule; ``untold``: the response says nothing about it."""
+    gate: threading.Event | None = None
+    """The answer waits until it is set."""
+    polls: int = 1
+    """In the background: how many polls find it at work before one finds it done."""
+    seconds: float = 0.0
+    """In the background: how long it takes at least, by the server's clock."""
+    poll_faults: tuple[Failure, ...] = ()
+    """In the background: what the first polls get instead of the response."""
+
+    def __add__(self, other: Answer) -> Answer:
+        """What one says and then the other, in one response, which is otherwise as the first one has it."""
+        return dataclasses.replace(self, parts=(*self.parts, *other.parts))
+
+    def using(self, *, input: int, output: int, cached: int = 0, reasoning: int = 0) -> Self:
+        """The same, with this usage in tokens: ``cached`` of the input, ``reasoning`` of the output."""
+        return dataclasses.replace(self, usage=Usage(input=input, cached=cached, output=output, reasoning=reasoning))
+
+    def without_usage(self) -> Self:
+        """The same from a server that does not say what was used."""
+        return dataclasses.replace(self, usage="untold")
+
+    def held(self, gate: threading.Event) -> Self:
+        """The same, once ``gate`` is set; in the background it is at work until then."""
+        return dataclasses.replace(self, gate=gate)
+
+    def in_background(self, *, polls: int = 1, seconds: float = 0.0, faults: Iterable[Failure] = ()) -> Self:
+        """The same where it is asked for in the background: done after so many ``polls`` and ``seconds``; the first polls get ``faults``."""
+        return dataclasses.replace(self, polls=polls, seconds=seconds, poll_faults=tuple(faults))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Broken:
+    """A connection that breaks, after all of ``before`` has been sent but its ends."""
+
+    how: Literal["stall", "reset", "end", "error"]
+    """``stall``: open and silent; ``reset``: dropped; ``end``: closed as if all were said; ``error``: ended by an ``error`` event."""
+    before: Answer | None = None
+    """None: not one byte is sent."""
+    code: str = "server_error"
+    """Of the ``error`` event."""
+    message: str = "The server had an error while processing your request."
+    """Of the ``error`` event."""
+    nested: bool = False
+    """Whether the ``error`` event keeps both below a field ``error``, as some servers have it."""
+
+
+Scripted = Answer | Failure | Broken
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as the model sees it."""
+
+    number: int
+    """1 for the first one that came to the model."""
+    body: dict[str, Json]
+    """What was sent."""
+    items: tuple[dict[str, Json], ...]
+    """The whole input, with that of the responses that this one follows."""
+
+    @property
+    def instructions(self) -> str:
+        """The system prompt; empty where there is none."""
+        return self.body.get("instructions") or ""
+
+    @property
+    def newest(self) -> str:
+        """The text of all that came after the model last spoke: messages, and outputs of tools."""
+        fresh = list[str]()
+        for item in reversed(self.items):
+            if item.get("role") == "assistant" or item.get("type") in ("function_call", "reasoning"):
+                break
+            fresh.append(text_of(item))
+        return "\n".join(reversed(fresh))
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The outputs of tools, by the id of their call."""
+        given = [item for item in self.items if item.get("type") == "function_call_output"]
+        return {item["call_id"]: text_of(item) for item in given}
+
+
+Script = Callable[[Asked], Scripted]
+
+
+class ScriptError(Exception):
+    """The script has no answer; the message says why."""
+
+
+class Model:
+    """Answers requests from a script, one at a time, in the order in which they come. It may be used from several threads."""
+
+    def __init__(self, script: Iterable[Scripted] | Script) -> None:
+        """``script`` holds an answer for each request, or is a function that makes one."""
+        self._script: Script | Iterator[Scripted] = script if callable(script) else iter(list(script))
+        self._lock = threading.Lock()
+
+    def answer(self, asked: Asked) -> Scripted:
+        """What the model says to that. Raises ScriptError where the script has come to its end, or its function fails."""
+        with self._lock:
+            if not callable(self._script):
+                found = next(self._script, None)
+                if found is None:
+                    raise ScriptError(f"the script has no answer left for request {asked.number}")
+                return found
+            try:
+                return self._script(asked)
+            except Exception as error:
+                raise ScriptError(
+                    f"the script's function failed at request {asked.number}: {type(error).__name__}: {error}"
+                ) from error
+
+
+def when(held: str | Callable[[Asked], bool], answer: Scripted) -> Script:
+    """A rule for ``first_of``: ``answer`` where what came since the model last spoke holds this text, or where the function says so."""
+
+    def rule(asked: Asked) -> Scripted:
+        if held in asked.newest if isinstance(held, str) else held(asked):
+            return answer
+        raise _NotMine
+
+    return rule
+
+
+def first_of(*rules: Script, otherwise: Scripted | None = None) -> Script:
+    """A script of rules: the first one that fits answers. Where none does: ``otherwise``, or else the script fails."""
+
+    def script(asked: Asked) -> Scripted:
+        for rule in rules:
+            try:
+                return rule(asked)
+            except _NotMine:
+                continue
+        if otherwise is None:
+            raise ScriptError(f"no rule fits: {asked.newest[:200]!r}")
+        return otherwise
+
+    return script
+
+
+class _NotMine(Exception):
+    """The rule is not for this request."""
+
+
+def text(said: Json) -> Answer:
+    """The model says this; a value that is no text is said as JSON."""
+    return Answer((Text(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)),))
+
+
+def call(name: str, arguments: Json, *, call_id: str | None = None) -> Answer:
+    """The model calls a tool. ``arguments`` as text are sent as they stand, so they may be anything but JSON."""
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return Answer((Call(name, written, call_id),))
+
+
+def thought(summary: str) -> Answer:
+    """The model thinks, and tells this much of it: ``thought("…") + text("…")``."""
+    return Answer((Thought(summary),))
+
+
+def refusal(said: str = "I'm sorry, but I can't help with that.") -> Answer:
+    """The model refuses, in these words."""
+    return Answer((Refusal(said),))
+
+
+def incomplete(said: Answer | str = "", reason: str = "max_output_tokens") -> Answer:
+    """The model is cut short after this; ``reason`` may be ``content_filter`` as well."""
+    return dataclasses.replace(_answer(said), status="incomplete", reason=reason)
+
+
+def failed(code: str = "server_error", message: str = "The model failed to answer.", said: Answer | str = "") -> Answer:
+    """A response that failed, after this was said."""
+    return dataclasses.replace(_answer(said), status="failed", error=(code, message))
+
+
+def rate_limited(
+    retry_after: float | dt.datetime | None = None, *, milliseconds: int | None = None, message: str | None = None
+) -> Failure:
+    """429: too many requests. ``retry_after`` is sent in seconds or as a date, ``milliseconds`` in ``retry-after-ms``."""
+    headers = list[tuple[str, str]]()
+    if isinstance(retry_after, dt.datetime):
+        headers.append(("Retry-After", email.utils.format_datetime(retry_after.astimezone(dt.UTC), usegmt=True)))
+    elif retry_after is not None:
+        headers.append(("Retry-After", f"{retry_after:g}"))
+    if milliseconds is not None:
+        headers.append(("retry-after-ms", str(milliseconds)))
+    said = message or "Rate limit reached for requests per minute. Please try again later."
+    return Failure(429, said, "rate_limit_exceeded", "requests", headers=tuple(headers))
+
+
+def quota() -> Failure:
+    """429, and it stays so: the account has nothing left to spend."""
+    said = "You exceeded your current quota, please check your plan and billing details."
+    return Failure(429, said, "insufficient_quota", "insufficient_quota")
+
+
+def server_error(status: int = 500, message: str = "The server had an error while processing your request.") -> Failure:
+    """The server failed: 500, or another ``status``, such as 503."""
+    return Failure(status, message)
+
+
+def not_json(body: bytes = b"<html>Bad gateway</html>", status: int = 200) -> Failure:
+    """An answer that is no JSON, as something between client and server may send it."""
+    return Failure(status, "", body=body)
+
+
+def chain_lost() -> Failure:
+    """400: the server no longer knows the response that this request follows, whichever it is."""
+    said = "Previous response with id 'resp_lost' not found."
+    return Failure(400, said, "previous_response_not_found", "invalid_request_error", "previous_response_id")
+
+
+def hang() -> Broken:
+    """The request is taken and never answered, until the client or the server closes."""
+    return Broken("stall")
+
+
+def reset(before: Answer | str | None = None) -> Broken:
+    """The connection drops, before a byte or in the middle of this answer."""
+    return Broken("reset", None if before is None else _answer(before))
+
+
+def stall(before: Answer | str = "") -> Broken:
+    """The answer stops after this; the connection stays open."""
+    return Broken("stall", _answer(before))
+
+
+def cut(before: Answer | str = "") -> Broken:
+    """The stream ends after this, as if all were said, without the event that says how the response ended."""
+    return Broken("end", _answer(before))
+
+
+def error_event(
+    before: Answer | str = "",
+    *,
+    code: str = "server_error",
+    message: str = "The server had an error while processing your request.",
+    nested: bool = False,
+) -> Broken:
+    """The stream ends after this with an ``error`` event. A request that is not streamed gets a 500 with the same words."""
+    return Broken("error", _answer(before), code, message, nested)
+
+
+def _answer(said: Answer | str) -> Answer:
+    if isinstance(said, Answer):
+        return said
+    return text(said) if said else Answer()
+
+
+def text_of(item: dict[str, Json]) -> str:
+    """The words of an item of a request's input or a response's output, without its frame."""
+    match item.get("type", "message"):
+        case "message":
+            return _words(item.get("content"))
+        case "function_call_output":
+            return _words(item.get("output"))
+        case "function_call":
+            return f"{item.get('name')}({item.get('arguments')})"
+        case "reasoning":
+            return _words(item.get("summary"))
+        case _:
+            return ""
+
+
+def _words(content: Json) -> str:
+    if isinstance(content, str):
+        return content
+    parts: list[dict[str, Json]] = content if isinstance(content, list) else []
+    return "\n".join(part.get("text") or part.get("refusal") or "" for part in parts)

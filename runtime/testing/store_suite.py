@@ -1,0 +1,476 @@
+"""What every store must do, as tests. Whoever writes a store makes a class of its own from these, and pytest runs them all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from nodes.errors import LogError, Replaced, RunHeld, UsageError
+from runtime.log import entries as log_entries
+from runtime.log.store import owners as store_owners
+from runtime.log.store import store
+
+MANY = 6
+
+
+def note(number: int = 0) -> log_entries.Note:
+    """An entry."""
+    return log_entries.Note(name="restored", data={"mode": "attached", "number": number})
+
+
+async def claimed(conversation: store.Conversation) -> log_entries.AnyEntry:
+    """Have the conversation say who owns it, as every owner does first."""
+    said = conversation.append(
+        log_entries.Note(name="claimed", data={**store_owners.me(), "epoch": conversation.epoch})
+    )
+    await conversation.barrier()
+    return said
+
+
+def call(path: str = "pay") -> log_entries.Call:
+    """A call, which gets its id from the log."""
+    return log_entries.Call(
+        path=path, node="transform", attempt=1, effect="effect", args={"a": [1, None]}, fingerprint="f"
+    )
+
+
+class StoreConformance:
+    """Tests of one kind of store: a subclass says how to come by an empty one, and by an owner elsewhere."""
+
+    @pytest.fixture
+    def kept(self, tmp_path: Path) -> store.Store:
+        """An empty store; files may stand in ``tmp_path``."""
+        raise NotImplementedError
+
+    def seen_by_another(self, kept: store.Store) -> store.Store:
+        """The same store, as another process sees it; by default the same object."""
+        return kept
+
+    def held_elsewhere(self, kept: store.Store, run: str) -> AbstractAsyncContextManager[object]:
+        """A living owner elsewhere, who has claimed the ``run`` and said so in an entry, and who lives while the block runs, unless it is ended."""
+        raise NotImplementedError
+
+    # One owner.
+
+    async def test_a_new_conversation_is_empty_and_owned(self, kept: store.Store) -> None:
+        """It has no entries, epoch 1, and is known by its id."""
+        run = store.new_id()
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            assert (owned.id, owned.epoch, owned.taken_from) == (run, 1, None)
+            reading = kept.kept.read(run)
+            assert (reading.id, reading.entries, reading.torn, reading.held) == (run, [], 0, True)
+            assert kept.kept.ids() == [run]
+
+    async def test_append_numbers_dates_and_names(self, kept: store.Store) -> None:
+        """An appended entry has its line's number from 1, the time, and a call an id that no other has; so it is read back, also while it is held."""
+        run = store.new_id()
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            written = [owned.append(each) for each in (note(1), call(), note(2), call("again"))]
+            assert [entry.seq for entry in written] == [1, 2, 3, 4]
+            assert all(entry.at for entry in written)
+            assert len({entry.call for entry in written if isinstance(entry, log_entries.Call) and entry.call}) == 2
+            await owned.barrier()
+            for each in (kept, self.seen_by_another(kept)):
+                assert (await each.read(run)).entries == each.kept.read(run).entries == written
+
+    async def test_a_barrier_may_come_at_any_time(self, kept: store.Store) -> None:
+        """With nothing to bring to the disk, and twice in a row, it does nothing."""
+        async with contextlib.aclosing(await kept.create(store.new_id())) as owned:
+            await owned.barrier()
+            owned.append(note())
+            await owned.barrier()
+            await owned.barrier()
+
+    async def test_a_barrier_is_not_broken_off(self, kept: store.Store) -> None:
+        """A task that is cancelled while it waits for the disk goes on to what it awaits next, and is cancelled there: everything is kept."""
+        run = store.new_id()
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            went_on: list[str] = []
+
+            async def write() -> None:
+                owned.append(note())
+                await owned.barrier()
+                went_on.append("to what follows")
+                await asyncio.sleep(3600)
+
+            task = asyncio.create_task(write())
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait((task,))
+            assert task.cancelled()
+            assert went_on == ["to what follows"]
+            assert len(kept.kept.read(run).entries) == 1
+
+    async def test_who_gave_it_up_writes_nothing_more(self, kept: store.Store) -> None:
+        """What was written before ``aclose`` is kept; an append after it is refused, and nothing of it is seen; a second ``aclose`` does nothing."""
+        run = store.new_id()
+        owned = await kept.create(run)
+        blob = owned.put_blob(b"a large value", "value")
+        written = owned.append(note())
+        await owned.aclose()
+        await owned.aclose()
+        with pytest.raises(LogError) as caught:
+            owned.append(note())
+        assert caught.value.code == "log-write-failed"
+        assert self.seen_by_another(kept).kept.blob(blob.sha256) == b"a large value"
+        reading = kept.kept.read(run)
+        assert (reading.entries, reading.held) == ([written], False)
+
+    async def test_what_cannot_be_a_line_is_refused_and_harms_nothing(self, kept: store.Store) -> None:
+        """An entry with a text that UTF-8 cannot hold is refused when it is appended; the next one gets its number."""
+        run = store.new_id()
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            with pytest.raises(ValueError, match="surrogates"):
+                owned.append(log_entries.Note(name="restored", data={"mode": "\ud800"}))
+            assert owned.append(note()).seq == 1
+        assert len(kept.kept.read(run).entries) == 1
+
+    # One owner after another.
+
+    async def test_claiming_goes_on_where_the_last_owner_ended(self, kept: store.Store) -> None:
+        """Whoever claims gets all entries, a higher epoch, and the next number."""
+        run = store.new_id()
+        epochs: list[int] = []
+        for number in range(3):
+            owned, entries = (
+                (await kept.create(run), list[log_entries.AnyEntry]()) if number == 0 else await kept.claim(run)
+            )
+            async with contextlib.aclosing(owned):
+                assert len(entries) == number
+                assert (await claimed(owned)).seq == number + 1
+                epochs.append(owned.epoch)
+        assert epochs[0] == 1
+        assert epochs == sorted(set(epochs))
+
+    async def test_one_owner_at_a_time(self, kept: store.Store) -> None:
+        """A held conversation is refused to everybody else, by the process and since when; reading it is free; given up, it may be claimed."""
+        run, other = store.new_id(), self.seen_by_another(kept)
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            said = await claimed(owned)
+            for attempt in (other.claim, other.create):
+                with pytest.raises(RunHeld, match=f"{run} is held by process .* since {said.at}") as caught:
+                    await attempt(run)
+                assert "--take-over" in (caught.value.mend or "")
+            assert other.kept.read(run).held
+            owned.append(note())
+        assert not other.kept.read(run).held
+        again, entries = await other.claim(run)
+        await again.aclose()
+        assert len(entries) == 2
+
+    async def test_of_many_who_claim_at_once_one_wins(self, kept: store.Store) -> None:
+        """However many claim at once, one owns the conversation, and the others are told that it is held."""
+        run = store.new_id()
+        await (await kept.create(run)).aclose()
+        claims = (self.seen_by_another(kept).claim(run) for _each in range(MANY))
+        came = await asyncio.gather(*claims, return_exceptions=True)
+        owners = [each[0] for each in came if not isinstance(each, BaseException)]
+        for owned in owners:
+            await owned.aclose()
+        assert (len(owners), sum(isinstance(each, RunHeld) for each in came)) == (1, MANY - 1)
+
+    async def test_a_living_owner_is_displaced_only_on_demand(self, kept: store.Store) -> None:
+        """``take_over`` claims a held conversation with all its entries and a higher epoch, and tells whose it was; without it nothing is harmed."""
+        run = store.new_id()
+        await (await kept.create(run)).aclose()
+        async with self.held_elsewhere(kept, run):
+            before = kept.kept.read(run)
+            with pytest.raises(RunHeld):
+                await kept.claim(run)
+            assert before.held
+            assert kept.kept.read(run) == before
+            holder = store_owners.last(before.entries)
+            assert holder is not None
+            owned, entries = await kept.claim(run, take_over=True)
+            async with contextlib.aclosing(owned):
+                assert entries == before.entries
+                assert owned.epoch > holder.epoch
+                assert owned.taken_from == holder
+                assert owned.append(note()).seq == len(entries) + 1
+
+    async def test_nobody_needs_to_be_displaced(self, kept: store.Store) -> None:
+        """``take_over`` of a conversation that nobody holds is a claim like any."""
+        run = store.new_id()
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            await claimed(owned)
+        owned, entries = await kept.claim(run, take_over=True)
+        await owned.aclose()
+        assert (len(entries), owned.taken_from) == (1, None)
+
+    # Many conversations.
+
+    async def test_an_unknown_conversation_is_the_askers_mistake(self, kept: store.Store) -> None:
+        """What is not there, or is no id at all, is a usage error, and is not there afterwards."""
+        for name in (store.new_id(), "../../etc/passwd", ""):
+            for attempt in (kept.claim, kept.read):
+                with pytest.raises(UsageError) as caught:
+                    await attempt(name)
+                assert caught.value.code == "unknown-run"
+        assert kept.kept.ids() == []
+
+    async def test_a_conversation_that_began_is_not_made_anew(self, kept: store.Store) -> None:
+        """Making one that has an entry is refused and loses nothing; one whose maker gave it up before its first entry is made anew."""
+        run = store.new_id()
+        await (await kept.create(run)).aclose()
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            written = owned.append(note())
+        with pytest.raises(LogError) as caught:
+            await kept.create(run)
+        assert caught.value.code == "run-exists"
+        assert (kept.kept.read(run).entries, kept.kept.read(run).held) == ([written], False)
+
+    async def test_ids_are_sorted_and_conversations_are_apart(self, kept: store.Store) -> None:
+        """Ids come oldest first, whatever the order of making; each conversation has its own entries, owner and numbers."""
+        runs = sorted(store.new_id() for _ in range(4))
+        for number, run in reversed(list(enumerate(runs))):
+            async with contextlib.aclosing(await kept.create(run)) as owned:
+                assert owned.append(note(number)).seq == 1
+        assert kept.kept.ids() == runs
+        assert [_numbers(kept.kept.read(run).entries) for run in runs] == [[0], [1], [2], [3]]
+
+    async def test_the_ends_of_a_log_are_those_of_all_of_it(self, kept: store.Store) -> None:
+        """The first and the last entry are what a reading has there, at every moment of a log's life, for whoever asks; nothing at all before the first."""
+        run, other = store.new_id(), self.seen_by_another(kept)
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            assert (kept.kept.first(run), kept.kept.last(run)) == (None, None)
+            for entry in (note(1), call(), note(2)):
+                written = owned.append(entry)
+                await owned.barrier()
+                entries = kept.kept.read(run).entries
+                assert entries[-1] == written
+                for each in (kept, other):
+                    assert (each.kept.first(run), each.kept.last(run)) == (entries[0], entries[-1])
+        assert (kept.kept.first(run), kept.kept.last(run)) == (entries[0], written)
+        for name in (store.new_id(), "../../etc/passwd", ""):
+            for attempt in (kept.kept.first, kept.kept.last):
+                with pytest.raises(UsageError) as caught:
+                    attempt(name)
+                assert caught.value.code == "unknown-run"
+
+    async def test_a_list_is_told_page_by_page(self, kept: store.Store) -> None:
+        """Newest first: how each ended by its last entry, else whether somebody has it; behind any of them, of any state, and no more than are wanted."""
+        runs = sorted(store.new_id() for _ in range(5))
+        states = ("passed", "failed", "died", "passed", "running")
+        held: list[store.Conversation] = []
+        for run, state in zip(runs, states, strict=True):
+            owned = await kept.create(run)
+            owned.append(note())
+            if state in ("passed", "failed"):
+                owned.append(log_entries.Note(name="ended", data={"status": state, "exit": 0}))
+            await owned.barrier()
+            await (_nothing() if state == "running" else owned.aclose())
+            held.append(owned)
+        told = await kept.summaries()
+        assert [(each.id, each.state) for each in told] == list(zip(runs, states, strict=True))[::-1]
+        for each in told:
+            entries = kept.kept.read(each.id).entries
+            assert (each.first, each.last) == (entries[0], entries[-1])
+        for before in (None, *runs, "0" * 26, "Z" * 26):
+            for limit in (None, 1, 2, 9):
+                for state in (None, *sorted({*states})):
+                    expected = [
+                        each for each in told if (before is None or each.id < before) and state in (None, each.state)
+                    ]
+                    wanted = cast(store.State | None, state)
+                    for other in (kept, self.seen_by_another(kept)):
+                        assert await other.summaries(before, limit, wanted) == expected[:limit]
+        await held[-1].aclose()
+
+    async def test_what_is_new_is_the_rest_of_a_reading(self, kept: store.Store) -> None:
+        """Behind any entry a reading has what the whole log has behind it, however long the lines are; behind the last one nothing, and later what came since."""
+        run, other = store.new_id(), self.seen_by_another(kept)
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            for number in range(40):
+                owned.append(log_entries.Note(name="restored", data={"text": "x" * (number * number % 977)}))
+            await owned.barrier()
+            for each in (kept, other):
+                entries = each.kept.read(run).entries
+                for after in range(len(entries) + 2):
+                    assert each.kept.read(run, after).entries == entries[after:]
+                    assert (await each.read(run, after)).entries == entries[after:]
+            written = owned.append(note(1))
+            await owned.barrier()
+            assert kept.kept.read(run, written.seq - 1).entries == [written]
+
+    async def test_a_key_has_one_conversation(self, kept: store.Store) -> None:
+        """A key gives the same id to whoever asks, also to many at once, other keys another; the id is as good as a new one."""
+        found = {*await asyncio.gather(*(self.seen_by_another(kept).keyed("nightly") for _each in range(MANY)))}
+        assert found == {await kept.keyed("nightly")}
+        assert await kept.keyed("weekly") not in found
+        assert kept.kept.ids() == []
+        await (await kept.create(await kept.keyed("nightly"))).aclose()
+        assert kept.kept.ids() == sorted(found)
+
+    # Large values and files.
+
+    async def test_blobs_are_named_by_what_is_in_them(self, kept: store.Store) -> None:
+        """A blob reads back by its hash, in every conversation, and is kept once; one that nobody kept is missing by name."""
+        run = store.new_id()
+        data = b"\xff\x00 any bytes " * 50
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            blob = owned.put_blob(data, "orders")
+            assert owned.put_blob(data, "again").sha256 == blob.sha256
+            assert owned.put_blob(b"", "empty").bytes == 0
+            assert kept.kept.blob(blob.sha256) == data
+            await owned.barrier()
+            assert self.seen_by_another(kept).kept.blob(blob.sha256) == data
+        assert (blob.bytes, blob.path) == (len(data), f"@state/{run}/orders")
+        with pytest.raises(LogError) as caught:
+            kept.kept.blob("0" * 64)
+        assert caught.value.code == "blob-missing"
+
+    async def test_files_are_kept_by_name(self, kept: store.Store, tmp_path: Path) -> None:
+        """Bytes, or what a file holds, read back by conversation and name for whoever asks; another one takes its place; private ones are apart; what is dropped is gone."""
+        source, run = tmp_path / "source", store.new_id()
+        source.write_bytes(b"from a file")
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            assert kept.kept.file_names(run) == []
+            first = await owned.put_file("a.txt", b"first")
+            assert (first.name, first.size, first.sha256) == ("a.txt", 5, hashlib.sha256(b"first").hexdigest())
+            await owned.put_file("a.txt", source)
+            await owned.put_file("b.txt", b"")
+            await owned.put_file("state.json", b"{}", private=True)
+            await owned.put_file("a.txt", b"private", private=True)
+            for each in (kept.kept, self.seen_by_another(kept).kept):
+                assert each.file_names(run) == ["a.txt", "b.txt"]
+                assert each.file_names(run, private=True) == ["a.txt", "state.json"]
+                found = [
+                    each.get_file(run, "a.txt"),
+                    each.get_file(run, "b.txt"),
+                    each.get_file(run, "a.txt", private=True),
+                ]
+                assert found == [b"from a file", b"", b"private"]
+            await owned.drop_file("a.txt", private=True)
+            await owned.drop_file("never", private=True)
+        assert kept.kept.get_file(run, "a.txt") == b"from a file"
+        assert kept.kept.file_names(run, private=True) == ["state.json"]
+        for name, private in (("a.txt", True), ("state.json", False), ("never", False)):
+            with pytest.raises(FileNotFoundError):
+                kept.kept.get_file(run, name, private=private)
+        assert kept.kept.file_names(store.new_id()) == []
+
+    async def test_private_files_have_a_folder_for_their_owner_only(self, kept: store.Store) -> None:
+        """Each conversation has one of its own, it is there when asked for, and the same each time; files of a run stand elsewhere."""
+        first, second = store.new_id(), store.new_id()
+        folder = kept.kept.private(first)
+        assert folder.is_dir()
+        assert folder.stat().st_mode & 0o077 == 0
+        assert kept.kept.private(first) == folder
+        assert len({folder, kept.kept.private(second), kept.kept.files(first), kept.kept.files(second)}) == 4
+        assert folder not in kept.kept.files(first).parents
+
+    async def test_what_stands_in_files_is_told(self, kept: store.Store) -> None:
+        """Everything that an owner wrote, and that a reader of the disk could see, stands in the files that are told."""
+        run = store.new_id()
+        async with contextlib.aclosing(await kept.create(run)) as owned:
+            owned.append(log_entries.Note(name="restored", data={"mode": "a needle in the log"}))
+            blob = owned.put_blob(b"a needle in a blob", "value")
+            await owned.barrier()
+            told = kept.kept.stands_in(run, [blob.sha256])
+        assert _with_needles(told) == _with_needles(_all_files(kept.kept.files(run).parent.parent))
+
+
+class FencingConformance(StoreConformance):
+    """The same for a store whose owners are not ended when another one claims: they find out when they next write."""
+
+    @pytest.fixture
+    def kept(self, tmp_path: Path) -> store.Store:
+        """An empty store in which claims expire."""
+        raise NotImplementedError
+
+    def let_expire(self, kept: store.Store) -> None:
+        """Let so much time pass that every claim that is not renewed has expired."""
+        raise NotImplementedError
+
+    async def test_a_claim_says_how_long_it_lasts(self, kept: store.Store) -> None:
+        """The lease is known to the owner, so that it can be renewed in time."""
+        async with contextlib.aclosing(await kept.create(store.new_id())) as owned:
+            assert owned.lease is not None
+            assert owned.lease > 0
+
+    async def test_a_claim_that_expired_is_free(self, kept: store.Store) -> None:
+        """Once the lease has run out nobody holds the conversation, and a later claim has all entries and a higher epoch."""
+        run = store.new_id()
+        owned = await kept.create(run)
+        await claimed(owned)
+        self.let_expire(kept)
+        assert not kept.kept.read(run).held
+        later, entries = await kept.claim(run)
+        assert (len(entries), later.taken_from) == (1, None)
+        assert later.epoch > owned.epoch
+        assert kept.kept.read(run).held
+        await later.aclose()
+
+    async def test_a_claim_that_is_renewed_lasts(self, kept: store.Store) -> None:
+        """Who renews after the lease ran out, and before anybody else came, holds the conversation again."""
+        run = store.new_id()
+        owned = await kept.create(run)
+        self.let_expire(kept)
+        await owned.renew()
+        with pytest.raises(RunHeld):
+            await kept.claim(run)
+        owned.append(note())
+        await owned.aclose()
+
+    async def test_who_was_replaced_writes_nothing_more(self, kept: store.Store) -> None:
+        """From a later claim on, whether the earlier one had expired or was taken over, its owner is told so at the next barrier or renewal at the latest, and nothing of what it writes is seen."""
+        for take_over in (False, True):
+            run = store.new_id()
+            owned = await kept.create(run)
+            owned.append(note())
+            await owned.barrier()
+            if not take_over:
+                self.let_expire(kept)
+            later, entries = await kept.claim(run, take_over=take_over)
+            said = await claimed(later)
+            for write in (lambda: None, partial(owned.append, note()), partial(owned.put_blob, b"late", "late")):
+                with pytest.raises(Replaced, match=f"{run} is held by process .* since {said.at}") as caught:
+                    await _kept(owned, write)
+                assert (caught.value.code, caught.value.exit) == ("replaced", 75)
+            for refused in (owned.renew(), owned.put_file("late", b"late"), owned.drop_file("late")):
+                with pytest.raises(Replaced):
+                    await refused
+            assert kept.kept.file_names(run) == []
+            assert kept.kept.read(run).entries == [*entries, said]
+            with pytest.raises(LogError):
+                kept.kept.blob(log_entries.blob_of(b"late", "late").sha256)
+            await later.aclose()
+
+    async def test_who_was_replaced_gives_nothing_up(self, kept: store.Store) -> None:
+        """The ``aclose`` of an earlier owner leaves the conversation with the later one."""
+        run = store.new_id()
+        owned = await kept.create(run)
+        later, _entries = await kept.claim(run, take_over=True)
+        await owned.aclose()
+        assert kept.kept.read(run).held
+        later.append(note())
+        await later.aclose()
+
+
+async def _nothing() -> None:
+    pass
+
+
+async def _kept(owned: store.Conversation, write: Callable[[], object]) -> None:
+    write()
+    await owned.barrier()
+
+
+def _numbers(entries: Iterable[log_entries.AnyEntry]) -> list[object]:
+    return [entry.data["number"] for entry in entries if isinstance(entry, log_entries.Note)]
+
+
+def _all_files(folder: Path) -> list[Path]:
+    return [each for each in folder.rglob("*") if each.is_file()]
+
+
+def _with_needles(files: Iterable[Path]) -> set[Path]:
+    return {each for each in files if b"a needle in" in each.read_bytes()}

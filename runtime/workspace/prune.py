@@ -1,0 +1,391 @@
+"""``runops prune``: takes away what nobody needs. It may die at any point, and may run beside anything else.
+
+A run is taken away under its own lock, so nobody goes on with it meanwhile. Its browser ends first, then its key goes, then its log, and only
+when that is gone for good what hangs on it: what a process leaves that died in between is a whole run, or things that belong to no run,
+and the next prune takes these away. A name of no run is locked too while something of it goes, so that no run comes to be under it meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+import os
+import re
+import shutil
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Literal
+
+from nodes.errors import LogError, UsageError
+from runtime.browser.chromium import launch, survivors
+from runtime.log.store import file_store, integrity, store
+from runtime.system import files as system_files
+from runtime.system import locks, regular_files
+from runtime.workspace import active, retention, unused_blobs
+
+Kind = Literal["run", "session", "browser", "private", "files", "key", "log", "value", "temporary"]
+
+_TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")
+"""What a file is called while it is written (``runtime.system.files``)."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Gone:
+    """Something that was taken away, or would be."""
+
+    kind: Kind
+    run: str | None
+    """The run that it belongs to, or belonged to."""
+    path: str
+    """Below the home; of a run its log, of a browser the file that tells of it."""
+    bytes: int
+    state: str | None = None
+    """Of a whole run or session, as are the next two."""
+    workflow: str | None = None
+    ended: str | None = None
+    process: int | None = None
+    """Of a browser."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Left:
+    """Something that was left alone."""
+
+    run: str | None
+    why: str
+    failed: bool = False
+    """Whether it should have gone."""
+
+
+@dataclasses.dataclass(slots=True)
+class Report:
+    """What was done, in the order in which it was."""
+
+    gone: list[Gone] = dataclasses.field(default_factory=list[Gone])
+    left: list[Left] = dataclasses.field(default_factory=list[Left])
+
+    @property
+    def bytes(self) -> int:
+        """How much room all of it took."""
+        return sum(each.bytes for each in self.gone)
+
+
+def prune(kept: file_store.Files, wanted: retention.Wanted, *, dry_run: bool) -> Report:
+    """Take away what nobody needs, and the runs or sessions that are ``wanted``; with ``dry_run`` only tell of it.
+
+    What cannot be taken away is told in the report. Raises LogError where the home itself cannot be read.
+    """
+    return _Pruning(kept, wanted, dry_run=dry_run).carry_out()
+
+
+class _Pruning:
+    def __init__(self, kept: file_store.Files, wanted: retention.Wanted, *, dry_run: bool) -> None:
+        self._kept = kept
+        self._home = kept.home
+        self._wanted = wanted
+        self._dry = dry_run
+        # Taken before anything is looked at: whatever is touched from now on stays.
+        self._now = time.time()
+        self._report = Report()
+        self._known: dict[str, retention.Known] = {}
+        self._empty: list[str] = []
+        self._claims: list[float] = []
+        self._unreadable: list[str] = []
+        self._removed: set[str] = set()
+        self._just_unnamed: set[str] = set()
+
+    def carry_out(self) -> Report:
+        for run in self._kept.ids():
+            self._survey(run)
+        self._limits = unused_blobs.Limits.at(self._now, self._claims)
+        keys = self._keys()
+        wanted = self._wanted.choose(self._known.values(), self._now)
+        # Nobody misses a session in which nobody did anything.
+        wanted += [
+            each for each in self._known.values() if each.untouched and self._now - each.ended >= unused_blobs.AGE
+        ]
+        for each in dict.fromkeys(wanted):
+            self._whole_run(each, keys.get(each.run, []))
+        for run in self._empty:
+            self._empty_log(run, keys.get(run, []))
+        for each in self._known.values():
+            if each.run not in self._removed:
+                self._leftovers_of(each)
+        there = {*self._kept.ids()} | self._removed
+        folders = [
+            *store.named_after_conversations(self._home / "private"),
+            *store.named_after_conversations(self._home / "files"),
+        ]
+        for run in sorted({*(folder.name for folder in folders), *keys} - there):
+            self._of_no_run(run, keys.get(run, []))
+        self._half_written()
+        self._blobs()
+        return self._report
+
+    def _survey(self, run: str) -> None:
+        try:
+            if self._has_not_begun(run):
+                self._empty.append(run)
+                return
+            reading = self._kept.read(run)
+        except (FileNotFoundError, UsageError):
+            # Somebody else took it away since its name was read.
+            return
+        except LogError as error:
+            self._unreadable.append(run)
+            self._report.left.append(Left(run, error.message))
+            return
+        except OSError as error:
+            self._unreadable.append(run)
+            self._report.left.append(Left(run, f"its log cannot be read: {error.strerror}"))
+            return
+        if reading.held:
+            self._claims.append(self._held_since(reading))
+        elif (known := retention.known(reading)) is not None:
+            self._known[run] = known
+
+    def _has_not_begun(self, run: str) -> bool:
+        """Whether its first entry is not whole, and nobody is there to write it."""
+        return self._holds_nothing(run, regular_files.read(self._kept.conversation_file(run))) and not self._kept.held(
+            run
+        )
+
+    def _holds_nothing(self, run: str, data: bytes) -> bool:
+        """Whether no entry of the log is whole, and none ever was; or it is a fork that never was whole."""
+        try:
+            entries = integrity.parse(self._kept.conversation_file(run), data)[0]
+        except LogError:
+            return False
+        return not entries or integrity.is_copying(entries)
+
+    def _held_since(self, reading: store.Reading) -> float:
+        holder = active.holder_of(reading)
+        if holder is not None:
+            return dt.datetime.fromisoformat(holder.since).timestamp()
+        return unused_blobs.touched(self._kept.conversation_file(reading.id))
+
+    def _keys(self) -> dict[str, list[Path]]:
+        """The files of keys, by the run that they name."""
+        found: dict[str, list[Path]] = {}
+        for file in sorted((self._home / "keys").glob("[!.]*")):
+            with contextlib.suppress(OSError):
+                if (run := store.run_of_key(regular_files.read(file))) is not None:
+                    found.setdefault(run, []).append(file)
+        return found
+
+    def _old(self, keys: list[Path]) -> list[Path]:
+        """Those keys that nobody was given just now: who was is about to make the run."""
+        return [each for each in keys if unused_blobs.touched(each) <= self._limits.unnamed]
+
+    def _whole_run(self, each: retention.Known, keys: list[Path]) -> None:
+        with self._attempt(each.run), self._owned(each.run) as data:
+            if data is None:
+                self._report.left.append(Left(each.run, "a process has taken it"))
+                return
+            if not self._is_still(each):
+                return
+            self._just_unnamed |= unused_blobs.named_in(data)
+            ended = dt.datetime.fromtimestamp(each.ended, dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            self._remove_run(each.run, keys, kind=each.kind, state=str(each.state), workflow=each.workflow, ended=ended)
+
+    def _is_still(self, each: retention.Known) -> bool:
+        """Whether nobody went on with the run since it was looked at."""
+        try:
+            return retention.known(self._kept.read(each.run)) == each
+        except (LogError, UsageError):
+            return False
+
+    def _empty_log(self, run: str, keys: list[Path]) -> None:
+        """A log whose maker died before its first entry was whole. One who is about to make it waits for the lock, and makes it anew."""
+        with self._attempt(run), self._owned(run) as data:
+            if data is not None and self._holds_nothing(run, data):
+                self._remove_run(run, self._old(keys), kind="log")
+
+    def _remove_run(
+        self,
+        run: str,
+        keys: list[Path],
+        *,
+        kind: Kind,
+        state: str | None = None,
+        workflow: str | None = None,
+        ended: str | None = None,
+    ) -> None:
+        """Take a run away whose lock is held. The order is what makes this safe: see above."""
+        file = self._kept.conversation_file(run)
+        folders = [self._home / "private" / run, self._home / "files" / run]
+        total = sum(_size(each) for each in (file, *keys, *folders))
+        self._end_browser(run)
+        if not self._dry:
+            self._unlink(keys)
+            self._unlink([file])
+        self._removed.add(run)
+        for folder in () if self._dry else folders:
+            _remove(folder)
+        self._report.gone.append(Gone(kind, run, self._named(file), total, state, workflow, ended))
+
+    def _leftovers_of(self, each: retention.Known) -> None:
+        private, files = self._home / "private" / each.run, self._home / "files" / each.run
+        halves = [file for folder in (private, files) for file in _temporaries(folder)]
+        if not (halves or (each.over and private.is_dir())):
+            return
+        with self._attempt(each.run), self._owned(each.run) as data:
+            if data is None:
+                return
+            if each.over and private.is_dir():
+                self._end_browser(each.run)
+                self._take("private", each.run, private)
+            for file in halves:
+                if file.exists():
+                    self._take("temporary", each.run, file)
+
+    def _of_no_run(self, run: str, keys: list[Path]) -> None:
+        keys = self._old(keys)
+        folders: list[tuple[Kind, Path]] = [
+            (kind, self._home / kind / run) for kind in ("private", "files") if (self._home / kind / run).is_dir()
+        ]
+        if not (keys or folders):
+            return
+        with self._attempt(run), self._no_run(run) as mine:
+            if not mine:
+                return
+            self._end_browser(run)
+            for each in keys:
+                self._take("key", run, each)
+            for kind, folder in folders:
+                self._take(kind, run, folder)
+
+    def _end_browser(self, run: str) -> None:
+        """End what is left of the run's browser; its folders go too. Raises OSError where it stays."""
+        private = self._home / "private" / run
+        alive = survivors.remembered(private)
+        if alive is None:
+            return
+        lived = alive.lives()
+        if not self._dry and not survivors.end(alive):
+            raise OSError(None, f"its browser (process {alive.chromium}) does not end")
+        if lived:
+            path = self._named(private / launch.STATE)
+            self._report.gone.append(Gone("browser", run, path, 0, process=alive.chromium))
+
+    def _half_written(self) -> None:
+        """What was being written where several runs write. What is young somebody may be writing."""
+        for folder in (
+            *sorted((self._home / "blobs").glob("??")),
+            self._home / "keys",
+            self._home / "private" / "sessions",
+        ):
+            for file in _temporaries(folder):
+                if unused_blobs.touched(file) <= self._limits.unnamed:
+                    with self._attempt(None):
+                        self._take("temporary", None, file)
+
+    def _blobs(self) -> None:
+        if self._unreadable:
+            self._report.left.append(
+                Left(None, "all large values: a log that cannot be read may name any of them; mend it, or delete it")
+            )
+            return
+        named: set[str] = set()
+        for run in self._kept.ids():
+            if run not in self._removed:
+                with contextlib.suppress(FileNotFoundError):
+                    named |= unused_blobs.named_in(regular_files.read(self._kept.conversation_file(run)))
+        if not self._dry:
+            unused_blobs.put_back(self._kept, named, self._limits)
+        for sha256, file, limit in unused_blobs.unnamed(self._kept, named, self._just_unnamed, self._limits):
+            with self._attempt(None):
+                size = _size(file)
+                if self._dry or unused_blobs.take(self._kept, sha256, limit):
+                    self._report.gone.append(Gone("value", None, self._named(file), size))
+
+    def _take(self, kind: Kind, run: str | None, path: Path) -> None:
+        gone = Gone(kind, run, self._named(path), _size(path))
+        if not self._dry:
+            if path.is_dir():
+                _remove(path)
+            else:
+                self._unlink([path])
+        self._report.gone.append(gone)
+
+    def _unlink(self, files: list[Path]) -> None:
+        for file in files:
+            _unlink(file)
+        for folder in {file.parent for file in files}:
+            system_files.sync_folder(folder)
+
+    def _named(self, path: Path) -> str:
+        return str(path.relative_to(self._home))
+
+    @contextlib.contextmanager
+    def _owned(self, run: str) -> Generator[bytes | None]:
+        """The run's lock, and what its log holds; None where somebody else has it, or it is gone. A dry run only looks."""
+        path = self._kept.conversation_file(run)
+        try:
+            handle = None if self._dry else locks.hold(path)
+            mine = not locks.is_held(path) if self._dry else handle is not None
+        except FileNotFoundError:
+            yield None
+            return
+        try:
+            yield regular_files.read(path) if mine else None
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+    @contextlib.contextmanager
+    def _no_run(self, run: str) -> Generator[bool]:
+        """While this lasts no run comes to be under the name; whether there is none."""
+        path = self._kept.conversation_file(run)
+        if self._dry or path.exists():
+            yield not path.exists()
+            return
+        self._kept.make()
+        handle = locks.hold(path, make=True)
+        if handle is None:
+            yield False
+            return
+        try:
+            mine = os.fstat(handle).st_size == 0
+            yield mine
+            if mine:
+                _unlink(path)
+        finally:
+            os.close(handle)
+
+    @contextlib.contextmanager
+    def _attempt(self, run: str | None) -> Generator[None]:
+        """What cannot be taken away is told, and harms nothing else."""
+        try:
+            yield
+        except OSError as error:
+            place = f" ({error.filename})" if error.filename else ""
+            self._report.left.append(Left(run, f"it could not be removed: {error.strerror}{place}", failed=True))
+
+
+def _temporaries(folder: Path) -> list[Path]:
+    return sorted(each for each in folder.glob(".*") if _TEMPORARY.fullmatch(each.name)) if folder.is_dir() else []
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder; 0 where it is gone."""
+    if not path.is_dir():
+        return path.lstat().st_size if path.exists() else 0
+    total = 0
+    for folder, _folders, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += (Path(folder) / name).lstat().st_size
+    return total
+
+
+def _unlink(file: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(file)  # noqa: PTH108 - the step that tests end a process after
+
+
+def _remove(folder: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)

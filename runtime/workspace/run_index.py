@@ -1,0 +1,324 @@
+"""The runs of a workspace: finding one, reading its history, and answering a crash decision."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from nodes.errors import LogError, Paused, UsageError
+from nodes.values import Json
+from runtime import version
+from runtime.log import attempts, history, writer
+from runtime.log import entries as log_entries
+from runtime.log.store import integrity, owners, store
+from runtime.secrets import masking
+from runtime.system import tasks
+from runtime.workspace import session_index
+
+Verdict = Literal["done", "not-done", "skip"]
+RunState = store.State
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One line of ``runops runs``."""
+
+    id: str
+    workflow: str
+    state: RunState
+    started: str
+    ended: str
+    steps: int
+    """Leaf steps that have their value."""
+    problem: str | None = None
+    """For a damaged log: what is wrong, with file and line."""
+    key: str | None = None
+    """The key under which it was begun, if it was given one."""
+    parent: str | None = None
+    """The session from which it was started."""
+
+
+PAGE = 200
+"""Conversations that are asked for first; then twice as many each time, for a store may look through all their names for each page."""
+
+
+@integrity.uncollected()
+def list_runs(kept: store.Kept, limit: int | None = None, state: RunState | None = None) -> list[RunSummary]:
+    """Every run, or the ``limit`` newest, in that ``state``: oldest first. A damaged one is listed as such; a file that holds no entry yet is left out, and so are sessions."""
+    found: list[RunSummary] = []
+    before, size = None, PAGE
+    while page := kept.summaries(before, size, state):
+        for each in page:
+            told = _summary(kept, each)
+            if told is not None:
+                found.append(told)
+            if len(found) == limit:
+                return found[::-1]
+        before, size = page[-1].id, 2 * size
+    return found[::-1]
+
+
+def _summary(kept: store.Kept, told: store.Summary) -> RunSummary | None:
+    """The line of a run; None where there is none."""
+    if told.error is not None:
+        return RunSummary(told.id, "?", "damaged", "", "", 0, told.error.message)
+    if isinstance(told.first, log_entries.Scope) and told.first.session is not None:
+        return None
+    if (by_ends := _told_by_its_ends(told.id, told.first, told.last)) is not None:
+        return by_ends
+    try:
+        past = history.History(kept.read(told.id).entries)
+    except LogError as error:
+        return RunSummary(told.id, "?", "damaged", "", "", 0, error.message)
+    except UsageError:
+        # `runops prune` took it away since its name was read.
+        return None
+    if past.header is None:
+        return None
+    head = past.header
+    return RunSummary(
+        told.id,
+        head.workflow,
+        told.state,
+        past.started,
+        past.last_at,
+        past.steps_done,
+        key=head.key,
+        parent=head.parent,
+    )
+
+
+def _told_by_its_ends(
+    run: str, first: log_entries.AnyEntry | None, last: log_entries.AnyEntry | None
+) -> RunSummary | None:
+    """The line of a run whose log ends with how it ended; None where only all of it tells how it is with the run."""
+    match first, last:
+        case log_entries.Scope(run=log_entries.RunHeader() as head), log_entries.Note(name="ended", data=data) if (
+            "steps" in data
+        ):
+            return RunSummary(
+                run,
+                data["workflow"],
+                data["status"],
+                first.at,
+                last.at,
+                data["steps"],
+                key=head.key,
+                parent=head.parent,
+            )
+        case _:
+            return None
+
+
+def state_of(past: history.History, *, held: bool) -> RunState:
+    """What the run is doing, or how it ended; ``died``: it ended without a word."""
+    if past.ending is not None:
+        return past.ending.status
+    return "running" if held else "died"
+
+
+def find(kept: store.Kept, name: str) -> str:
+    """The id of the run that ``name`` means: the id, a part of it that no other has, or ``last``. Raises UsageError ``unknown-run``.
+
+    Of a session it is the id of that session: whoever wants a run of it says what it is.
+    """
+    wanted = name.upper()
+    if kept.has(wanted):
+        return wanted
+    ids = kept.ids()
+    if name == "last":
+        last = next((each for each in reversed(ids) if session_index.is_somebodys_run(kept, each)), None)
+        if last is not None:
+            return last
+        ids = []
+    found = [run for run in ids if wanted and (run.startswith(wanted) or run.endswith(wanted))]
+    if len(found) == 1:
+        return found[0]
+    if not ids:
+        raise UsageError("unknown-run", f"there are no runs in {kept.place}", mend="start one: `runops run FILE`")
+    what = (
+        f"no run is called {name!r}" if not found else f"{len(found)} runs are called {name!r}: {', '.join(found[:5])}"
+    )
+    raise UsageError("unknown-run", what, mend="`runops runs` lists the runs")
+
+
+@integrity.uncollected()
+def load_history(kept: store.Kept, run: str) -> tuple[history.History, store.Reading]:
+    """The fold of a run's log as it stands now, and the reading it was made from; also of a living run. Writes nothing.
+
+    Raises UsageError ``unknown-run`` and ``not-a-run``, LogError.
+    """
+    session_index.refuse_session(kept, run)
+    reading = kept.read(run)
+    past = history.History(reading.entries)
+    if past.header is None:
+        raise UsageError("unknown-run", f"run {run} died before its first entry was written", mend="start it again")
+    return past, reading
+
+
+async def claim(
+    kept: store.Store,
+    run: str,
+    masker: masking.Masker,
+    check: Callable[[history.History], None] = lambda _past: None,
+    *,
+    take_over: bool = False,
+    budget: str | None = None,
+    known: tuple[history.History, store.Reading] | None = None,
+) -> writer.Journal:
+    """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld, LogError, and UsageError ``not-a-run``.
+
+    ``known`` is what was loaded of it before: where the log begins with that, its history is used, and what came since is added.
+
+    ``take_over``: also where a living process holds it, which is ended for it. ``budget``: what the run may spend on models from here on.
+
+    ``check`` is called before anything is written, with the history as the lock's last holder left it: what was read before may be
+    out of date. What it raises gives the run up again.
+    """
+    await asyncio.to_thread(session_index.refuse_session, kept.kept, run)
+    conversation, entries = await kept.claim(run, take_over=take_over)
+    async with owners.given_up_where_it_fails(conversation):
+        past = await asyncio.to_thread(_folded, entries, known)
+        refuse_trial(past, run)
+        check(past)
+        pen = writer.Journal(conversation, past, masker, kept.kept)
+        taken = conversation.taken_from
+        told: dict[str, Json] = {"taken_from": taken.told()} if taken is not None else {}
+        if budget is not None and budget != past.budget:
+            told["budget"] = budget
+        pen.note("claimed", **owners.me(), epoch=conversation.epoch, version=version.VERSION, **told)
+    return pen
+
+
+def _folded(
+    entries: list[log_entries.AnyEntry], known: tuple[history.History, store.Reading] | None
+) -> history.History:
+    if known is None or entries[: len(known[1].entries)] != known[1].entries:
+        return history.History(entries)
+    past, reading = known
+    for entry in entries[len(reading.entries) :]:
+        past.add(entry)
+    return past
+
+
+HELD = "held"
+"""The reason of a pause that waits for nobody: a proof stopped before a deed that it was not to do."""
+
+ABOUT_PAGE = frozenset({"page-differs", "page-lost"})
+"""The reasons of pauses that a person answers by choosing the step from which to continue."""
+
+
+def answered_by_step(past: history.History) -> bool:
+    """Whether the run waits for nothing but a step from which to continue."""
+    return past.question is not None and past.answer is None and past.question.data["reason"] in ABOUT_PAGE
+
+
+def site_can_tell(past: history.History) -> bool:
+    """Whether the run waits to hear what became of a side effect, and its node says how to ask the site."""
+    question = past.question
+    return question is not None and past.answer is None and "resume_asks" in (question.data.get("evidence") or {})
+
+
+def refuse_trial(past: history.History, run: str) -> None:
+    """Raise UsageError ``trial`` where the run was one of single nodes, or a copy: nothing follows it."""
+    if past.header is None or past.header.trial is None:
+        return
+    what, then = "a trial of one node, and ended with it", "try it again"
+    if "copy" in past.header.trial:
+        what, then = f"a copy of run {past.header.trial['copy']}, and ended with what it was for", "repair that again"
+    elif "nodes" in past.header.trial:
+        what, then = "a trial of nodes of a draft, and ended with it", "look what its build did then"
+    raise UsageError("trial", f"run {run} was {what}", mend=f"{then}: `{again(past, run)}`")
+
+
+def again(past: history.History, run: str) -> str:
+    """The command that goes on with a run that did not pass; of a trial, the one that tries again."""
+    if past.header is None or past.header.trial is None:
+        return f"runops resume {run}"
+    if "copy" in past.header.trial:
+        return f"runops repair {shlex.quote(past.header.file)} --run {past.header.trial['copy']}"
+    if "nodes" in past.header.trial:
+        # Its file is the draft of a session, which tries it again.
+        return f"runops show {past.header.parent}"
+    return f"runops try {shlex.quote(past.header.file)} {past.header.trial['node']} …"
+
+
+async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> writer.Journal:
+    """Write a person's answer to the question that the run waits with; the journal, closed. Raises UsageError ``nothing-to-decide`` where it asks none."""
+
+    def waits(past: history.History) -> None:
+        if past.question is not None and past.answer is None and past.question.data["reason"] == HELD:
+            raise UsageError(
+                "nothing-to-decide",
+                f"run {run} stopped before a deed that was held: it was a proof, and nothing of it is open",
+                mend="have the deed done by a run: `runops run FILE`",
+            )
+        if answered_by_step(past):
+            raise UsageError(
+                "nothing-to-decide",
+                f"run {run} waits for a step from which to continue, not for a decision",
+                mend=f"`runops resume {run} --from STEP`, best a step that begins with its own `goto`",
+            )
+        if past.question is not None and past.answer is None and past.question.data["reason"] == "question":
+            raise UsageError(
+                "nothing-to-decide",
+                f"run {run} waits for an answer, not for a decision",
+                mend=f"`runops show {run}` tells what it asks; answer with `runops answer {run} NAME=VALUE`",
+            )
+        if past.question is None or past.answer is not None or past.status != "paused":
+            answered = past.answer is not None and past.status == "paused"
+            raise UsageError(
+                "nothing-to-decide",
+                f"run {run} waits for no decision: it is {'answered already' if answered else past.status}",
+                mend=f"go on with `runops resume {run}`",
+            )
+
+    waits((await asyncio.to_thread(load_history, kept.kept, run))[0])
+    pen = await claim(kept, run, masking.Masker({}), waits, take_over=take_over)
+    try:
+        asked = pen.history.question
+        assert asked is not None
+        question = asked.data
+        evidence = question["evidence"]
+        calls: list[str] = evidence["calls"] if "calls" in evidence else [evidence["call"]]
+        pen.note("decided", calls=list[Json](calls), verdict=verdict)
+        for attempt in [attempt for attempt in pen.history.all_attempts() if attempt.call.call in calls]:
+            _write_verdict(pen, attempt, verdict)
+        pen.note("ended", status="paused", exit=4, **pen.history.for_lists())
+        await pen.barrier()
+    finally:
+        await tasks.to_the_end(pen.conversation.aclose())
+    return pen
+
+
+def _write_verdict(pen: writer.Journal, attempt: attempts.Attempt, verdict: Verdict) -> None:
+    if attempt.result is None and verdict == "done" and attempt.call.node == attempts.AGENT:
+        # That its goal is reached is not its value: it may still be asked for that.
+        pen.result(attempt.call, "interrupted")
+    elif attempt.result is None:
+        status: log_entries.Status = {"done": "recovered", "not-done": "interrupted", "skip": "skipped"}[verdict]  # type: ignore[assignment]
+        pen.result(attempt.call, status)
+        if verdict != "not-done":
+            return
+    # An interrupted call says nothing of its deed: the note does, so that nobody is asked again.
+    found = "skipped" if verdict == "skip" else verdict
+    pen.note("judged", call=attempt.call.call, verdict=found, how=log_entries.PERSON)
+
+
+def question_of(past: history.History, run: str) -> Paused | None:
+    """The question that the run waits with, as the error that a command shows; None where it waits for nothing."""
+    if past.question is None or past.answer is not None:
+        return None
+    data = past.question.data
+    asked = Paused(data["reason"], data["message"], mend=data.get("mend"), phase="after", evidence=data.get("evidence"))
+    return asked.replaced(path=data.get("path"))
+
+
+def workflow_file(past: history.History) -> Path:
+    """The file that the run was started from."""
+    assert past.header is not None
+    return Path(past.header.file)
