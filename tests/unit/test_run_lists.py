@@ -99,6 +99,7 @@ async def test_a_run_that_is_over_is_listed_without_its_middle(ended: Rig, monke
     died = Rig(ended.home, STEPS)
     pen = writer.Journal(ended.store.create(died.id), history.History(), masking.Masker({}), ended.store)
     run.write_header(pen, workflow.parse(STEPS, "test.yaml"), {})
+    await pen.barrier()
     states = {each.id: each.state for each in listed(ended.store)}
     assert states == {ended.id: "passed", died.id: "running"}
     let_go(pen.conversation)
