@@ -9,9 +9,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from director import desk, kits, loop, opening, person, shops, talking, workshop
-from director.listening import Listener
-from director.tools import Kit
+from director.builds import loop, toolsets
+from director.builds import open as open_build
+from director.conversation import reply
+from director.session import open as open_session
+from director.session import person, state
+from director.session.events import Listener
+from director.tools import build_context
+from director.tools.toolbox import Kit
 from nodes import budgets
 from nodes.errors import RunOpsError
 from runtime import version
@@ -39,48 +44,48 @@ class Life:
     """The one that goes on; None: a new one."""
     who: person.Person = dataclasses.field(default_factory=person.Nobody)
     budget: str | None = None
-    policy: workshop.Policy = "hold"
+    policy: build_context.Policy = "hold"
     url: str | None = "http://127.0.0.1:9"
-    more: Callable[[workshop.Workshop], Sequence[Kit]] = lambda _shop: ()
+    more: Callable[[build_context.Workshop], Sequence[Kit]] = lambda _shop: ()
     """Tools beside those of every build."""
     listener: Listener = dataclasses.field(default_factory=Listener)
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     ended: loop.Ended | None = None
     error: RunOpsError | None = None
     pen: writer.Journal[log_session.Session] = dataclasses.field(init=False)
-    shop: workshop.Workshop = dataclasses.field(init=False)
+    shop: build_context.Workshop = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         self.kept = file_store.Files(self.folder / ".runops")
         if self.session is None:
-            wish = workshop.Wish(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
+            wish = build_context.Wish(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
             header = entries.SessionHeader(
                 purpose="build", versions=version.versions(), budget=self.budget, build=wish.as_logged()
             )
-            self.pen = now(opening.begin(file_store.FileStore.over(self.kept), header, masking.Masker({})))
+            self.pen = now(open_session.begin(file_store.FileStore.over(self.kept), header, masking.Masker({})))
             self.session = self.pen.conversation.id
         else:
             self.pen = now(
-                opening.reopen(
+                open_session.reopen(
                     file_store.FileStore.over(self.kept), self.session, masking.Masker({}), budget=self.budget
                 )
             )
         chosen = settings.load(home=self.folder / ".runops", model="m", model_base_url="http://127.0.0.1:9")
-        own = desk.Desk(self.pen)
-        self.shop = shops.of_session(
+        own = state.Desk(self.pen)
+        self.shop = open_build.of_session(
             self.pen, own, host.of_command(chosen), self.listener, self.who, lambda _usage, _model: None
         )
         past = self.pen.history
         budget = budgets.parse(past.budget) if past.budget is not None else None
-        talk = talking.Talk(
+        talk = reply.Talk(
             self.pen,
-            shops.subject_of(self.shop),
+            open_build.subject_of(self.shop),
             own,
             talks.Supply(self.model, self.requests, budget),
             chosen,
             self.listener,
             lambda: limits.of_session(past, self.pen, chosen),
-            [*kits.kits(self.shop), *self.more(self.shop)],
+            [*toolsets.kits(self.shop), *self.more(self.shop)],
             loop.MANNER,
         )
         self.build = loop.Build(self.shop, talk)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from director import draft, effects, workshop
+from director.draft import draft
+from director.effects import effects
+from director.tools import build_context
 from nodes import registry
 from nodes.base import Leaf
 from runtime.engine import engine
@@ -34,7 +36,7 @@ TEXT = textwrap.dedent("""
 """)
 
 
-async def holds(shop: workshop.Workshop, place: str = "1_run_draft", **given: str) -> engine.Holds:
+async def holds(shop: build_context.Workshop, place: str = "1_run_draft", **given: str) -> engine.Holds:
     """What is held of all deeds of the draft."""
     draft_now = shop.desk.draft
     assert draft_now is not None
@@ -42,7 +44,7 @@ async def holds(shop: workshop.Workshop, place: str = "1_run_draft", **given: st
     return await shop.effects.demand(wanted, place=place, inputs=given or None)
 
 
-def leaf(shop: workshop.Workshop, name: str) -> Leaf:
+def leaf(shop: build_context.Workshop, name: str) -> Leaf:
     """A leaf of the draft."""
     assert shop.desk.draft is not None
     found = shop.desk.draft.loaded.index[name][0]
@@ -51,14 +53,14 @@ def leaf(shop: workshop.Workshop, name: str) -> Leaf:
 
 
 def asking(
-    folder: Path, *answers: str, text: str = TEXT, policy: workshop.Policy = "ask"
-) -> tuple[workshop.Workshop, list[str]]:
+    folder: Path, *answers: str, text: str = TEXT, policy: build_context.Policy = "ask"
+) -> tuple[build_context.Workshop, list[str]]:
     """A workshop whose person gives these answers, and what they were asked."""
     who = workshops.Answering(*answers)
     return workshops.opened(folder, SITE, text, policy=policy, who=who), who.asked
 
 
-def edited(shop: workshop.Workshop, old: str, new: str) -> None:
+def edited(shop: build_context.Workshop, old: str, new: str) -> None:
     """Put other words into the draft."""
     assert shop.desk.draft is not None
     assert old in shop.desk.draft.text

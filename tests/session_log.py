@@ -8,7 +8,7 @@ from typing import Literal
 
 from hypothesis import strategies as draw
 
-from director import opening
+from director.session import open as open_session
 from nodes.values import Json
 from runtime.log import entries, session, writer
 from runtime.log.store import file_store, store
@@ -44,7 +44,7 @@ class Hand:
     def __init__(self, kept: file_store.Files | store.Store, **more: Json) -> None:
         """It has begun; ``more`` stands in its header."""
         self.kept = kept
-        self.pen = now(opening.begin(keeper(kept), header(**more), masking.Masker({})))
+        self.pen = now(open_session.begin(keeper(kept), header(**more), masking.Masker({})))
         self.id = self.pen.conversation.id
         self._calls = 0
 
@@ -281,4 +281,4 @@ STEPS = draw.lists(
 
 def reopened(kept: file_store.Files | store.Store, conversation: str) -> writer.Journal[session.Session]:
     """The session, owned anew."""
-    return now(opening.reopen(keeper(kept), conversation, masking.Masker({})))
+    return now(open_session.reopen(keeper(kept), conversation, masking.Masker({})))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from director import desk, opening
+from director.session import open as open_session
+from director.session import state
 from runtime.log import entries, session, writer
 from runtime.log.store import store
 from runtime.secrets import masking
@@ -54,9 +55,9 @@ def begun(
     folder: Path, known: Mapping[str, str] | None = None, kept: store.Store | None = None
 ) -> writer.Journal[session.Session]:
     """A new session that knows these secrets."""
-    return now(opening.begin(kept or memory_store.MemoryStore(folder), HEADER, masking.Masker(known or {})))
+    return now(open_session.begin(kept or memory_store.MemoryStore(folder), HEADER, masking.Masker(known or {})))
 
 
-def desk_of(folder: Path, known: Mapping[str, str] | None = None) -> desk.Desk:
+def desk_of(folder: Path, known: Mapping[str, str] | None = None) -> state.Desk:
     """The desk of a new session."""
-    return desk.Desk(begun(folder, known))
+    return state.Desk(begun(folder, known))

@@ -12,7 +12,9 @@ from typing import Any, cast
 
 from typing_extensions import override
 
-from director import desk, listening, subject, talking
+from director.conversation import reply
+from director.session import events, subject
+from director.session import state as session_state
 from nodes import budgets
 from nodes.budgets import Budget
 from nodes.errors import RunOpsError
@@ -179,15 +181,15 @@ class Life:
     budget: str | None = None
     clean: bool = False
     mode: log_entries.Mode | None = None
-    listener: listening.Listener = dataclasses.field(default_factory=listening.Listener)
+    listener: events.Listener = dataclasses.field(default_factory=events.Listener)
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     answers: list[str | None] = dataclasses.field(default_factory=list["str | None"])
     """What came of each word; the code of an error where none did."""
     pen: writer.Journal[session.Session] = dataclasses.field(init=False)
-    talk: talking.Talk = dataclasses.field(init=False)
+    talk: reply.Talk = dataclasses.field(init=False)
     models: Any = dataclasses.field(init=False)
     errors: list[RunOpsError] = dataclasses.field(default_factory=list[RunOpsError])
-    desk: desk.Desk = dataclasses.field(init=False)
+    desk: session_state.Desk = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -199,12 +201,12 @@ class Life:
         self.pen = writer.Journal(conversation, session.Session(before), masking.Masker({"S": SECRET}), self._kept.kept)
         if not before:
             self.pen.scope("", "opened", "session", session=log_entries.SessionHeader(purpose="chat", versions={}))
-        self.desk = desk.Desk(self.pen)
+        self.desk = session_state.Desk(self.pen)
         budget = budgets.parse(self.budget) if self.budget is not None else None
         served = isinstance(self.model, run_models.Supply)
         self.models = self.model if served else Supply(cast(Model, self.model), self.requests, budget)
         chosen = CHOSEN.model_copy(update={"delegate_clean_context": self.clean})
-        self.talk = talking.Talk(self.pen, About(), self.desk, self.models, chosen, self.listener, lambda: self.limits)
+        self.talk = reply.Talk(self.pen, About(), self.desk, self.models, chosen, self.listener, lambda: self.limits)
         if self.mode is not None:
             self.talk.mode = self.mode
 

@@ -348,9 +348,9 @@ def _import_all() -> None:
         with contextlib.suppress(ImportError):
             command.load()
     for module in (
-        "director.cli.foreground",
-        "director.session_settings",
-        "director.windows",
+        "director.cli.session.foreground",
+        "director.session.settings",
+        "director.cli.window",
         "runtime.browser.open",
         "runtime.cli.app",
         "runtime.cli.main",

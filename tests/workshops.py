@@ -10,10 +10,15 @@ from typing import Any
 
 from typing_extensions import override
 
-from director import desk, draft, kits, opening, person, starting, workshop
-from director.listening import Listener
-from director.session_tools import Toolbox
-from director.tools import Kit
+from director.builds import toolsets
+from director.conversation.session_tools import Toolbox
+from director.draft import draft
+from director.session import open as open_session
+from director.session import person, state
+from director.session import runs as session_runs
+from director.session.events import Listener
+from director.tools import build_context
+from director.tools.toolbox import Kit
 from nodes.values import Json
 from runtime import version
 from runtime.log import entries
@@ -43,7 +48,7 @@ def opened(
     url: str | None = None,
     text: str | None = None,
     *,
-    policy: workshop.Policy = "allow",
+    policy: build_context.Policy = "allow",
     who: person.Person | None = None,
     inputs: Mapping[str, Json] | None = None,
     known: Mapping[str, str] | None = None,
@@ -51,25 +56,25 @@ def opened(
     runs: int = 2,
     goal: str = "Do it.",
     **flags: Any,
-) -> workshop.Workshop:
+) -> build_context.Workshop:
     """A workshop whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await shop.close()`` ends its browsers."""
     here = host.load(home=folder / ".runops", **flags)
     header = entries.SessionHeader(purpose="build", versions=version.versions())
-    pen = now(opening.begin(here.store, header, masking.Masker(known or {})))
-    own = desk.Desk(pen)
+    pen = now(open_session.begin(here.store, header, masking.Masker(known or {})))
+    own = state.Desk(pen)
     own.keep(entries.Version(of="mode", number=0, reason="a build", by="person"), "agent")
     heard = listener or Listener()
-    shop = workshop.Workshop(
+    shop = build_context.Workshop(
         pen=pen,
         desk=own,
         here=here,
         listener=heard,
-        wish=workshop.Wish(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
+        wish=build_context.Wish(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
         person=who or person.Nobody(),
-        runs=starting.Runs(pen, here.kept, heard, lambda _usage, _model: None),
+        runs=session_runs.Runs(pen, here.kept, heard, lambda _usage, _model: None),
         known=lambda: known or {},
     )
-    kits.furnish(shop)
+    toolsets.furnish(shop)
     if text is not None:
         own.write_draft(draft.Draft.of(text), reason="as given", by="model")
     return shop
@@ -79,10 +84,10 @@ _numbers = itertools.count(1)
 
 
 async def call(
-    shop: workshop.Workshop, name: str, more: Sequence[Kit] | None = None, /, **arguments: Json
+    shop: build_context.Workshop, name: str, more: Sequence[Kit] | None = None, /, **arguments: Json
 ) -> turn.Outcome:
     """What a tool of the build answers; ``more`` are its tools, where they are not all of them."""
-    box = Toolbox(shop.desk, About(), shop.pen, shop.listener, kits.kits(shop) if more is None else more)
+    box = Toolbox(shop.desk, About(), shop.pen, shop.listener, toolsets.kits(shop) if more is None else more)
     number = next(_numbers)
     asked = ToolCall(f"call_{number}", name, json.dumps(arguments))
     tool = next(each for each in box.offered if each.name == name)

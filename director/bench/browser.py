@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 from typing_extensions import override
 
-from director import eyes
 from director.bench.records import Lineage
+from director.scouting import observer
 from nodes.values import Json
 from runtime.browser import borrowed, page_errors, port
 from runtime.browser import open as open_browser
@@ -24,7 +24,7 @@ from runtime.observation.observation import Observation
 from runtime.runs import run
 
 if TYPE_CHECKING:
-    from director.workshop import Workshop
+    from director.tools.build_context import Workshop
     from runtime.agents import ports
 
 
@@ -104,14 +104,14 @@ class Browser:
     async def look(self, browser: port.Browser) -> Observation:
         """A look that the eyes of the build remember: what a model is told of it, it may point at. Raises SiteError."""
         page, seeing = browser.page, self._shop.eyes
-        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
+        if isinstance(page, Tab) and isinstance(seeing, observer.Eyes):
             return await seeing.look_at(page)
         return (await cast("ports.Page", page).look()).masked(self._shop.pen.masker.text)
 
     def shown(self) -> tuple[object, Observation] | None:
         """What the model of the build was last shown: the page, and how it was; None before it was shown any."""
         page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
-        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes) and seeing.knows(page, entries.SESSION_THREAD):
+        if isinstance(page, Tab) and isinstance(seeing, observer.Eyes) and seeing.knows(page, entries.SESSION_THREAD):
             view = seeing.last_of(page)
             return (page, view) if view is not None else self._shown
         return self._shown
@@ -119,7 +119,7 @@ class Browser:
     def around(self) -> Collection[str]:
         """The frames of sites that the model of the build was told, and need not be told again."""
         page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
-        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
+        if isinstance(page, Tab) and isinstance(seeing, observer.Eyes):
             return seeing.around(page, entries.SESSION_THREAD)
         return self._shown[1].around if self._shown is not None else ()
 
@@ -131,7 +131,7 @@ class Browser:
         """The model of the build is told this of the page as the last nodes left it; where it is the ``whole`` of it, it is not shown it again."""
         page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
         self._shown = (page, view)
-        if isinstance(page, Tab) and isinstance(seeing, eyes.Eyes):
+        if isinstance(page, Tab) and isinstance(seeing, observer.Eyes):
             seeing.shown(page, text, entries.SESSION_THREAD if whole else None)
             seeing.learned(page, text, entries.SESSION_THREAD)
 

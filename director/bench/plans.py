@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from director import demands, effects
 from director.bench import selections, states
-from director.bench.places import Place, Places, Read, written
+from director.bench.node_map import Place, Places, Read, written
 from director.bench.records import How, Judge, Lack, Lineage, Record
+from director.effects import effects, requests
 from nodes.errors import ModelError
 from nodes.iterate import Iterate
 from nodes.ports import Item
@@ -136,7 +136,7 @@ class Planner:
     def _opens(self, node_id: str) -> bool:
         """Whether it does not matter to a node what page it finds: it opens an address first."""
         on_page = (each for each in self._places.leaves(self._places[node_id]) if each.touches_page)
-        return getattr(next(on_page, None), "action", None) in demands.OPENS
+        return getattr(next(on_page, None), "action", None) in requests.OPENS
 
     def _before(self, first: str, items: Mapping[str, str], live: Live | None, kept: states.States) -> Start:
         """The live page, where it is just that, else the last state that was kept; what lies between is done again, if it may be."""

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from director.bench.places import FACTS, Places, Read, digest, written
+from director.bench.node_map import FACTS, Places, Read, digest, written
 from nodes.values import Json
 from runtime.language.expressions.names_read import Chain
 

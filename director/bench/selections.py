@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from director.bench.places import Place, Places
+from director.bench.node_map import Place, Places
 from nodes import registry
 from nodes.errors import ModelError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from director.bench.reports import Report
-from director.bench.watching import Seen
-from director.proving import telling as whole_runs
+from director.bench.requests import Report
+from director.bench.watcher import Seen
+from director.proving import report as proving_report
 from runtime.observation import page_text
 from runtime.observation.observation import Observation
 
@@ -25,7 +25,7 @@ NOT_SHOWN = "page not shown: nothing changed on it since you saw it"
 def of_node(seen: Seen, *, last: bool) -> Iterator[str]:
     """Where a node has led, what the page complains of, and what changed on it. Of another document only its address: the last one is shown behind all nodes."""
     moved = seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before
-    if moved and not whole_runs.by_address(seen.error or {}):
+    if moved and not proving_report.by_address(seen.error or {}):
         yield f"url: {seen.url_before} -> {seen.url_after}"
     for each in seen.complaints[:MOST_COMPLAINTS]:
         yield f"page complains: {each[:A_COMPLAINT]}"
@@ -74,8 +74,8 @@ def whole(report: Report, budget: int) -> str:
     """All of the page, the frame of the site only where it was not told yet; of one where only the address was not meant how it begins."""
     assert report.view is not None, "there is a page"
     stopped = report.trips[-1].stopped
-    glance = stopped is not None and whole_runs.by_address(stopped.error or {})
-    return report.view.render(whole_runs.A_GLANCE if glance else budget, known=report.around)
+    glance = stopped is not None and proving_report.by_address(stopped.error or {})
+    return report.view.render(proving_report.A_GLANCE if glance else budget, known=report.around)
 
 
 def is_whole(report: Report, told: str) -> bool:

@@ -8,9 +8,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from director import desk as desks
-from director.bench.places import digest
+from director.bench.node_map import digest
 from director.bench.records import Done, Lineage
+from director.session import state as session_state
 from nodes.values import Json
 from runtime.browser import port
 from runtime.log import entries
@@ -35,7 +35,7 @@ class State:
 class States:
     """Keeps them, for one session."""
 
-    def __init__(self, desk: desks.Desk, folder: Path) -> None:
+    def __init__(self, desk: session_state.Desk, folder: Path) -> None:
         """``folder`` is the bench's own; it is made once there is a state to keep."""
         self._desk, self._folder = desk, folder
         self._states: dict[str, State] = {}

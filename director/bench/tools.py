@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from director import deeds, schemas, tools
-from director.bench import benches, reports, telling
+from director.bench import bench as benches
+from director.bench import report as bench_report
+from director.bench import requests
+from director.tools import barrier, schemas, toolbox
 from nodes.values import Json
 from runtime.log import entries
 from runtime.models.turns import turn
 from runtime.secrets import masking
 
 if TYPE_CHECKING:
-    from director.workshop import Workshop
+    from director.tools.build_context import Workshop
 
 NAME = "execute_nodes"
 
@@ -41,19 +43,19 @@ EXECUTE = schemas.tool(
 )
 
 
-def kits(shop: Workshop) -> Sequence[tools.Kit]:
+def kits(shop: Workshop) -> Sequence[toolbox.Kit]:
     """The tools of the bench."""
     return (Execute(shop, EXECUTE),)
 
 
-class Execute(tools.OfBuild):
+class Execute(toolbox.OfBuild):
     """Runs nodes of the draft, each once, and tells what became of each."""
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         async def work(call: entries.Call) -> turn.Outcome:
             given: dict[str, Any] = arguments
-            wanted = reports.Wanted(
+            wanted = requests.Wanted(
                 str(given["nodes"]),
                 given["mode"] or "flow",
                 given["from"] or "before",
@@ -63,16 +65,16 @@ class Execute(tools.OfBuild):
             bench = self._shop.bench
             assert isinstance(bench, benches.Bench), "the bench of a build"
             report = await bench.execute(call, wanted)
-            told = self._masked(telling.told(report))
+            told = self._masked(bench_report.told(report))
             bench.told(report, told)
             return turn.Outcome(told, told)
 
-        return await deeds.done(self._shop.pen, NAME, arguments, place, work)
+        return await barrier.done(self._shop.pen, NAME, arguments, place, work)
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
         shop = self._shop
-        told = self._masked(telling.found_out({run: shop.runs.past(run) for run in shop.runs.of(call)}))
+        told = self._masked(bench_report.found_out({run: shop.runs.past(run) for run in shop.runs.of(call)}))
         return turn.Outcome(told, told)
 
     def _masked(self, text: str) -> str:

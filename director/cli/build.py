@@ -70,10 +70,13 @@ def build(
 
     A build can be stopped at any moment, and `--resume` goes on with it.
     """
-    from director.cli import building, ordering  # a help needs none of it
+    from director.cli.builds import (
+        foreground,
+        options,  # a help needs none of it
+    )
     from runtime.workspace import host
 
-    order = ordering.Order(
+    order = options.Order(
         goal=goal,
         url=url,
         save=save,
@@ -89,4 +92,4 @@ def build(
         model=model,
     )
     here = host.load(budget=budget, model_director=model)
-    building.carry_out(order, here, as_json=as_json, quiet=quiet)
+    foreground.carry_out(order, here, as_json=as_json, quiet=quiet)

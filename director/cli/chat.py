@@ -187,14 +187,15 @@ def chat(
         "compress_to": compress_to,
         "checkpoint_at": checkpoint_at,
     }
-    from director import session_settings  # a help needs none of it
-    from director.cli import beginning, foreground
+    from director.cli import session_options
+    from director.cli.session import foreground
+    from director.session import settings  # a help needs none of it
     from runtime.workspace import host
 
     its = {"model_director": model, "delegate_clean_context": delegate_clean, "chat_knowledge": knowledge}
     here = host.load(budget=budget, **its)
     window = {name: value for name, value in given.items() if value is not None}
-    wish = beginning.Wish(about, resume, fork, mode, window, session_settings.given(here.settings, its), take_over)
+    wish = session_options.Wish(about, resume, fork, mode, window, settings.given(here.settings, its), take_over)
     foreground.converse(wish, here, message, as_json=as_json, quiet=quiet)
 
 

@@ -44,7 +44,7 @@ def repair(
 
     The patch goes to stdout, and is kept beside the run. Exit code 6: a mend is ready for review. 1: nothing in the file would mend it.
     """
-    from director.cli import repairs  # a help needs none of it
+    from director.cli.builds import repairs  # a help needs none of it
     from runtime.workspace import host
 
     wish = repairs.Wish(file, run, effects, apply, yes, runs, model, no_model)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from director.draft import Draft
-from director.workshop import Wish
+from director.draft.draft import Draft
+from director.tools.build_context import Wish
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime.browser.options import BrowserOptions

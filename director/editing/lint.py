@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from director import demands
-from director import effects as deeds
-from director.draft import Draft
-from director.workshop import Wish
+from director.draft.draft import Draft
+from director.effects import effects as effects_effects
+from director.effects import requests
+from director.tools.build_context import Wish
 from nodes.base import Container, Leaf, Node
 from nodes.iterate import Iterate
 from nodes.rules import Rule, with_query
@@ -186,7 +186,7 @@ def effects(draft: Draft) -> list[Hint]:
     """Deeds that may not be done twice, and of which nothing says whether they succeeded."""
     found: list[Hint] = []
     for node, around in draft.loaded.index.values():
-        if isinstance(node, Leaf) and deeds.presses(node) and not _in_confirm(node, around):
+        if isinstance(node, Leaf) and effects_effects.presses(node) and not _in_confirm(node, around):
             why = "its click may do more than give a file, so it is governed as a deed"
             mend = "`effect: idempotent`, where it only gives the file; or load its `url`"
             found.append(Hint("hint", "download-by-click", node.id, why, mend))
@@ -223,8 +223,8 @@ def defaults(draft: Draft, wish: Wish) -> list[Hint]:
         for name, each in loaded.workflow.inputs.items()
         if each.default is not None and wish.inputs.get(name) == each.default and not origin(str(each.default))
     }
-    for leaf, path in deeds.deeds_of(loaded) if same else ():
-        for name in sorted(demands.decided_by(loaded, leaf, path, same)):
+    for leaf, path in effects_effects.deeds_of(loaded) if same else ():
+        for name in sorted(requests.decided_by(loaded, leaf, path, same)):
             why = (
                 f"the input `{name}`, on which its deed depends, has `{_short(same[name])}` of this build for a default"
             )

@@ -6,13 +6,14 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
-from director import draft as drafts
-from director import schemas
-from director.draft import Draft
-from director.editing import edits, heads, limits, lint, reference
-from director.schemas import PERHAPS, REASON, TEXT, of
-from director.tools import CHANGED, READ, Kit, Simple
-from director.workshop import Wish, Workshop
+from director.draft import draft as drafts
+from director.draft import edits, header
+from director.draft.draft import Draft
+from director.editing import limits, lint, reference
+from director.tools import schemas
+from director.tools.build_context import Wish, Workshop
+from director.tools.schemas import PERHAPS, REASON, TEXT, of
+from director.tools.toolbox import CHANGED, READ, Kit, Simple
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime.language import workflow
@@ -74,7 +75,7 @@ class _Edits:
                 return before.with_nodes(text, after, self._limits(before))
             if after is not None and after != "/":
                 raise ModelError("node-unknown", "there is no draft yet", mend="its first nodes have `after` null")
-            return Draft.begun(heads.begun(self._shop.wish), text, self._shop.desk.files, self._limits(None))
+            return Draft.begun(header.begun(self._shop.wish), text, self._shop.desk.files, self._limits(None))
 
         return self._done(make, arguments, dry=bool(arguments["dry_run"]))
 
@@ -190,7 +191,7 @@ def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
     gone = [each for each in was if each not in now]
     if gone:
         lines.append(f"gone: {', '.join(gone[:MOST_NODES])}{' …' if len(gone) > MOST_NODES else ''}")
-    lines += heads.differences(before.loaded.document.data, made.loaded.document.data) if before is not None else []
+    lines += header.differences(before.loaded.document.data, made.loaded.document.data) if before is not None else []
     return "\n".join([*(lines or ["only layout or comments changed"]), f"{len(made.layout.nodes)} nodes in all"])
 
 

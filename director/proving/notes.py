@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from director import effects, grants
+from director.effects import effects, grants
 from director.proving import proofs
 from nodes.base import Leaf
 from nodes.values import Json
@@ -24,8 +24,8 @@ from runtime.log import entries, ledger, session
 from runtime.report import markdown
 
 if TYPE_CHECKING:
-    from director.proving.drafts import Done
-    from director.workshop import Workshop
+    from director.proving.draft_runs import Done
+    from director.tools.build_context import Workshop
 
 A_LINE, A_BLOCK, MOST = 300, 1_500, 60
 """Characters of a line and of a block, and how many items a list has."""

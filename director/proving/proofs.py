@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Container, Mapping, Sequence
 from typing import Literal
 
-from director import effects
+from director.effects import effects
 from nodes.base import Leaf
 from nodes.values import Json
 from runtime.context import briefs

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from director import deeds, effects, schemas
-from director.proving import drafts, finishing, mends, proofs, telling
-from director.proving.drafts import RUN_DRAFT
-from director.tools import FINISH, Kit, OfBuild
+from director.effects import effects
+from director.proving import draft_runs, finish, proofs, repair_builds, report
+from director.proving.draft_runs import RUN_DRAFT
+from director.tools import barrier, schemas
+from director.tools.toolbox import FINISH, Kit, OfBuild
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.context import briefs
@@ -20,7 +21,7 @@ from runtime.messages.messages import Tool
 from runtime.models.turns import turn
 
 if TYPE_CHECKING:
-    from director.workshop import Workshop
+    from director.tools.build_context import Workshop
 
 RUN = schemas.tool(
     RUN_DRAFT,
@@ -51,29 +52,29 @@ class RunDraft(OfBuild):
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         shop = self._shop
         inputs = {**_known(shop), **_map(arguments["inputs"])}
-        loaded = drafts.as_saved(shop)
-        fit = drafts.prepared(shop, loaded, inputs)
+        loaded = draft_runs.as_saved(shop)
+        fit = draft_runs.prepared(shop, loaded, inputs)
         holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, inputs=fit.inputs, pins={})
 
         async def work(call: entries.Call) -> turn.Outcome:
-            done = await drafts.run(shop, call, loaded, fit, holds)
+            done = await draft_runs.run(shop, call, loaded, fit, holds)
             ran = done.ran
-            every = proofs.of_runs(loaded, [ran], drafts.done_alone(shop, loaded))
-            told = telling.told(done, loaded)
+            every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(shop, loaded))
+            told = report.told(done, loaded)
             if every:
                 told = f"{told}\ndeeds: {'; '.join(f'{each.key}: {each.words()}' for each in every)}"
             more = proofs.next_step(every) if ran.status == "passed" else ""
             if more:
                 told = f"{told}\nnext: {more}"
             if ran.went_well:
-                told = f"{told}\n{finishing.ahead(shop, fit, ran, more)}"
+                told = f"{told}\n{finish.ahead(shop, fit, ran, more)}"
             told = shop.pen.masker.text(told)
             if ran.went_well:
                 return turn.Outcome(told, told)
-            failed = ModelError("draft-failed", telling.head(done), mend="mend the draft where it fails")
+            failed = ModelError("draft-failed", report.head(done), mend="mend the draft where it fails")
             return turn.Outcome(told, told, failed.as_json())
 
-        return await deeds.done(shop.pen, RUN_DRAFT, arguments, place, work)
+        return await barrier.done(shop.pen, RUN_DRAFT, arguments, place, work)
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
@@ -85,45 +86,45 @@ class Finish(OfBuild):
 
     def __init__(self, shop: Workshop, offered: Tool) -> None:
         super().__init__(shop, offered)
-        self._counts: finishing.Proof | None = None
+        self._counts: finish.Proof | None = None
         """Runs that went well, and of which only something was not said."""
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         shop = self._shop
-        said = finishing.Said(str(arguments["summary"]), str(arguments["unproved"] or ""))
+        said = finish.Said(str(arguments["summary"]), str(arguments["unproved"] or ""))
         if not arguments["done"]:
-            return await deeds.done(shop.pen, FINISH, arguments, place, lambda _call: self._given_up(said))
-        if lacking := finishing.lacks(shop, said):
-            told = "\n".join(["not done; lacking:", *map(str, lacking)]) + finishing.foreseen(shop, said)
-            said_too = shop.pen.masker.text(f"{told}{finishing.hints(shop)}")
+            return await barrier.done(shop.pen, FINISH, arguments, place, lambda _call: self._given_up(said))
+        if lacking := finish.lacks(shop, said):
+            told = "\n".join(["not done; lacking:", *map(str, lacking)]) + finish.foreseen(shop, said)
+            said_too = shop.pen.masker.text(f"{told}{finish.hints(shop)}")
             return turn.Outcome(said_too, error=shop.pen.masker.json(_unfinished(told)))
-        loaded = drafts.as_saved(shop)
+        loaded = draft_runs.as_saved(shop)
         holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, pins={})
 
         async def work(call: entries.Call) -> turn.Outcome:
             proof, self._counts = self._counts, None
-            if proof is None or not finishing.stands(shop, proof):
-                proof = await finishing.prove(shop, call, loaded, holds)
+            if proof is None or not finish.stands(shop, proof):
+                proof = await finish.prove(shop, call, loaded, holds)
             return self._judged(proof, said)
 
-        return await deeds.done(shop.pen, FINISH, arguments, place, work)
+        return await barrier.done(shop.pen, FINISH, arguments, place, work)
 
-    def _judged(self, proof: finishing.Proof, said: finishing.Said) -> turn.Outcome:
+    def _judged(self, proof: finish.Proof, said: finish.Said) -> turn.Outcome:
         shop = self._shop
         if not proof.went_well:
-            ours, told = finishing.refusal(shop, proof)
+            ours, told = finish.refusal(shop, proof)
             failed = ModelError("not-proved", ours, mend="mend the draft where it fails")
             return turn.Outcome(shop.pen.masker.text(told), error=shop.pen.masker.json(failed.as_json()))
-        if not finishing.stands(shop, proof):
-            return _failed(shop, finishing.CHANGED)
-        if (missed := mends.missed(shop, proof.loaded, proof.ran)) is not None:
+        if not finish.stands(shop, proof):
+            return _failed(shop, finish.CHANGED)
+        if (missed := repair_builds.missed(shop, proof.loaded, proof.ran)) is not None:
             return _failed(shop, missed)
-        if names := finishing.unsaid(proof, said):
+        if names := finish.unsaid(proof, said):
             self._counts = proof
-            told = finishing.say_more(proof, names)
-            return turn.Outcome(f"{told}{finishing.hints(shop)}", error=_unfinished(told))
-        value: dict[str, Json] = shop.pen.masker.json(finishing.accepted(shop, proof, said))
+            told = finish.say_more(proof, names)
+            return turn.Outcome(f"{told}{finish.hints(shop)}", error=_unfinished(told))
+        value: dict[str, Json] = shop.pen.masker.json(finish.accepted(shop, proof, said))
         told = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
         told += [f"{each.key}: {each.words()}" for each in proof.effects]
         if "mend" in value:
@@ -132,8 +133,8 @@ class Finish(OfBuild):
             told.append(f"executed in no run: {', '.join(proof.not_executed)}")
         return turn.Outcome("\n".join(told), value)
 
-    async def _given_up(self, said: finishing.Said) -> turn.Outcome:
-        value = self._shop.pen.masker.json(finishing.leave_partial(self._shop, said.summary))
+    async def _given_up(self, said: finish.Said) -> turn.Outcome:
+        value = self._shop.pen.masker.json(finish.leave_partial(self._shop, said.summary))
         where = f"the draft as it is: {value['file']}" if value["file"] else "there was no draft to save"
         stays = f"; {value['stays']} is as it was" if "stays" in value else ""
         return turn.Outcome(f"given up; {where}{stays}", value)

@@ -19,7 +19,7 @@ from runtime.browser.session import Session
 from runtime.engine import clock, rendering
 
 if TYPE_CHECKING:
-    from director.workshop import Workshop
+    from director.tools.build_context import Workshop
 
 ANSWERS_SECONDS = 1.0
 """How long a tab may take to say that it is there."""

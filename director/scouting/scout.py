@@ -11,11 +11,12 @@ from typing import cast
 
 from typing_extensions import override
 
-from director import around, children, schemas
-from director import eyes as eyes_module
-from director.scouting import tools
-from director.tools import CHANGED, Box, Kit
-from director.workshop import Workshop
+from director.conversation import subagents
+from director.scouting import observer, tools
+from director.session import prompt
+from director.tools import schemas
+from director.tools.build_context import Workshop
+from director.tools.toolbox import CHANGED, Box, Kit
 from nodes.budgets import Budget
 from nodes.errors import ModelError, Paused
 from nodes.values import Json
@@ -50,7 +51,7 @@ def kits(shop: Workshop) -> Sequence[Kit]:
     return (Scouting(shop),)
 
 
-class Scouting(children.Sending):
+class Scouting(subagents.Sending):
     """The tool."""
 
     name = NAME
@@ -60,7 +61,7 @@ class Scouting(children.Sending):
 
     def __init__(self, shop: Workshop) -> None:
         """Who asks the models is said later: ``employ``."""
-        super().__init__(shop.pen, None, shop.listener, children.Sender(0, budgets.Asked("", None), tuple))
+        super().__init__(shop.pen, None, shop.listener, subagents.Sender(0, budgets.Asked("", None), tuple))
         self._shop = shop
 
     @property
@@ -92,11 +93,11 @@ class Scouting(children.Sending):
         return f"it did {count(number, 'deed')} on the site, or may have: look there first; " if number else ""
 
     @override
-    def outfit(self, call: entries.Call, child: children.Child) -> children.Outfit:
+    def outfit(self, call: entries.Call, child: subagents.Child) -> subagents.Outfit:
         return _Tools(self._shop, call)
 
 
-class _Tools(Box, children.Outfit):
+class _Tools(Box, subagents.Outfit):
     """What a scout may do: look at its own tabs, and act in them."""
 
     def __init__(self, shop: Workshop, call: entries.Call) -> None:
@@ -115,7 +116,7 @@ class _Tools(Box, children.Outfit):
 
     @override
     def around(self) -> window.Around:
-        parts = tuple(window.Part(name, around.prompt(name)) for name in ("scout", "rules"))
+        parts = tuple(window.Part(name, prompt.prompt(name)) for name in ("scout", "rules"))
         return window.Around(parts, tuple(self.offered))
 
     @override
@@ -125,7 +126,7 @@ class _Tools(Box, children.Outfit):
     @override
     async def close(self) -> None:
         """Its tabs are of no use to anybody else."""
-        session = cast("eyes_module.Eyes", self._shop.eyes).scout
+        session = cast("observer.Eyes", self._shop.eyes).scout
         await session.shut(self._mine)
 
 

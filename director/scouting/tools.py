@@ -7,12 +7,11 @@ from typing import cast
 
 from typing_extensions import override
 
-from director import deeds as behind
-from director import eyes as eyes_module
-from director.schemas import PERHAPS, REASON, TEXT, of, tool
-from director.scouting import deeds, looking
-from director.tools import READ, Kit, OfBuild
-from director.workshop import Workshop
+from director.scouting import actions, observer, page_tools
+from director.tools import barrier
+from director.tools.build_context import Workshop
+from director.tools.schemas import PERHAPS, REASON, TEXT, of, tool
+from director.tools.toolbox import READ, Kit, OfBuild
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.log import attempts as log_attempts
@@ -100,7 +99,7 @@ class Deed(OfBuild):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         name = self.tool.name
-        return await behind.done(self._shop.pen, name, arguments, place, lambda call: self._do(call, arguments))
+        return await barrier.done(self._shop.pen, name, arguments, place, lambda call: self._do(call, arguments))
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
@@ -110,7 +109,7 @@ class Deed(OfBuild):
 
 def found_out(shop: Workshop, call: entries.Call) -> turn.Outcome:
     """What became of a deed that was interrupted, as the log of its run tells it: done, perhaps done, not begun."""
-    eyes = cast("eyes_module.Eyes", shop.eyes)
+    eyes = cast("observer.Eyes", shop.eyes)
     gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it anew"
     if eyes.scout.session is not None:
         gone = "`inspect_tab` shows the page as it is now"
@@ -135,9 +134,9 @@ def kits(shop: Workshop) -> Sequence[Kit]:
 
 def of_thread(shop: Workshop, thread: str, mine: list[str] | None = None) -> Sequence[Kit]:
     """The tools as the model of one thread has them; ``mine`` are the tabs of a scout that has no others."""
-    eyes = cast("eyes_module.Eyes", shop.eyes)
-    looks = looking.Looking(shop, eyes, thread, mine)
-    does = deeds.Deeds(shop, looks, mine)
+    eyes = cast("observer.Eyes", shop.eyes)
+    looks = page_tools.Looking(shop, eyes, thread, mine)
+    does = actions.Deeds(shop, looks, mine)
     inspect, find, navigate, action = (
         (INSPECT, FIND, NAVIGATE, ACTION)
         if mine is None

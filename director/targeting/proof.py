@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 
 from playwright.async_api import ElementHandle, Error
 
-from director.targeting import growth
+from director.targeting import page_script
 from director.targeting.candidates import Candidate, Mark, Proof, ranked
 from nodes.errors import SiteError
 from nodes.targets import Target
@@ -145,7 +145,7 @@ async def _copied(tab: Tab, proof: Proof, who: str) -> Proof:
     unknown = dataclasses.replace(proof, ungrown="the page could not be copied")
     try:
         async with asyncio.timeout(RELOAD_SECONDS), tab.beside(RELOAD_SECONDS) as fresh:
-            await growth.PASTE.on(fresh.page, await growth.COPY.on(tab.page))
+            await page_script.PASTE.on(fresh.page, await page_script.COPY.on(tab.page))
             marks: list[Mark] = [await _mark(fresh, each.target, who) for each in proof.found]
             return await _grown(fresh, proof, who, marks) if "one" in marks else unknown
     except (TimeoutError, SiteError, Error):
@@ -187,7 +187,7 @@ async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
 async def _mark(fresh: Tab, target: Target, who: str, meant: str | None = None) -> Mark:
     """What a target finds: the element that is ``who``, and there ``meant``."""
     try:
-        count, said, same, seen = await growth.FOUND.of_all(locators.locator(fresh.page, target), held=meant)
+        count, said, same, seen = await page_script.FOUND.of_all(locators.locator(fresh.page, target), held=meant)
     except (Error, SiteError):
         return "none"
     if count != 1:
@@ -204,10 +204,10 @@ async def _grown(fresh: Tab, proof: Proof, who: str, before: Sequence[Mark]) -> 
     if first is None:
         return proof
     async with _handle(fresh, first.target) as meant:
-        rows = await growth.GROW.at(meant)
+        rows = await page_script.GROW.at(meant)
         if not rows:
             return dataclasses.replace(proof, ungrown="it stands in no row, item or card")
-        if not await growth.STANDS.at(meant):
+        if not await page_script.STANDS.at(meant):
             return dataclasses.replace(proof, ungrown="the page draws itself anew")
         held = await isolated_world.hold(meant)
         marks: list[Mark] = [

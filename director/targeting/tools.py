@@ -7,10 +7,11 @@ from typing import cast
 
 from typing_extensions import override
 
-from director import eyes, schemas
+from director.scouting import observer
 from director.targeting import candidates, fields, proof
-from director.tools import Kit, OfBuild
-from director.workshop import Workshop
+from director.tools import schemas
+from director.tools.build_context import Workshop
+from director.tools.toolbox import Kit, OfBuild
 from nodes.values import Json
 from runtime.agents import secret_checks
 from runtime.models.turns import turn
@@ -43,7 +44,7 @@ class Propose(OfBuild):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """The best target as YAML, the fields of its row where it is read, others behind it, with what was proved of each."""
-        masker, sight = self._shop.pen.masker, cast("eyes.Eyes", self._shop.eyes)
+        masker, sight = self._shop.pen.masker, cast("observer.Eyes", self._shop.eyes)
         where, name = sight.place(cast("str | None", arguments["tab"]))
         anchor = cast("str | None", arguments["anchor"]) or None
 

@@ -6,10 +6,10 @@ import json
 import warnings
 from pathlib import Path
 
-from director import kits
-from director.delegation import Delegation, Sender
-from director.listening import Listener
-from director.session_tools import Toolbox
+from director.builds import toolsets
+from director.conversation.delegate import Delegation, Sender
+from director.conversation.session_tools import Toolbox
+from director.session.events import Listener
 from runtime.context import window
 from runtime.messages.messages import Tool
 from runtime.models import budgets
@@ -24,7 +24,7 @@ def tools(folder: Path) -> list[Tool]:
     try:
         sender = Sender(0, budgets.Asked("", None), tuple)
         delegate = Delegation(shop.pen, None, lambda: box, Listener(), window.Limits, sender, clean=True)
-        box = Toolbox(shop.desk, About(), shop.pen, shop.listener, [*kits.kits(shop), delegate])
+        box = Toolbox(shop.desk, About(), shop.pen, shop.listener, [*toolsets.kits(shop), delegate])
         return list(box.offered)
     finally:
         let_go(shop.pen.conversation)

@@ -16,9 +16,11 @@ from typing import Any
 
 from typing_extensions import override
 
-from director import desk as desks
-from director import draft as drafts
-from director import listening, subjects, talking, tools
+from director.conversation import reply
+from director.draft import draft as drafts
+from director.session import events, state
+from director.subjects import files
+from director.tools import toolbox
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import version
@@ -92,20 +94,20 @@ class _Session:
         header = entries.SessionHeader(purpose="chat", versions=version.versions())
         self._pen = writer.Journal(now(kept.create("s")), log_session.Session(), masking.Masker({}), kept.kept)
         self._pen.scope("", "opened", "session", session=header)
-        self._desk = desks.Desk(self._pen)
+        self._desk = state.Desk(self._pen)
         self._browser, self._shop = browser, shop
         self._requests: list[Request] = []
         self._steps: Iterator[building.Step] = iter(())
         self._needs: str | None = None
         self._told = self._fetched = self._calls = 0
         chosen = settings.Settings(model="m", model_base_url="http://127.0.0.1:9", window_strategy=strategy)
-        self._talk = talking.Talk(
+        self._talk = reply.Talk(
             self._pen,
             _Building(self._desk, browser.page),
             self._desk,
             talks.Supply(self._answer, self._requests),
             chosen,
-            listening.Listener(),
+            events.Listener(),
             lambda: limits.of_session(self._pen.history, self._pen, chosen),
             more=[_Kit(_LOOK, self._look), _Kit(_ADD, self._add)],
         )
@@ -168,10 +170,10 @@ class _Session:
         return Answer("", Usage(0, 0, 0, 0), "m", calls=(call,))
 
 
-class _Building(subjects.DraftSubject):
+class _Building(files.DraftSubject):
     """The draft, and the browser in which one looks around meanwhile."""
 
-    def __init__(self, desk: desks.Desk, driven: tab.Tab) -> None:
+    def __init__(self, desk: state.Desk, driven: tab.Tab) -> None:
         super().__init__(desk)
         self._page = driven
 
@@ -194,7 +196,7 @@ _ADD = Tool("add_node", "Adds a node at the end of the workflow.", _object("yaml
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Kit(tools.Kit):
+class _Kit(toolbox.Kit):
     """A tool that a session has beside those of every session."""
 
     offered: Tool
@@ -208,7 +210,7 @@ class _Kit(tools.Kit):
     @property
     @override
     def modes(self) -> frozenset[entries.Mode]:
-        return tools.CHANGED
+        return toolbox.CHANGED
 
     @property
     @override

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 
-from director.repairing import kinds
+from director.repair import failure_kinds
 from tests.drift.changing import Change, Changing, Page, adding, replacing, waiting
 from tests.shop_process import Shop
 
@@ -19,7 +19,7 @@ class Case:
 
     name: str
     flow: str
-    kind: kinds.Kind
+    kind: failure_kinds.Kind
     """What it is, for somebody who knows what was changed."""
     begin: Callable[[Changing, Shop], None]
     right: str | None = None

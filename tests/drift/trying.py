@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from unittest import mock
 
-from director import person
-from director.repairing import deeds, kept, mending
+from director.repair import effects, patch_files, repair
+from director.session import person
 from runtime.browser import shared
 from runtime.browser.chromium import find
 from runtime.browser.options import BrowserOptions
@@ -29,7 +29,7 @@ class Tried:
     """What a repair came to."""
 
     case: changes.Case
-    outcome: mending.Outcome
+    outcome: repair.Outcome
     patch: str
 
     @property
@@ -97,7 +97,11 @@ async def attempt(case: changes.Case, folder: Path, shop: Shop, proxy: changing.
     assert status == "failed", f"{case.name}: the run {status}"
     if case.repaired_under is not None:
         case.repaired_under(proxy, shop)
-    one = mending.Mending(host.of_command(chosen), deeds.Deeds("allow", person.Nobody()), lambda _text: None)
+    one = repair.Mending(host.of_command(chosen), effects.Deeds("allow", person.Nobody()), lambda _text: None)
     outcome = await one.repair(number, workflow.load(file))
-    patch = kept.unified(kept.patches_of(outcome.proof.mends, number), folder) if outcome.proof is not None else ""
+    patch = (
+        patch_files.unified(patch_files.patches_of(outcome.proof.mends, number), folder)
+        if outcome.proof is not None
+        else ""
+    )
     return Tried(case, outcome, patch)

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from director import bench, draft, eyes, workshop
+from director import bench
 from director.bench import showing
+from director.draft import draft
+from director.scouting import observer
 from director.scouting import tools as scouting
+from director.tools import build_context
 from nodes.values import Json
 from tests import shop_flows, shop_process, site, workshops
 
@@ -27,7 +30,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[shop_process.Shop
 
 
 @pytest.fixture(scope="module")
-async def build(shop: shop_process.Shop, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[workshop.Workshop]:
+async def build(
+    shop: shop_process.Shop, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[build_context.Workshop]:
     """One build, whose deeds are all done."""
     known = {"SHOP_PASSWORD": shop.password}
     made = workshops.opened(
@@ -37,14 +42,18 @@ async def build(shop: shop_process.Shop, tmp_path_factory: pytest.TempPathFactor
     await made.close()
 
 
-def eyes_of(build: workshop.Workshop) -> eyes.Eyes:
+def eyes_of(build: build_context.Workshop) -> observer.Eyes:
     """The eyes of a build."""
-    assert isinstance(build.eyes, eyes.Eyes)
+    assert isinstance(build.eyes, observer.Eyes)
     return build.eyes
 
 
 async def execute(
-    build: workshop.Workshop, nodes: str, mode: str | None = None, begin: str | None = None, item: str | None = None
+    build: build_context.Workshop,
+    nodes: str,
+    mode: str | None = None,
+    begin: str | None = None,
+    item: str | None = None,
 ) -> str:
     """What the tool tells."""
     given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
@@ -52,7 +61,7 @@ async def execute(
 
 
 async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(
-    shop: shop_process.Shop, build: workshop.Workshop
+    shop: shop_process.Shop, build: build_context.Workshop
 ) -> None:
     """Typed input stays on the live page; on a kept state it is typed again; the session behind the deed is kept; and each payment is done once."""
     told = await execute(build, "login..user")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from director import workshop
-from director.proving import leaving, tools
+from director.draft import output_files
+from director.proving import tools
+from director.tools import build_context
 from nodes.values import Json
 from runtime.models.turns import turn
 from runtime.runs import start
@@ -45,7 +46,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield shop
 
 
-def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any) -> workshop.Workshop:
+def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any) -> build_context.Workshop:
     """A workshop whose draft pays that order; ``guarded``: unless it is paid."""
     head = shop_flows.sign_in("Pay an order", INPUTS.format(url=site.url, number=number))
     when = "when: \"{{ before != 'paid' }}\"\n    " if guarded else ""
@@ -53,7 +54,7 @@ def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any)
     return workshops.opened(folder, site.url, head + PAY.format(when=when), known=known, **more)
 
 
-async def finished(shop: workshop.Workshop) -> turn.Outcome:
+async def finished(shop: build_context.Workshop) -> turn.Outcome:
     """What ``finish`` says."""
     try:
         return await workshops.call(shop, "finish", tools.kits(shop), **ARGUMENTS)
@@ -69,7 +70,7 @@ async def test_what_is_proved_was_done_once(tmp_path: Path, site: Shop, monkeypa
     assert (outcome.error, value["proved"], value["output"]) == (None, "full", {"status": "paid"})
     assert [each["what"] for each in value["effects"]] == ["done in 1 of 2 runs"]
     assert len(site.ledger("payment", "1001")) == 1
-    assert "done in 1 of 2 runs" in leaving.notes_of(shop.wish.save).read_text()
+    assert "done in 1 of 2 runs" in output_files.notes_of(shop.wish.save).read_text()
     monkeypatch.setenv("SHOP_PASSWORD", site.password)
     chosen = settings.load(home=tmp_path / "runs", model_calls="none")
     ended = await start.start(Path(value["file"]), {}, host.of_command(chosen))

@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 import yaml
 
-from director import eyes as sight
+from director.scouting import observer
 from director.targeting import tools
-from director.workshop import Workshop
+from director.tools.build_context import Workshop
 from nodes.browser_query.rows import FieldOf
 from nodes.rules import Rule
 from nodes.targets import Target
@@ -83,9 +83,9 @@ async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> A
     await shop.close()
 
 
-async def show(shop: Workshop, url: str, shown: str) -> sight.Eyes:
+async def show(shop: Workshop, url: str, shown: str) -> observer.Eyes:
     """Go there with the scout, and wait until the page says so."""
-    eyes = cast("sight.Eyes", shop.eyes)
+    eyes = cast("observer.Eyes", shop.eyes)
     async with eyes.scout.used() as session:
         session.bound(20)
         await session.page.goto(url)
@@ -105,7 +105,7 @@ async def told(shop: Workshop, ref: str, anchor: str | None = None) -> tuple[str
 
 async def refs_of(shop: Workshop, *ways: str) -> list[str]:
     """The refs of what the CSS finds, each read off the element itself, by one look."""
-    eyes = cast("sight.Eyes", shop.eyes)
+    eyes = cast("observer.Eyes", shop.eyes)
     view, page = await eyes.look("scout"), eyes.page("scout")
     refs: dict[str, str] = {}
     for ref in view.all_refs:

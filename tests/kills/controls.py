@@ -77,9 +77,9 @@ def _forgotten() -> None:
 
 def _unheard() -> None:
     """Nor is the answer of a delegate."""
-    from director import delegation
+    from director.conversation import delegate
 
-    delegation.Delegation.find_out = lambda *_given: None  # type: ignore[method-assign]
+    delegate.Delegation.find_out = lambda *_given: None  # type: ignore[method-assign]
 
 
 def _again() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from director import around
-from director import plan as plans
+from director.session import plan as plans
+from director.session import prompt
 from nodes.values import Json
 from runtime.context import window
 from runtime.messages import tokens
@@ -44,7 +44,7 @@ class Page(talks.About):
 def told(life: talks.Life, strategy: Any = "hybrid", mode: Any = "agent") -> window.Around:
     """What stands around it now."""
     limits = window.Limits(strategy=strategy)
-    return around.around(mode, limits, life.desk, Page(), (), lambda asked: [window.Part(asked, talks.SECRET)])
+    return prompt.around(mode, limits, life.desk, Page(), (), lambda asked: [window.Part(asked, talks.SECRET)])
 
 
 def session() -> talks.Life:

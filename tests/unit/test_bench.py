@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from director import session_tools, shops
 from director.bench import showing
 from director.bench import tools as bench_tools
+from director.builds import open as open_build
+from director.conversation import session_tools
 from director.proving import tools
 from nodes.errors import SiteError
 from nodes.pages import Deed
@@ -154,7 +155,9 @@ async def test_whoever_asks_for_a_value_that_does_not_count_is_told_why(tmp_path
     rig = Rig(tmp_path, READS + '\n  - {id: never, type: transform, expr: 1, when: "{{ 1 == 2 }}"}', site())
 
     async def ask(name: str) -> str:
-        tools_of = session_tools.Toolbox(rig.shop.desk, shops.subject_of(rig.shop), rig.shop.pen, rig.shop.listener)
+        tools_of = session_tools.Toolbox(
+            rig.shop.desk, open_build.subject_of(rig.shop), rig.shop.pen, rig.shop.listener
+        )
         told = set[str]()
         for tool in ("get_workflow_variables", "get_workflow_variable"):
             asked = ToolCall("a", tool, json.dumps({"key": name}))

@@ -11,10 +11,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from director import draft
 from director.bench import selections
-from director.bench.places import Places, digest
+from director.bench.node_map import Places, digest
 from director.bench.records import Done, Judge, Record
+from director.draft import draft
 from nodes.errors import ModelError
 from nodes.values import Json
 

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from director import beside, desk, opening, workshop
+from director.draft import project_files
 from director.editing import tools
+from director.session import open as open_session
+from director.session import state
+from director.tools import build_context
 from runtime import version
 from runtime.log import entries
 from runtime.log.session import Session
@@ -24,19 +27,19 @@ PART = "version: 1\ninputs: {n: {type: integer}}\nnodes:\n  - {id: twice, type: 
 USING = "{{id: part, type: group, use: {}, with: {{n: 4}}}}"
 
 
-def opened(folder: Path, save: str = "flows/built.yaml") -> workshop.Workshop:
+def opened(folder: Path, save: str = "flows/built.yaml") -> build_context.Workshop:
     """A workshop in a project, whose draft will stand in ``save``."""
     (folder / ".runops").mkdir()
     (folder / "flows/parts").mkdir(parents=True)
     (folder / "flows/parts/twice.yaml").write_text(PART)
     shop = workshops.opened(folder, "http://127.0.0.1:8765")
-    wish = workshop.Wish("Do it.", None, folder / save)
+    wish = build_context.Wish("Do it.", None, folder / save)
     shop.wish = wish
-    shop.desk = desk.Desk(shop.pen, beside.of_build(wish.as_logged()))
+    shop.desk = state.Desk(shop.pen, project_files.of_build(wish.as_logged()))
     return shop
 
 
-async def create(shop: workshop.Workshop, use: str) -> str:
+async def create(shop: build_context.Workshop, use: str) -> str:
     """What the tool answers to a draft that uses this file."""
     given = {"yaml": USING.format(use), "after": None, "dry_run": None, "reason": "use what is there"}
     return (await workshops.call(shop, "create_nodes", tools.kits(shop), **given)).told
@@ -54,7 +57,7 @@ async def test_a_draft_uses_files_from_where_it_will_stand(tmp_path: Path) -> No
     assert "use-not-found" in await create(opened_beside(tmp_path / "b"), "flows/parts/twice.yaml")
 
 
-def opened_beside(folder: Path) -> workshop.Workshop:
+def opened_beside(folder: Path) -> build_context.Workshop:
     """The same in a project of its own."""
     folder.mkdir()
     return opened(folder)
@@ -82,18 +85,18 @@ def test_the_desk_of_a_build_knows_them(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "part.yaml").write_text(f"{PART}# {name}\n")
-    wish = workshop.Wish("Do it.", None, tmp_path / "a/built.yaml")
+    wish = build_context.Wish("Do it.", None, tmp_path / "a/built.yaml")
     mends = entries.Mends(run="x", path="y", file=str(tmp_path / "b/there.yaml"), evidence="")
     for build, where in (
         (wish.as_logged(), "# a"),
         (wish.as_logged().model_copy(update={"mends": mends}), "# b"),
         (None, None),
     ):
-        files = desk.Desk(_pen(tmp_path, build)).files
+        files = state.Desk(_pen(tmp_path, build)).files
         assert (files is None) == (where is None)
         assert files is None or where is None or where in str(files.read("part.yaml"))
 
 
 def _pen(folder: Path, build: entries.Build | None) -> Journal[Session]:
     header = entries.SessionHeader(purpose="build" if build else "chat", versions=version.versions(), build=build)
-    return now(opening.begin(file_store.FileStore(folder / ".runops"), header, masking.Masker({})))
+    return now(open_session.begin(file_store.FileStore(folder / ".runops"), header, masking.Masker({})))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from director import loop
-from director.cli import build_ends
-from director.proving import leaving
+from director.builds import loop
+from director.cli.builds import outcome
+from director.draft import output_files
 from runtime.log import session
 
 
@@ -26,11 +26,11 @@ def test_a_proof_is_told_only_of_what_the_file_still_says(
 ) -> None:
     """A build that is done is told as proved as long as its file is what it left there; an edit or a mend of it since is told."""
     file = tmp_path / "x.yaml"
-    left = becomes(leaving.workflow("S", "version: 1\nname: 1001\n", ["proved: full"]))
+    left = becomes(output_files.workflow("S", "version: 1\nname: 1001\n", ["proved: full"]))
     if left is not None:
         file.write_text(left)
     ended = loop.Ended(done=True, value={"file": str(file), "proved": "full"}, answer="")
-    told = build_ends.closing("S", session.Session(), ended)
+    told = outcome.closing("S", session.Session(), ended)
     assert told.splitlines()[0] == head
     assert (row is None and "  now " not in told) or f"  now   {row}" in told
-    assert (build_ends.record("S", session.Session(), ended, None, 0).changed is None) is (row is None)
+    assert (outcome.record("S", session.Session(), ended, None, 0).changed is None) is (row is None)

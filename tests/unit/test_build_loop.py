@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from director import deeds, loop, person
-from director.proving import leaving
-from director.tools import CHANGED, Kit
-from director.workshop import Workshop
+from director.builds import loop
+from director.draft import output_files
+from director.session import person
+from director.tools import barrier
+from director.tools.build_context import Workshop
+from director.tools.toolbox import CHANGED, Kit
 from nodes.errors import Paused, UsageError
 from nodes.values import Json
 from runtime.log import entries
@@ -164,7 +166,7 @@ class Asking(Kit):
             self._done.append(await self._shop.person.ask("Do it?", ["yes", "no"], place=place.path))
             return turn.Outcome("done", "done")
 
-        return await deeds.done(self._shop.pen, "deed", arguments, place, work)
+        return await barrier.done(self._shop.pen, "deed", arguments, place, work)
 
 
 def test_a_deed_that_waits_for_a_person_is_done_once_with_the_answer(tmp_path: Path) -> None:
@@ -237,7 +239,7 @@ def test_a_draft_that_cannot_be_left_hides_nothing(tmp_path: Path, monkeypatch: 
     node = "- {id: a, type: transform, expr: '{{ 1 }}'}"
     begins = ("create_nodes", {"yaml": node, "after": None, "dry_run": None, "reason": "r"})
     one = Life(tmp_path, in_turn([asks(begins), said("Fine."), said("Well.")]))
-    monkeypatch.setattr(leaving.files, "write", full)
+    monkeypatch.setattr(output_files.files, "write", full)
     one.live()
     assert one.code == "build-stopped"
     assert one.error is not None

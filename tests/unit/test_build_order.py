@@ -9,9 +9,11 @@ import hypothesis
 import pytest
 from hypothesis import strategies as draw
 
-from director import desk, session_settings
-from director.cli import beginning, ordering
-from director.workshop import Wish
+from director.cli import session_options
+from director.cli.builds import options
+from director.session import settings as session_settings
+from director.session import state
+from director.tools.build_context import Wish
 from nodes.errors import UsageError
 from runtime.context import limits
 from runtime.log import entries
@@ -62,7 +64,7 @@ def test_deeds_are_asked_for_where_somebody_is_there(
 ) -> None:
     """With `--yes` and in CI they are held, unless something else was said."""
     monkeypatch.setenv("CI", ci)
-    assert ordering.Order(goal="x", **given).wish().policy == policy
+    assert options.Order(goal="x", **given).wish().policy == policy
 
 
 @pytest.mark.parametrize(
@@ -81,9 +83,9 @@ def test_a_wish_that_holds_a_secret_begins_nothing(
     monkeypatch.setenv("KEY", "hunter2222")
     chosen = settings.load(home=tmp_path / ".runops", model="m", model_base_url="http://127.0.0.1:9")
     wanted: dict[str, Any] = {"goal": "x", "secrets": ("KEY",), **given}
-    order = ordering.Order(**wanted)
+    order = options.Order(**wanted)
     with pytest.raises(UsageError) as refused:
-        now(ordering.open_build(order, host.of_command(chosen), beginning.Models.of(host.of_command(chosen))))
+        now(options.open_build(order, host.of_command(chosen), session_options.Models.of(host.of_command(chosen))))
     assert refused.value.code == "secret-in-input"
     assert refused.value.message.startswith(f"{named}: ")
     assert "hunter2222" not in str(refused.value.as_json())
@@ -94,7 +96,7 @@ def test_a_wish_that_holds_a_secret_begins_nothing(
 def test_nothing_is_done_unasked_on_a_site_that_is_not_here(url: str | None) -> None:
     """`--effects allow` is refused, also where no site is named."""
     with pytest.raises(UsageError, match="effects allow"):
-        ordering.Order(goal="x", url=url, effects="allow").wish()
+        options.Order(goal="x", url=url, effects="allow").wish()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_nothing_is_done_unasked_on_a_site_that_is_not_here(url: str | None) -> 
 def test_an_address_is_one_of_a_site(url: str) -> None:
     """Whole, and without a password in it."""
     with pytest.raises(UsageError, match=r"--url|no address"):
-        ordering.Order(goal="x", url=url).wish()
+        options.Order(goal="x", url=url).wish()
 
 
 @pytest.mark.parametrize(
@@ -126,15 +128,15 @@ def test_a_place_where_nothing_can_be_left_is_refused_before_anything_is_paid(na
     (tmp_path / "folder.yaml").mkdir()
     (tmp_path / "plain").touch()
     with pytest.raises(UsageError, match="could not be written"):
-        ordering.Order(goal="x", save=Path(name), force=True).wish()
-    assert ordering.Order(goal="x", save=Path("new/folder/x.yaml")).wish().save == tmp_path / "new/folder/x.yaml"
+        options.Order(goal="x", save=Path(name), force=True).wish()
+    assert options.Order(goal="x", save=Path("new/folder/x.yaml")).wish().save == tmp_path / "new/folder/x.yaml"
 
 
 def test_a_link_to_nothing_is_there_already(tmp_path: Path) -> None:
     """It is not written over unless that was said."""
     (tmp_path / "x.yaml").symlink_to("nowhere.yaml")
     with pytest.raises(UsageError, match="already"):
-        ordering.Order(goal="x", save=Path("x.yaml")).wish()
+        options.Order(goal="x", save=Path("x.yaml")).wish()
 
 
 @pytest.mark.parametrize(
@@ -147,26 +149,26 @@ def test_a_link_to_nothing_is_there_already(tmp_path: Path) -> None:
 )
 def test_a_file_that_nobody_named_is_called_after_the_goal(goal: str, name: str, tmp_path: Path) -> None:
     """In the folder of workflows, where there is one."""
-    assert ordering.Order(goal=goal).wish().save == tmp_path / name
+    assert options.Order(goal=goal).wish().save == tmp_path / name
     (tmp_path / "workflows").mkdir()
-    assert ordering.Order(goal=goal).wish().save == tmp_path / "workflows" / name
+    assert options.Order(goal=goal).wish().save == tmp_path / "workflows" / name
 
 
 @pytest.mark.parametrize("given", [{"inputs": ("a b=1",)}, {"secrets": ("my-secret",)}, {"inputs": ("a=1", "a=2")}])
 def test_what_no_workflow_can_name_is_refused_before_anything_is_begun(given: dict[str, Any]) -> None:
     """Inputs and secrets have names that a file can have, each once."""
     with pytest.raises(UsageError):
-        ordering.Order(goal="x", **given).wish()
+        options.Order(goal="x", **given).wish()
 
 
 def test_what_is_set_counts_before_what_a_build_has_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """A build waits longer for an answer and keeps more outputs whole, unless somebody says otherwise."""
-    by_itself = ordering.chosen_for(settings.load())
+    by_itself = options.chosen_for(settings.load())
     assert (by_itself.model_timeout, by_itself.window_recent_outputs) == (300.0, 5_000)
     assert limits.of_settings(by_itself).max_messages is None
     monkeypatch.setenv("RUNOPS_MODEL_TIMEOUT", "60")
     monkeypatch.setenv("RUNOPS_WINDOW_RECENT_OUTPUTS", "0")
-    said = ordering.chosen_for(settings.load())
+    said = options.chosen_for(settings.load())
     assert (said.model_timeout, said.window_recent_outputs) == (60.0, 0)
 
 
@@ -174,18 +176,18 @@ def test_deeds_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> No
     """What is said then holds from then on, whoever goes on with it; deeds without a question stay with sites on this machine."""
     chosen = settings.load(home=tmp_path / ".runops", model_director="m", model_base_url="http://127.0.0.1:9")
     here = host.of_command(chosen)
-    models = beginning.Models.of(here)
+    models = session_options.Models.of(here)
 
     def wish(**given: Any) -> Wish:
-        pen = now(ordering.open_build(ordering.Order(**given), here, models))
+        pen = now(options.open_build(options.Order(**given), here, models))
         build = pen.history.header.build if pen.history.header is not None else None
         assert build is not None
-        found = session_settings.wished(Wish.of(build), desk.Desk(pen))
+        found = session_settings.wished(Wish.of(build), state.Desk(pen))
         let_go(pen.conversation)
         return found
 
     first = wish(goal="x", url="https://shop.test", save=tmp_path / "x.yaml")
-    ordering.Order(resume="last", effects="hold", runs=3).check()
+    options.Order(resume="last", effects="hold", runs=3).check()
     assert (first.runs, wish(resume="last", effects="hold", runs=3).runs) == (2, 3)
     again = wish(resume="last")
     assert (again.policy, again.runs, again.goal) == ("hold", 3, "x")
@@ -193,4 +195,4 @@ def test_deeds_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> No
         wish(resume="last", effects="allow")
     assert wish(resume="last").policy == "hold"
     with pytest.raises(UsageError, match="--url"):
-        ordering.Order(resume="last", url="http://127.0.0.1:1").check()
+        options.Order(resume="last", url="http://127.0.0.1:1").check()

@@ -7,7 +7,8 @@ import io
 import pytest
 from typing_extensions import override
 
-from director.cli import build_screen, typing_in
+from director.cli import questions
+from director.cli.builds import screen as build_screen
 from runtime import events
 
 
@@ -84,10 +85,10 @@ async def test_a_prompt_stands_where_an_answer_is_typed(
     async def line() -> str | None:
         return next(typed)
 
-    monkeypatch.setattr(typing_in, "line", line)
+    monkeypatch.setattr(questions, "line", line)
     shown: list[str] = []
-    assert await typing_in.person_at(shown.append).ask("Which?", ["old", "new"]) == "new"
-    assert capsys.readouterr().err == typing_in.PROMPT * 2
+    assert await questions.person_at(shown.append).ask("Which?", ["old", "new"]) == "new"
+    assert capsys.readouterr().err == questions.PROMPT * 2
     assert len(shown) == 2
 
 

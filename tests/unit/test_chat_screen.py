@@ -7,13 +7,13 @@ import io
 
 import pytest
 
-from director.cli import terminal
+from director.cli import screen as cli_screen
 from nodes.errors import ModelError
 from runtime.context import report_text, window
 from runtime.display.stream import Talk
 
 
-class Both(terminal.Screen):
+class Both(cli_screen.Screen):
     """A screen on two texts."""
 
     def __init__(self, *, as_it_comes: bool = True, quiet: bool = False) -> None:

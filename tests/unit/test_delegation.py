@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from director import delegation, listening, talking
+from director.conversation import delegate, reply
+from director.session import events
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.context import window
@@ -185,7 +186,7 @@ def test_a_delegate_spends_of_what_its_sender_has_left() -> None:
 
 def test_a_delegate_has_a_budget_of_its_own_for_all_that_works_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """What its own delegates spend is spent of it."""
-    monkeypatch.setattr(delegation.Delegation, "budget", delegation.BUDGET.model_copy(update={"calls": 3}))
+    monkeypatch.setattr(delegate.Delegation, "budget", delegate.BUDGET.model_copy(update={"calls": 3}))
     looks = [talks.asks(("get_workflow_summary", {}))] * 9
     scripts: Scripts = {"Why?": [sending("look")], "look": [sending("deeper")], "deeper": looks}
     life = talks.lived(by_task(scripts), "Why?", mode="agent", clean=True)
@@ -196,7 +197,7 @@ def test_a_delegate_has_a_budget_of_its_own_for_all_that_works_for_it(monkeypatc
 
 def test_a_delegate_has_so_many_requests_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that looks without end comes back with an error that says so."""
-    monkeypatch.setattr(delegation.Delegation, "turns", 2)
+    monkeypatch.setattr(delegate.Delegation, "turns", 2)
     looks = [talks.asks(("get_workflow_summary", {}))] * 9
     life = talks.lived(by_task({"Why?": [sending("look")], "look": looks}), "Why?", mode="agent")
     assert "delegate-turns" in talks.outputs(life.requests[-1])[0]
@@ -205,7 +206,7 @@ def test_a_delegate_has_so_many_requests_and_no_more(monkeypatch: pytest.MonkeyP
 
 def test_a_delegate_that_inherits_more_than_there_is_room_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its sender is told, and can send it clean."""
-    monkeypatch.setattr("director.talking.CHAT", talking.Manner(turns=2))
+    monkeypatch.setattr("director.conversation.reply.CHAT", reply.Manner(turns=2))
     limits = window.Limits(strategy="clean", hard_limit=2_000, overflow="prune")
     word, task = "Why? " * 500, "look " * 1_000
     inherit, clean = (
@@ -347,7 +348,7 @@ def test_listeners_are_told_of_what_delegates_do() -> None:
     """Each call below a delegate has the delegate's path before its own."""
     paths: list[str] = []
 
-    class Paths(listening.Listener):
+    class Paths(events.Listener):
         @override
         def called(self, path: str, name: str, arguments: str) -> None:
             paths.append(path)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from director import draft as drafts
-from director import layout
+from director.draft import draft as drafts
+from director.draft import layout
 from nodes.errors import ModelError
 from runtime.language import yaml_text
 from runtime.language.diagnostics import WorkflowInvalid

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from director import draft as drafts
+from director.draft import draft as drafts
 from nodes.errors import ModelError
 from runtime.language.diagnostics import WorkflowInvalid
 from tests import breadth

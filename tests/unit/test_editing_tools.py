@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from director import draft as drafts
-from director.editing import examples, heads, lint, reference, tools
-from director.workshop import Wish, Workshop
+from director.draft import draft as drafts
+from director.draft import header
+from director.editing import examples, lint, reference, tools
+from director.tools.build_context import Wish, Workshop
 from nodes import registry, rules
 from nodes.errors import ModelError
 from runtime.browser.elements import locators
@@ -103,7 +104,7 @@ def test_whatever_a_person_says_begins_a_valid_draft() -> None:
     wish = Wish(
         'Say "{{ x }}": *now*\n# and - more', None, Path("x.yaml"), inputs={"a": "{{ b }}", "n": None, "m": {"k": [1]}}
     )
-    loaded = workflow.parse(f"{heads.begun(wish)}nodes: [{{id: a_, type: transform, expr: 1}}]\n", "x")
+    loaded = workflow.parse(f"{header.begun(wish)}nodes: [{{id: a_, type: transform, expr: 1}}]\n", "x")
     assert loaded.workflow.inputs["a"].required
     assert (loaded.workflow.inputs["m"].type, loaded.workflow.inputs["m"].default) == ("map", None)
     assert loaded.workflow.description == 'Say "{{ x }}": *now* # and - more'

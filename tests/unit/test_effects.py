@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from director import demands, draft, effects, grants, person, wordings, workshop
+from director.draft import draft
 from director.editing import lint
+from director.effects import effects, grants, requests, wording
+from director.session import person
+from director.tools import build_context
 from nodes.errors import Paused, UsageError
 from runtime.language import callees
 from tests import benches, workshops
@@ -42,7 +45,7 @@ async def test_scouting_is_asked_for_each_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "site", "held"), [("allow", SITE, False), ("hold", SITE, True), ("allow", "https://shop.test", True)]
 )
-async def test_a_policy_asks_nobody(tmp_path: Path, policy: workshop.Policy, site: str, held: bool) -> None:
+async def test_a_policy_asks_nobody(tmp_path: Path, policy: build_context.Policy, site: str, held: bool) -> None:
     """Where all is allowed, or all held, nobody is asked; and of a site that is not on this machine nothing is allowed in that way."""
     shop, asked = asking(tmp_path, policy=policy, text=TEXT.replace(SITE, site))
     found = await holds(shop)
@@ -194,8 +197,8 @@ def test_a_file_that_is_used_goes_on_where_its_user_is() -> None:
           - {id: send, type: browser_action, action: click, target: {text: Send}}
     """)
     loaded = draft.Draft.of(text, callees.Texts(files)).loaded
-    found = [demands.deed(loaded, each, path, demands.Rests(), "") for each, path in effects.deeds_of(loaded)]
-    assert [(each.way.opened, wordings.steps(each.way)) for each in found] == [
+    found = [requests.deed(loaded, each, path, requests.Rests(), "") for each, path in effects.deeds_of(loaded)]
+    assert [(each.way.opened, wording.steps(each.way)) for each in found] == [
         ("http://127.0.0.1/x", ['fill field "Amount" "10"']),
         ("http://127.0.0.1/x", ['fill field "Amount" "10"', "use in.yaml"]),
     ]

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from director import desk, draft
-from director.proving import telling, tools
+from director.draft import draft
+from director.proving import report, tools
+from director.session import state
 from nodes.errors import SiteError
 from nodes.values import Json
 from runtime.engine import engine
@@ -69,7 +70,7 @@ async def test_what_is_lacking_is_told_before_anything_runs(tmp_path: Path, brow
     shop = opened(tmp_path, **{**given, "text": None})
     if text is not None:
         # What a draft uses stands where the build looks for it, and not where the draft will be left.
-        shop.desk = desk.Desk(shop.pen, callees.Texts({"x.yaml": TEXT}))
+        shop.desk = state.Desk(shop.pen, callees.Texts({"x.yaml": TEXT}))
         shop.desk.write_draft(draft.Draft.of(text, callees.Texts({"x.yaml": TEXT})), reason="as given", by="model")
     outcome = await finish(shop, **said)
     assert outcome.error is not None
@@ -260,11 +261,11 @@ async def test_a_run_with_other_inputs_takes_nothing_from_the_bench(
 def test_a_long_output_is_told_with_how_much_there_is() -> None:
     """A short one whole; of a long one the number of items of each list, the first and the last, in few characters."""
     rows = [{"name": f"Customer {number}", "city": "Porto"} for number in range(105)]
-    assert telling.output({"rows": rows[:2]}) == json.dumps({"rows": rows[:2]})
-    told = telling.output({"rows": rows, "sum": 12.5, "text": "x" * 4000})
+    assert report.output({"rows": rows[:2]}) == json.dumps({"rows": rows[:2]})
+    told = report.output({"rows": rows, "sum": 12.5, "text": "x" * 4000})
     assert "rows: list of 105 maps: " in told
     assert "Customer 0" in told
     assert "Customer 104" in told
     assert "sum: 12.5" in told
-    assert len(told) <= telling.OUTPUT + 1
-    assert "all of it: list of 105 maps" in telling.output([*rows])
+    assert len(told) <= report.OUTPUT + 1
+    assert "all of it: list of 105 maps" in report.output([*rows])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from director import grants
+from director.effects import grants
 from tests import benches, workshops
 from tests.holding import SITE, TEXT, asking, click, edited, holds, leaf
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from director import knowledge
+from director.conversation import knowledge
 from nodes.errors import UsageError
 from runtime.context.window import Part
 

@@ -12,7 +12,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from director.proving import leaving, tools
+from director.draft import output_files
+from director.proving import tools
 from runtime.language import workflow
 from tests import workshops
 from tests.finishes import TEXT, Browsers, clicks, fails, finish, installed, left, opened
@@ -32,20 +33,20 @@ async def test_no_head_claims_a_proof_for_another_text(tmp_path: Path, browsers:
     await finish(shop)
     file, session = shop.wish.save, shop.pen.conversation.id
     text = file.read_text()
-    assert leaving.changed(file, session) is None
-    mended = leaving.mended(text, "R1")
+    assert output_files.changed(file, session) is None
+    mended = output_files.mended(text, "R1")
     assert [(was, now) for was, now in zip(text.splitlines(), mended.splitlines(), strict=True) if was != now] == [
         (
             "# proved: full; 1 of 1 runs passed in fresh browsers",
             "# proved: of the text before it was changed by a mend of run R1",
         )
     ]
-    assert leaving.mended(TEXT, "R1") == TEXT
+    assert output_files.mended(TEXT, "R1") == TEXT
     file.write_text(mended)
-    assert "it has changed since" in str(leaving.changed(file, session))
-    assert not leaving.may_write(file, session)
+    assert "it has changed since" in str(output_files.changed(file, session))
+    assert not output_files.may_write(file, session)
     file.unlink()
-    assert "not there" in str(leaving.changed(file, session))
+    assert "not there" in str(output_files.changed(file, session))
 
 
 async def test_a_file_is_left_as_it_was_written(tmp_path: Path, browsers: Browsers) -> None:
@@ -81,7 +82,7 @@ async def test_what_stood_there_is_not_overwritten(tmp_path: Path, browsers: Bro
     """A file of somebody's is left alone: the build is refused before it runs, a partial draft is put beside it, and only ``--force`` writes over it."""
     shop = opened(tmp_path)
     shop.wish.save.write_text("mine")
-    leaving.notes_of(shop.wish.save).write_text("mine, too")
+    output_files.notes_of(shop.wish.save).write_text("mine, too")
     refused = await finish(shop)
     assert (refused.error is not None, browsers.opened) == (True, 0)
     partial = await finish(shop, done=False)
@@ -146,7 +147,7 @@ TEXTS = st.text(st.sampled_from("a: {}\n\r#é\ufeff'"), max_size=40)
 def test_a_head_changes_nothing_of_a_file(rest: str, mark: str, end: str, lines: list[str]) -> None:
     """A head is comments only: what stands behind it is as it was, byte for byte, with its byte order mark and the ends of its lines."""
     text = mark + rest.lstrip("\ufeff").replace("\n", end)
-    written = leaving.workflow("S1", text, lines)
+    written = output_files.workflow("S1", text, lines)
     assert written.startswith(mark)
     assert written.endswith(text.removeprefix(mark))
     head = written.removeprefix(mark).removesuffix(text.removeprefix(mark))
@@ -161,28 +162,28 @@ def test_an_edited_file_is_somebody_elses(
 ) -> None:
     """A build may write over just what it has left, and not over that with one character more, nor over what another build has left."""
     file = tmp_path_factory.getbasetemp() / "left.yaml"
-    written = leaving.workflow("S1", text, ["proved: full"])
-    leaving.write(file, written)
-    assert leaving.may_write(file, "S1")
-    assert not leaving.may_write(file, "S2")
+    written = output_files.workflow("S1", text, ["proved: full"])
+    output_files.write(file, written)
+    assert output_files.may_write(file, "S1")
+    assert not output_files.may_write(file, "S2")
     at %= len(written) + 1
     file.write_bytes(f"{written[:at]}{more}{written[at:]}".encode())
-    assert not leaving.may_write(file, "S1")
+    assert not output_files.may_write(file, "S1")
 
 
 def test_a_link_to_nowhere_is_somebodys(tmp_path: Path) -> None:
     """A link that leads nowhere is not written through, nor over."""
     file = tmp_path / "x.yaml"
     file.symlink_to(tmp_path / "gone.yaml")
-    assert not leaving.may_write(file, "S1")
-    assert leaving.partial_name(file, "S1") == tmp_path / "x.partial.yaml"
+    assert not output_files.may_write(file, "S1")
+    assert output_files.partial_name(file, "S1") == tmp_path / "x.partial.yaml"
 
 
 def test_a_draft_that_is_not_done_takes_no_place_of_a_proved_one(tmp_path: Path) -> None:
     """A further word to a build that was done may come to nothing: what it had proved stays."""
     file = tmp_path / "x.yaml"
-    leaving.write(file, leaving.workflow("S1", "version: 1\n", ["NOT FINISHED: `a` fails"]))
-    assert leaving.partial_name(file, "S1") == file
-    leaving.write(file, leaving.workflow("S1", "version: 1\n", ["proved: full"]))
-    assert leaving.may_write(file, "S1")
-    assert leaving.partial_name(file, "S1") == tmp_path / "x.partial.yaml"
+    output_files.write(file, output_files.workflow("S1", "version: 1\n", ["NOT FINISHED: `a` fails"]))
+    assert output_files.partial_name(file, "S1") == file
+    output_files.write(file, output_files.workflow("S1", "version: 1\n", ["proved: full"]))
+    assert output_files.may_write(file, "S1")
+    assert output_files.partial_name(file, "S1") == tmp_path / "x.partial.yaml"

@@ -14,7 +14,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as draw
 
-from director import opening
+from director.session import open as open_session
 from nodes.errors import LogError, RunHeld, RunOpsError, UsageError
 from nodes.values import Json
 from runtime.context import items as window_items
@@ -49,14 +49,14 @@ def folded(kept: file_store.Files, session: str) -> log_session.Session:
 
 def fork(kept: file_store.Files, session: str, line: int | None = None) -> str:
     """The id of a fork; nobody holds it any more."""
-    pen = now(opening.fork(file_store.FileStore.over(kept), session, NOBODY, line))
+    pen = now(open_session.fork(file_store.FileStore.over(kept), session, NOBODY, line))
     let_go(pen.conversation)
     return pen.conversation.id
 
 
 def items(kept: file_store.Files, past: log_session.Session, *, pointers: bool) -> list[str]:
     """Everything that a request could hold of its thread; lines of the log, by which pointers name what is small, are all called 0."""
-    texts = opening.look(kept, kept.read(kept.ids()[0]), past, NOBODY)
+    texts = open_session.look(kept, kept.read(kept.ids()[0]), past, NOBODY)
     thread = window_items.Thread(past.thread(log_entries.SESSION_THREAD), texts)
     found = [thread[number].items(pointers=pointers) for number in range(len(thread))]
     summary = thread.summary.items(pointers=pointers) if thread.summary is not None else ()
@@ -65,7 +65,7 @@ def items(kept: file_store.Files, past: log_session.Session, *, pointers: bool) 
 
 def kept_things(kept: file_store.Files, past: log_session.Session) -> dict[str, object]:
     """What the session keeps, all of it with its numbers and reasons."""
-    texts = opening.look(kept, kept.read(kept.ids()[0]), past, NOBODY)
+    texts = open_session.look(kept, kept.read(kept.ids()[0]), past, NOBODY)
     return {
         f"{of} {name}": [
             (each.number, each.reason, each.by, each.cleared, texts.value_of(each)) for each in past.versions(of, name)
@@ -256,7 +256,7 @@ def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
             continue
         died += 1
         assert [each.id for each in session_index.list_sessions(file_store.Files(chosen.home))] == [parent]
-        assert opening.find(file_store.Files(chosen.home), "last") == parent
+        assert open_session.find(file_store.Files(chosen.home), "last") == parent
         for use in (reopened, fork, folded):
             with pytest.raises(UsageError) as raised:
                 use(kept, child)
@@ -363,7 +363,7 @@ def test_a_session_begins_with_what_it_is_and_who_has_it(kept: file_store.Files)
 def test_a_reopened_session_goes_on_with_all_that_it_holds(kept: file_store.Files) -> None:
     """Each claim has a higher number; a budget that is said anew holds from then on; what is open stays open for who takes the next turn."""
     session = everything(kept, "called", budget="calls=3")
-    pen = now(opening.reopen(file_store.FileStore.over(kept), session, NOBODY, budget="calls=30"))
+    pen = now(open_session.reopen(file_store.FileStore.over(kept), session, NOBODY, budget="calls=30"))
     let_go(pen.conversation)
     past = folded(kept, session)
     assert (past.epoch, past.budget, len(past.open_calls())) == (2, "calls=30", 1)
@@ -400,14 +400,14 @@ def test_the_last_session_is_no_run_and_the_parts_of_ids_work(kept: file_store.F
     """`last` passes over runs; a beginning or an end of an id is enough; what is none is said."""
     chosen = settings.load()
     with pytest.raises(UsageError, match="no sessions"):
-        opening.find(file_store.Files(chosen.home), "last")
+        open_session.find(file_store.Files(chosen.home), "last")
     session = everything(kept)
     run = ended(kept, "failed")
-    assert opening.find(file_store.Files(chosen.home), "last") == session
-    assert opening.find(file_store.Files(chosen.home), session[-6:].lower()) == session
+    assert open_session.find(file_store.Files(chosen.home), "last") == session
+    assert open_session.find(file_store.Files(chosen.home), session[-6:].lower()) == session
     for name, code in ((run, "not-a-session"), ("nothing", "unknown-session"), ("", "unknown-session")):
         with pytest.raises(RunOpsError) as raised:
-            opening.find(file_store.Files(chosen.home), name)
+            open_session.find(file_store.Files(chosen.home), name)
         assert raised.value.code == code
 
 
@@ -415,7 +415,7 @@ def test_whoever_only_reads_cannot_write(kept: file_store.Files) -> None:
     """A reader's pen raises, so no window that is only looked at can change a file."""
     session = everything(kept)
     reading = kept.read(session)
-    pen = opening.look(kept, reading, session_index.fold(reading), NOBODY)
+    pen = open_session.look(kept, reading, session_index.fold(reading), NOBODY)
     with pytest.raises(AssertionError, match="only reads"):
         pen.said(log_entries.User(thread=log_entries.SESSION_THREAD), "Hello.", "")
     with pytest.raises(AssertionError, match="only reads"):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from director import plan as plans
+from director.session import plan as plans
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.display import plans as shown

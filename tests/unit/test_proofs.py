@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from director.proving import drafts, finishing, proofs
+from director.proving import draft_runs, finish, proofs
 from nodes.errors import SiteError
 from runtime.language import prepare, workflow
 from runtime.log import entries, history
@@ -171,6 +171,6 @@ def test_what_an_earlier_run_of_the_draft_has_yielded_is_not_empty(
     """A queue that the first run has worked off leaves the proof nothing to yield: what that run of the same text yielded counts."""
     text = 'version: 1\nnodes: [{id: one, type: transform, expr: "{{ [] }}"}]\noutput: {sorted: "{{ one }}"}\n'
     before = tuple(proofs.Ran(f"r{number}", "passed", {}, output=each) for number, each in enumerate(earlier))
-    last = drafts.Done(proofs.Ran("last", "passed", {}, output={"sorted": []}), None)
-    proof = finishing.Proof(text, workflow.parse(text, "draft.yaml"), (last,), before)
-    assert finishing.unsaid(proof, finishing.Said("It sorts.", "")) == unsaid
+    last = draft_runs.Done(proofs.Ran("last", "passed", {}, output={"sorted": []}), None)
+    proof = finish.Proof(text, workflow.parse(text, "draft.yaml"), (last,), before)
+    assert finish.unsaid(proof, finish.Said("It sorts.", "")) == unsaid

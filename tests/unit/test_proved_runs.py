@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from director import deeds, desk, draft, workshop
-from director.proving import drafts, tools
+from director.draft import draft
+from director.proving import draft_runs, tools
+from director.session import state
+from director.tools import barrier, build_context
 from nodes.values import Json
 from runtime.language import callees, workflow
 from runtime.log import entries
@@ -34,11 +36,11 @@ USED = TEXT.replace("- {id: told,", "- {id: used, type: group, use: used.yaml}\n
 SUM = "version: 1\nnodes: [{id: sum, type: transform, expr: %d}]\n"
 
 
-def using(folder: Path, text: str, **more: Any) -> workshop.Workshop:
+def using(folder: Path, text: str, **more: Any) -> build_context.Workshop:
     """A workshop whose draft may use the files of its folder."""
     (folder / ".runops").mkdir(parents=True)
     shop = opened(folder, None, **more)
-    shop.desk = desk.Desk(shop.pen, callees.Texts({"used.yaml": SUM % 1}))
+    shop.desk = state.Desk(shop.pen, callees.Texts({"used.yaml": SUM % 1}))
     (folder / "used.yaml").write_text(SUM % 1)
     shop.desk.write_draft(draft.Draft.of(text, shop.desk.files), reason="as given", by="model")
     return shop
@@ -93,8 +95,8 @@ async def test_a_run_counts_for_a_draft_that_does_the_same(
     await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
     assert old in TEXT
     shop.desk.write_draft(draft.Draft.of(TEXT.replace(old, new)), reason="better", by="model")
-    fit = drafts.prepared(shop, drafts.as_saved(shop), {"number": "7"})
-    assert len(drafts.passed_before(shop, fit)) == same
+    fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), {"number": "7"})
+    assert len(draft_runs.passed_before(shop, fit)) == same
 
 
 async def test_a_run_counts_only_for_the_files_that_it_used(tmp_path: Path, browsers: Browsers) -> None:
@@ -105,8 +107,8 @@ async def test_a_run_counts_only_for_the_files_that_it_used(tmp_path: Path, brow
         await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
         if edited:
             (tmp_path / name / "used.yaml").write_text(SUM % 2)
-        fit = drafts.prepared(shop, drafts.as_saved(shop), {"number": "7"})
-        assert [each.status for each in drafts.passed_before(shop, fit)] == ([] if edited else ["passed"])
+        fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), {"number": "7"})
+        assert [each.status for each in draft_runs.passed_before(shop, fit)] == ([] if edited else ["passed"])
 
 
 async def test_a_run_counts_only_for_the_files_that_it_gave_to_the_site(tmp_path: Path, browsers: Browsers) -> None:
@@ -118,12 +120,12 @@ async def test_a_run_counts_only_for_the_files_that_it_gave_to_the_site(tmp_path
     file = tmp_path / "given.txt"
     file.write_text("one")
     await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
-    fit = drafts.prepared(shop, drafts.as_saved(shop), {})
-    assert len(drafts.passed_before(shop, fit)) == 1
+    fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), {})
+    assert len(draft_runs.passed_before(shop, fit)) == 1
     then = file.stat()
     file.write_text("two")
     os.utime(file, ns=(then.st_atime_ns, then.st_mtime_ns))
-    assert drafts.passed_before(shop, fit) == []
+    assert draft_runs.passed_before(shop, fit) == []
 
 
 async def test_what_an_earlier_run_yielded_counts_as_what_it_was(tmp_path: Path, browsers: Browsers) -> None:
@@ -169,7 +171,9 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
         )
         return turn.Outcome("done", "done")
 
-    await deeds.done(shop.pen, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", entries.SESSION_THREAD, "a"), work)
+    await barrier.done(
+        shop.pen, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", entries.SESSION_THREAD, "a"), work
+    )
     assert len(browsers.site.deeds) == 1
     whole = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="all")
     assert "next: done on the bench and in no whole run: `pay`." in whole.told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from director.proving import readings
+from director.proving import unused_values
 from runtime.language import workflow
 
 HEAD = """
@@ -44,11 +44,11 @@ def loaded(output: str) -> workflow.Loaded:
 )
 def test_an_output_that_no_page_has_told_is_found(output: str, untold: list[str]) -> None:
     """Through nodes, variables and loops; where something may depend on what a run finds, nothing is said of it."""
-    assert readings.untold(loaded(output)) == untold
+    assert unused_values.untold(loaded(output)) == untold
 
 
 def test_an_input_that_nothing_reads_is_found() -> None:
     """Wherever in the file it may be read: in a node, in the output, in the list of origins."""
-    assert readings.unread(loaded("'{{ seen }}'"), ["a", "b"]) == ["b"]
-    assert readings.unread(loaded("'{{ inputs.b ~ seen }}'"), ["a", "b"]) == []
-    assert readings.unread(loaded("'{{ inputs }}'"), ["a", "b"]) == []
+    assert unused_values.unread(loaded("'{{ seen }}'"), ["a", "b"]) == ["b"]
+    assert unused_values.unread(loaded("'{{ inputs.b ~ seen }}'"), ["a", "b"]) == []
+    assert unused_values.unread(loaded("'{{ inputs }}'"), ["a", "b"]) == []

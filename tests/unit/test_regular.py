@@ -59,7 +59,7 @@ OTHERS = {
     "runtime/sql/worker.py": "the same",
     "runtime/messages/tokens.py": "reads a file of this package",
     "runtime/language/reference.py": "writes the pages of this repository",
-    "director/around.py": "reads a file of this package",
+    "director/session/prompt.py": "reads a file of this package",
     "runtime/display/stream.py": "opens the device that swallows all",
     "runtime/browser/chromium/watcher.py": "the same, and a log that it makes itself",
     "runtime/browser/page/downloads.py": "opens a count of downloads, and no file",

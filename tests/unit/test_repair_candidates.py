@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from director.repairing import candidates
-from director.repairing.candidates import Meant, Seen, alike, ranked, selectors
+from director.repair import candidates
+from director.repair.candidates import Meant, Seen, alike, ranked, selectors
 from nodes.targets import Target
 
 SIGN_IN = Meant.of(Target(role="button", name="Sign in"), "click")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from director.repairing import kinds
-from director.repairing.kinds import Failure, Glance, Look, classify
+from director.repair import failure_kinds
+from director.repair.failure_kinds import Failure, Glance, Look, classify
 from nodes.targets import Target
 
 PAY = Target(role="button", name="Pay", within=Target(role="row", has_text="1003"))
@@ -89,7 +89,7 @@ def seen(glance: Glance = PAGE, **more: object) -> Look:
     ],
 )
 def test_each_kind_is_told_by_what_speaks_for_it(
-    failure: Failure, then: Glance | None, now: Look | None, kind: kinds.Kind
+    failure: Failure, then: Glance | None, now: Look | None, kind: failure_kinds.Kind
 ) -> None:
     """Only a page that is otherwise fine, and on which the data stands, has drifted."""
     found = classify(failure, then, now)
@@ -126,11 +126,11 @@ def test_an_error_of_the_site_is_never_mended_in_the_file(
     """Whatever else the page says: what was answered with 5xx is no drift, and no page that is only slow."""
     failure = failed(code, signed_in=signed_in)
     found = classify(failure, dataclasses.replace(then, status=status), None)
-    assert found.kind not in kinds.MENDED
+    assert found.kind not in failure_kinds.MENDED
 
 
 @given(st.text(alphabet="ab1 ", min_size=1, max_size=8).filter(str.strip), TEXTS)
 def test_a_text_is_found_as_whole_words_only(word: str, around: str) -> None:
     """What stands on the page as it is is found; with a letter at its end it is another word."""
-    assert kinds.says(f"x {word} y", word)
-    assert not kinds.says(f"q{word.strip()}q", word)
+    assert failure_kinds.says(f"x {word} y", word)
+    assert not failure_kinds.says(f"q{word.strip()}q", word)

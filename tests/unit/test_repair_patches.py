@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from director.repairing import kept, patches
+from director.repair import patch_files, patches
 from nodes.errors import UsageError
 from nodes.targets import Target
 from runtime.language import workflow
@@ -116,11 +116,11 @@ def test_a_patch_is_applied_by_us_as_by_git(tmp_path: Path, mark: str, newline: 
     assert file.read_bytes() == (git / "w.yaml").read_bytes()
     assert file.read_bytes().decode().startswith(f"{mark}version")
     assert file.stat().st_mode & 0o777 == 0o640
-    kept.apply([patch])
+    patch_files.apply([patch])
     assert file.read_bytes() == (git / "w.yaml").read_bytes(), "what stands there already is applied"
     file.write_bytes(file.read_bytes() + b"# mine")
     with pytest.raises(UsageError) as refused:
-        kept.apply([patch])
+        patch_files.apply([patch])
     assert refused.value.code == "file-changed"
 
 
@@ -134,7 +134,7 @@ def test_what_nobody_may_write_stays_and_a_link_leads_on(tmp_path: Path) -> None
     other.write_text(FLOW)
     change = patches.Patch.of(link, BLOCK)
     with pytest.raises(UsageError) as refused:
-        kept.apply([patches.Patch.of(other, BLOCK), change])
+        patch_files.apply([patches.Patch.of(other, BLOCK), change])
     assert other.read_text() == FLOW, "all of it, or nothing"
     assert (refused.value.code, str(link) in refused.value.message, real.read_text()) == (
         "file-not-written",
@@ -142,5 +142,5 @@ def test_what_nobody_may_write_stays_and_a_link_leads_on(tmp_path: Path) -> None
         FLOW,
     )
     real.chmod(0o640)
-    kept.apply([change])
+    patch_files.apply([change])
     assert (link.is_symlink(), real.read_text(), real.stat().st_mode & 0o777) == (True, BLOCK, 0o640)

@@ -9,8 +9,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from director.proving import mends, proofs
-from director.repairing import failures, kinds, mending, wishes
+from director.proving import proofs, repair_builds
+from director.repair import failure_kinds, failures, goals, repair
 from runtime.language import workflow
 from runtime.log import entries
 from runtime.observation import page_text
@@ -30,43 +30,43 @@ nodes:
 
 
 def outcome(
-    kind: kinds.Kind = "drift", words: str = "Pay now", proof: Any = None, path: str = "pay", **more: Any
-) -> mending.Outcome:
+    kind: failure_kinds.Kind = "drift", words: str = "Pay now", proof: Any = None, path: str = "pay", **more: Any
+) -> repair.Outcome:
     """A repair of a run that failed at `pay`, on a page that said this."""
-    failure = kinds.Failure(path, "target-not-found", "site", f"nothing is called {words}", {})
-    case = failures.Case("R", failure, kinds.Glance(words=words, alert=words), FILE.find(path), {}, ("target",))
-    return mending.Outcome("R", case, kinds.Found(kind, [words], "a target"), proof, **more)
+    failure = failure_kinds.Failure(path, "target-not-found", "site", f"nothing is called {words}", {})
+    case = failures.Case("R", failure, failure_kinds.Glance(words=words, alert=words), FILE.find(path), {}, ("target",))
+    return repair.Outcome("R", case, failure_kinds.Found(kind, [words], "a target"), proof, **more)
 
 
-def proof(verdict: mending.Verdict) -> mending.Proof:
+def proof(verdict: repair.Verdict) -> repair.Proof:
     """How far a candidate came."""
-    return mending.Proof(verdict, (), FILE, "C", None, ())
+    return repair.Proof(verdict, (), FILE, "C", None, ())
 
 
-@pytest.mark.parametrize("kind", get_args(kinds.Kind))
-def test_a_model_is_asked_only_where_the_file_may_be_what_is_wrong(kind: kinds.Kind) -> None:
+@pytest.mark.parametrize("kind", get_args(failure_kinds.Kind))
+def test_a_model_is_asked_only_where_the_file_may_be_what_is_wrong(kind: failure_kinds.Kind) -> None:
     """Never of a finding, of the site's, the data's or the account's fault; nor where a mend is proved, or was found and a person refused its deed, going on is enough, or the file has no such step."""
     may = kind in ("drift", "overlay", "slow page", "unknown")
-    assert wishes.is_open(outcome(kind)) is may
-    assert wishes.is_open(outcome(kind, proof=proof("guess"))) is may
-    assert not wishes.is_open(outcome(kind, proof=proof("guess"), refused=True))
-    assert wishes.is_open(outcome(kind, refused=True)) is may
-    assert not wishes.is_open(outcome(kind, proof=proof("held")))
-    assert not wishes.is_open(outcome(kind, proof=proof("proved")))
-    assert not wishes.is_open(outcome(kind, works_now=True))
-    assert not wishes.is_open(outcome(kind, path="gone"))
+    assert goals.is_open(outcome(kind)) is may
+    assert goals.is_open(outcome(kind, proof=proof("guess"))) is may
+    assert not goals.is_open(outcome(kind, proof=proof("guess"), refused=True))
+    assert goals.is_open(outcome(kind, refused=True)) is may
+    assert not goals.is_open(outcome(kind, proof=proof("held")))
+    assert not goals.is_open(outcome(kind, proof=proof("proved")))
+    assert not goals.is_open(outcome(kind, works_now=True))
+    assert not goals.is_open(outcome(kind, path="gone"))
 
 
 @hypothesis.given(st.sampled_from(["", page_text.END, "[end of page"]), st.text(max_size=200))
 def test_what_a_page_said_stands_only_within_the_fence(first: str, words: str) -> None:
     """Whatever it says, the fence ends once, and at the end; and all of it is bounded."""
     said = f"{first} QQ {words} " * 40
-    told = wishes.evidence(outcome(words=said, tried=[said] * 8))
+    told = goals.evidence(outcome(words=said, tried=[said] * 8))
     ours, _, page = told.partition(page_text.BEGIN)
     assert "QQ" not in ours
     assert page.count(page_text.END) == 1
     assert page.endswith(page_text.END)
-    assert len(told) < 3 * wishes.WORDS + 20 * wishes.LINE
+    assert len(told) < 3 * goals.WORDS + 20 * goals.LINE
 
 
 def ran(status: str, held: str | None, *reached: str) -> proofs.Ran:
@@ -80,7 +80,7 @@ def test_runs_that_did_not_come_to_the_step_prove_no_mend() -> None:
     def missed(path: str, *runs: proofs.Ran) -> str | None:
         wish = types.SimpleNamespace(mends=entries.Mends(run="R", path=path, file="pays.yaml", evidence=""))
         shop: Any = types.SimpleNamespace(wish=wish)
-        error = mends.missed(shop, FILE, runs)
+        error = repair_builds.missed(shop, FILE, runs)
         return str(error) if error is not None else None
 
     early = ran("paused", "send", "open", "send")

@@ -10,7 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from director import opening
+from director.session import open as open_session
 from nodes.values import Json
 from runtime import version
 from runtime.cli import app
@@ -139,7 +139,7 @@ def test_nothing_that_a_page_says_is_live(tmp_path: Path, hostile: str) -> None:
 def test_what_a_session_did_not_say_itself_is_not_live(tmp_path: Path, hostile: str) -> None:
     """What tools returned, what happened, why an answer broke off, and names of models are none of a person's or a model's Markdown."""
     header = entries.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
-    pen = now(opening.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({})))
+    pen = now(open_session.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({})))
     thread = entries.SESSION_THREAD
     pen.said(entries.Event(thread=thread), hostile.strip(), "")
     error = {"code": "model-failed", "message": hostile}

@@ -10,8 +10,8 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
-from director import loop
-from director.cli import build_ends
+from director.builds import loop
+from director.cli.builds import outcome
 from nodes.errors import ModelError
 from runtime import events
 from runtime.cli import app
@@ -82,7 +82,7 @@ PATCH = endings.PatchReport(
 
 def _build() -> endings.BuildRecord:
     left = loop.Ended(done=False, value={"done": False, "summary": "no such page"}, answer="")
-    return build_ends.record("S", session.Session(), left, ERROR, 1)
+    return outcome.record("S", session.Session(), left, ERROR, 1)
 
 
 def _session(home: Path) -> str:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from director import run_pieces, subjects
+from director.subjects import files, run_items
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.context import briefs, window
@@ -57,7 +57,7 @@ def check(pieces: list[window.Piece], entries: list[log_entries.AnyEntry]) -> No
         assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", each.name) for each in asked)
         assert [json.loads(each.arguments)["path"] for each in asked] == [briefs.ours(each.path) for each in begun]
         told = [each.text for each in items if isinstance(each, ToolOutput)]
-        still = [text.startswith(run_pieces.OPEN) for text in told]
+        still = [text.startswith(run_items.OPEN) for text in told]
         assert still == [each.call not in over for each in begun]
         for piece in pieces:
             size = piece.size(pointers=pointers)
@@ -113,9 +113,9 @@ def test_a_run_that_ends_anywhere_is_a_thread_that_a_model_may_read(rigs: list[R
     try:
         if b"\n" not in cut:
             with pytest.raises(UsageError):
-                subjects.of_run(rig.kept, other)
+                files.of_run(rig.kept, other)
             return
-        subject = subjects.of_run(rig.kept, other)
+        subject = files.of_run(rig.kept, other)
         check(list(subject.pieces()), rig.kept.read(other).entries)
         assert all([subject.title, subject.summary(), subject.outline(), subject.browser_state(), subject.directive()])
         assert subject.variables()
@@ -169,7 +169,7 @@ def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: li
                 pen.result(
                     call, step["outcome"], value=None if failed else step["value"], error=error if failed else None
                 )
-        subject = subjects.of_run(kept.kept, "r")
+        subject = files.of_run(kept.kept, "r")
         check(list(subject.pieces()), kept.kept.read("r").entries)
         for piece in subject.pieces():
             told = piece.items(pointers=True)[1]
@@ -194,7 +194,7 @@ def test_a_long_run_is_read_no_further_than_it_is_shown() -> None:
         past.add(
             log_entries.Result(call=call.call, status="ok", value=None if blob else number, blob=blob, seq=line + 1)
         )
-    pieces = run_pieces.Steps(past)
+    pieces = run_items.Steps(past)
     shown = [pieces[number] for number in range(len(pieces) - 1, len(pieces) - 41, -1)]
     assert sum(each.size(pointers=True).tokens for each in shown) < 40 * 200
     assert len(everything(shown, pointers=False)) == 80
@@ -216,14 +216,14 @@ def test_a_session_stands_behind_the_steps_of_its_run(tmp_path: Path) -> None:
     """One window of both: the steps are the oldest, and give way first; the newest word is the session's; the sums are those of the parts."""
     kept = memory_store.MemoryStore(tmp_path)
     pen = writer.Journal(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
-    for number in range(run_pieces.MOST + 20):
+    for number in range(run_items.MOST + 20):
         call = log_entries.Call(path=f"s{number}", node="transform", attempt=1, effect="read", fingerprint="f")
         pen.result(pen.call(call), "ok", value=number)
     thread = thread_of(pen, "Why did it fail?", "And now?")
-    both = run_pieces.Behind(run_pieces.Steps(pen.history), thread)
-    assert len(both) == run_pieces.MOST + 2
-    assert [both[number].what for number in (0, run_pieces.MOST - 1, run_pieces.MOST)] == ["step", "step", "user"]
-    assert both.newest_word == run_pieces.MOST + 1
+    both = run_items.Behind(run_items.Steps(pen.history), thread)
+    assert len(both) == run_items.MOST + 2
+    assert [both[number].what for number in (0, run_items.MOST - 1, run_items.MOST)] == ["step", "step", "user"]
+    assert both.newest_word == run_items.MOST + 1
     assert both.word == thread.word
     for number in range(len(both) + 1):
         assert both.tokens_before(number) == sum(both[each].size(pointers=False).tokens for each in range(number))
@@ -235,4 +235,4 @@ def test_a_session_stands_behind_the_steps_of_its_run(tmp_path: Path) -> None:
         assert built.items[-1] == thread[1].items(pointers=False)[0]
         assert len(built.items) >= most
         most = len(built.items)
-    assert most == 2 * run_pieces.MOST + 2
+    assert most == 2 * run_items.MOST + 2

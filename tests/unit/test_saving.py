@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from director import opening, saving
+from director.session import markdown as session_markdown
+from director.session import open as open_session
 from nodes.errors import UsageError
 from runtime import version
 from runtime.log import entries, session, writer
@@ -23,7 +24,7 @@ SECRET = "correct-horse"
 def begun(tmp_path: Path) -> writer.Journal[session.Session]:
     """A session in which everything happened that can."""
     header = entries.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
-    pen = now(opening.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({"SHOP_PASSWORD": SECRET})))
+    pen = now(open_session.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({"SHOP_PASSWORD": SECRET})))
     thread = entries.SESSION_THREAD
     pen.said(entries.User(thread=thread, mode="chat"), f"Why? The password is {SECRET}.", "")
     pen.said(
@@ -114,10 +115,10 @@ def test_only_what_was_saved_before_is_written_over(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     for path in (workflow, folder, pipe, tmp_path / "none" / "notes.md"):
         with pytest.raises(UsageError) as caught:
-            saving.save(path, f"{markdown.HEAD}a")
+            session_markdown.save(path, f"{markdown.HEAD}a")
         assert caught.value.code == "file-not-written"
     assert workflow.read_text() == "version: 1"
     assert pipe.is_fifo()
     for text in (f"{markdown.HEAD}a", f"{markdown.HEAD}b"):
-        saving.save(notes, text)
+        session_markdown.save(notes, text)
         assert notes.read_text() == text

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from director.scouting import choosing, single, tools
+from director.scouting import relevance, single_node, tools
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime.observation.observation import Observation
@@ -41,14 +41,14 @@ def page() -> Observation:
 
 def test_an_instruction_picks_the_lines_that_its_words_are_about() -> None:
     """The row that is named, where it stands, and what is in it; fields of a heading that is named; what the page calls out always."""
-    chosen = choosing.chosen(page(), "How is order 1042 paid?")
+    chosen = relevance.chosen(page(), "How is order 1042 paid?")
     assert 'button "Pay" [ref=p1042]' in chosen
     assert 'table "Open"' in chosen
     assert "p1041" not in chosen
-    assert 'textbox "Number"' in choosing.chosen(page(), "the lookup")
-    assert "Monday" in choosing.chosen(page(), "How is order 1042 paid?")
-    assert 'link "Prices"' in choosing.chosen(page(), "price list")
-    nothing = choosing.chosen(page(), "zebra")
+    assert 'textbox "Number"' in relevance.chosen(page(), "the lookup")
+    assert "Monday" in relevance.chosen(page(), "How is order 1042 paid?")
+    assert 'link "Prices"' in relevance.chosen(page(), "price list")
+    nothing = relevance.chosen(page(), "zebra")
     assert "none of the words" in nothing
     assert 'link "Orders"' in nothing
 
@@ -63,9 +63,9 @@ WORDS = st.lists(
 def test_what_is_picked_keeps_to_its_size_and_stands_on_the_page(words: list[str], most: int) -> None:
     """Never more than there is room for, only lines of the page, in its order."""
     view = page()
-    chosen = choosing.chosen(view, " ".join(words), most)
+    chosen = relevance.chosen(view, " ".join(words), most)
     assert len(chosen) <= most
-    lines = view.render(choosing.EVERYTHING).split("\n")
+    lines = view.render(relevance.EVERYTHING).split("\n")
     shown = [each for each in chosen.split("\n") if not each.lstrip().startswith(("…", "(none"))]
     places = [lines.index(each) if lines.count(each) == 1 else None for each in shown]
     known = [each for each in places if each is not None]
@@ -101,7 +101,7 @@ async def test_which_page_a_tool_means(tmp_path: Path) -> None:
 def test_what_a_page_says_is_written_down_as_it_is(text: str) -> None:
     """Whatever an element is called, references and characters that no YAML takes too, the node finds just that."""
     fields: dict[str, Json] = {"action": "click", "target": {"role": "button", "name": text or "x"}}
-    written = single.written(fields, [], ["http://shop.test"])
+    written = single_node.written(fields, [], ["http://shop.test"])
     said: Any = written.node.model_dump(mode="json")["target"]["name"]
     given = written.inputs
     assert given.get(said.removeprefix("{{ inputs.").removesuffix(" }}"), said) == (text or "x")

@@ -12,10 +12,12 @@ import jsonschema
 import pytest
 from typing_extensions import override
 
-from director import desk as desks
-from director import draft as drafts
-from director import listening, session_tools, states, subjects, tools
-from director.subject import Subject
+from director.conversation import session_tools
+from director.draft import draft as drafts
+from director.session import events, state, state_paths
+from director.session.subject import Subject
+from director.subjects import files
+from director.tools import toolbox
 from nodes.errors import LogError, ModelError
 from nodes.values import Json
 from runtime.log import entries, session, writer
@@ -51,7 +53,7 @@ PLAN: dict[str, Json] = {
 REASON = "because"
 
 
-class Heard(listening.Listener):
+class Heard(events.Listener):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -75,7 +77,7 @@ class Bench:
     """A session with its tools, whose calls are written as a turn writes them."""
 
     pen: writer.Journal[session.Session]
-    desk: desks.Desk
+    desk: state.Desk
     box: session_tools.Toolbox
     heard: Heard
     count: int = 0
@@ -122,9 +124,9 @@ class Bench:
 def bench(folder: Path, mode: entries.Mode = "agent", about: Subject | None = None) -> Bench:
     """The tools of a session with the draft of the shop."""
     pen = begun(folder)
-    desk, heard = desks.Desk(pen), Heard()
+    desk, heard = state.Desk(pen), Heard()
     desk.write_draft(drafts.Draft.of(SHOP), reason="r", by="person")
-    made = Bench(pen, desk, session_tools.Toolbox(desk, about or subjects.of_draft(desk), pen, heard), heard)
+    made = Bench(pen, desk, session_tools.Toolbox(desk, about or files.of_draft(desk), pen, heard), heard)
     made.mode(mode)
     return made
 
@@ -196,7 +198,7 @@ async def test_the_workflow_is_told_by_its_parts(tmp_path: Path) -> None:
     nodes = await made.told("get_workflow_nodes", which="1-10", type="browser_query")
     assert re.findall(r"^- id: (\w+)|^- \{id: (\w+)", nodes, re.MULTILINE) == [("orders", ""), ("", "status")]
     assert await made.told("get_workflow_description") == "(there is none yet)"
-    assert await made.told("get_browser_state") == subjects.NO_BROWSER
+    assert await made.told("get_browser_state") == files.NO_BROWSER
     code, told = await made.refused("get_workflow_nodes", which="payy", type=None)
     assert (code, "did you mean `pay`?" in told) == ("node-unknown", True)
 
@@ -262,14 +264,14 @@ async def test_a_long_output_is_told_by_its_beginning_and_read_on_by_its_path(tm
     long = "".join(f"line {number}\n" for number in range(3000))
     made.desk.variables.set("letter", long, reason=REASON, by="person")
     told = await made.told("get_workflow_variable", key="letter")
-    assert len(told) <= tools.LONGEST
+    assert len(told) <= toolbox.LONGEST
     assert told.count(page_text.BEGIN) == told.count(page_text.END) == 1
     found = re.search(r"`read_state` (\S+) from (\d+)\)$", told)
     assert found is not None
     read, start = told.partition("\n…")[0].removesuffix(f"\n{page_text.END}"), int(found[2])
     while True:
         part = await made.told("read_state", path=found[1], start=start, end=None)
-        assert len(part) <= states.AT_ONCE + 200
+        assert len(part) <= state_paths.AT_ONCE + 200
         head, _, text = part.partition(f"\n{page_text.BEGIN}\n")
         read += text.removesuffix(f"\n{page_text.END}")
         more = re.search(r"read on from (\d+)\)", head)
@@ -316,16 +318,16 @@ async def test_nothing_is_read_that_no_log_names(tmp_path: Path, path: str) -> N
 async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
     """What another session of the same store keeps is not there for this one."""
     kept = memory_store.MemoryStore(tmp_path)
-    other = desks.Desk(begun(tmp_path, kept=kept))
+    other = state.Desk(begun(tmp_path, kept=kept))
     version = other.variables.set("rows", "x" * 9000, reason="r", by="person")
     assert version.blob is not None
     pen = begun(tmp_path, kept=kept)
-    desk = desks.Desk(pen)
-    made = Bench(pen, desk, session_tools.Toolbox(desk, subjects.of_draft(desk), pen, Heard()), Heard())
+    desk = state.Desk(pen)
+    made = Bench(pen, desk, session_tools.Toolbox(desk, files.of_draft(desk), pen, Heard()), Heard())
     assert (await made.refused("read_state", path=version.blob.path, start=None, end=None))[0] == "state-unknown"
 
 
-class Slow(tools.Kit):
+class Slow(toolbox.Kit):
     """A tool of somebody else's."""
 
     def __init__(self, error: Exception | None = None) -> None:
@@ -334,7 +336,7 @@ class Slow(tools.Kit):
     @property
     @override
     def modes(self) -> frozenset[entries.Mode]:
-        return tools.READ
+        return toolbox.READ
 
     @property
     @override
@@ -357,9 +359,9 @@ class Slow(tools.Kit):
 async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
     """They are offered behind the session's own, say themselves whether they are done side by side, and what they raise is told."""
     pen = begun(tmp_path)
-    desk, heard = desks.Desk(pen), Heard()
+    desk, heard = state.Desk(pen), Heard()
     slow = Slow()
-    box = session_tools.Toolbox(desk, subjects.of_draft(desk), pen, heard, [slow])
+    box = session_tools.Toolbox(desk, files.of_draft(desk), pen, heard, [slow])
     assert [each.name for each in box.offered] == [*NAMES, "slow"]
     assert box.side_by_side == {"slow"}
     readers = {each for each in NAMES if each.startswith("get_") or each == "read_state"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from director import effects
+from director.effects import effects
 from runtime.log import session, writer
 from runtime.log.store import file_store
 from runtime.report import of_session, session_text, text

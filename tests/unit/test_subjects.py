@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from director import desk as desks
-from director import draft as drafts
-from director import run_subject, subjects, talking
-from director.listening import Listener
+from director.conversation import reply
+from director.draft import draft as drafts
+from director.session import state
+from director.session.events import Listener
+from director.subjects import files, runs
 from nodes.errors import ModelError, SiteError, UsageError
 from runtime.context import window
 from runtime.log.store import file_store, store
@@ -71,15 +72,15 @@ def rig_of(folder: Path, text: str = RUN, missing: str = "css=gone") -> Rig:
     return rig
 
 
-async def failed(folder: Path) -> tuple[Rig, run_subject.RunSubject]:
+async def failed(folder: Path) -> tuple[Rig, runs.RunSubject]:
     """A run that failed at ``gone``, and what is told of it."""
     rig = rig_of(folder)
     assert (await rig.start()).status == "failed"
     rig.die()
-    return rig, subjects.of_run(rig.kept, rig.id)
+    return rig, files.of_run(rig.kept, rig.id)
 
 
-def outputs(subject: run_subject.RunSubject, *, pointers: bool) -> list[str]:
+def outputs(subject: runs.RunSubject, *, pointers: bool) -> list[str]:
     """What the steps of the run are told to have yielded."""
     items = [item for piece in subject.pieces() for item in piece.items(pointers=pointers)]
     return [each.text for each in items if isinstance(each, ToolOutput)]
@@ -140,7 +141,7 @@ async def test_a_step_is_found_by_its_path_also_in_a_file_that_is_used(tmp_path:
     rig = Rig(tmp_path, text, texts={"part.yaml": callee}, missing={"css=gone"})
     await rig.start()
     rig.die()
-    subject = subjects.of_run(rig.kept, rig.id)
+    subject = files.of_run(rig.kept, rig.id)
     assert "Ended at part/inner (part.yaml:3): target-not-found" in subject.summary()
     assert "id: inner" in subject.nodes("part/inner", None)
     assert subject.outline() == "  1 part  group part.yaml  - failed inside"
@@ -198,7 +199,7 @@ async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path
     rig.site.on_click = fail
     assert (await rig.start()).status != "passed"
     rig.die()
-    subject = subjects.of_run(rig.kept, rig.id)
+    subject = files.of_run(rig.kept, rig.id)
     told = [
         subject.title,
         subject.summary(),
@@ -230,13 +231,13 @@ async def test_a_dead_run_is_told_as_it_is_and_not_touched(tmp_path: Path) -> No
     rig.site.before_click = kill
     with pytest.raises(Killed):
         await rig.start()
-    living = subjects.of_run(rig.kept, rig.id)
+    living = files.of_run(rig.kept, rig.id)
     assert living.title.endswith(": running")
     rig.die()
     assert living.title.endswith(": died")
     (file,) = (rig.home / "conversations").iterdir()
     before = file.read_bytes()
-    subject = subjects.of_run(rig.kept, rig.id)
+    subject = files.of_run(rig.kept, rig.id)
     assert subject.title.endswith(": died")
     assert "Open, no outcome recorded: each_order[#1]/pay" in subject.summary()
     assert "  9   pay  browser_action click  - open" in subject.outline()
@@ -253,10 +254,10 @@ async def test_a_living_run_is_told_as_it_stands_at_each_moment(tmp_path: Path) 
     """What has come since the last question is told; reading takes nothing from who holds it."""
     rig = rig_of(tmp_path)
     seen: list[str] = []
-    subject: list[run_subject.RunSubject] = []
+    subject: list[runs.RunSubject] = []
 
     async def look(_target: str, _page: FakePage) -> None:
-        subject[:] = subject or [subjects.of_run(rig.kept, rig.id)]
+        subject[:] = subject or [files.of_run(rig.kept, rig.id)]
         seen.append(next(line for line in subject[0].outline().splitlines() if "pay" in line))
 
     rig.site.before_click = look
@@ -292,12 +293,12 @@ async def test_what_is_large_is_read_by_its_path(tmp_path: Path) -> None:
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     """An id that nobody has, and a session's."""
     with pytest.raises(UsageError) as caught:
-        subjects.of_run(file_store.Files(tmp_path), store.new_id())
+        files.of_run(file_store.Files(tmp_path), store.new_id())
     assert caught.value.code == "unknown-run"
     kept = memory_store.MemoryStore(tmp_path)
     session = begun(tmp_path, kept=kept).conversation.id
     with pytest.raises(UsageError) as caught:
-        subjects.of_run(kept.kept, session)
+        files.of_run(kept.kept, session)
     assert caught.value.code == "unknown-run"
 
 
@@ -317,9 +318,9 @@ async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
     requests: list[Request] = []
     answering = talks.Supply(lambda _request: talks.said("It died."), requests)
     pen = begun(tmp_path)
-    desk = desks.Desk(pen)
-    subject = subjects.of_run(rig.kept, rig.id)
-    talk = talking.Talk(pen, subject, desk, answering, talks.CHOSEN, Listener(), window.Limits)
+    desk = state.Desk(pen)
+    subject = files.of_run(rig.kept, rig.id)
+    talk = reply.Talk(pen, subject, desk, answering, talks.CHOSEN, Listener(), window.Limits)
     assert await talk.say("Why did it stop?") == "It died."
     (request,) = requests
     steps = [item for piece in subject.pieces() for item in piece.items(pointers=False)]
@@ -334,7 +335,7 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
 ) -> None:
     """Also where the server keeps what it was sent: a step that has come since, or has its outcome now, is never hidden by a chain, nor told twice."""
     rig = rig_of(tmp_path)
-    talk: list[talking.Talk] = []
+    talk: list[reply.Talk] = []
     with responses.serve([scripted_model.text(f"Answer {number}.") for number in range(5)], strict=True) as server:
         own = models.asked_at(server, monkeypatch, model_store=True)
         supplied = run_models.Supply(
@@ -344,9 +345,9 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
         async def say(_target: str, _page: FakePage) -> None:
             if not talk:
                 pen = begun(tmp_path / "session")
-                subject = subjects.of_run(rig.kept, rig.id)
+                subject = files.of_run(rig.kept, rig.id)
                 limits = window.Limits(strategy="clean")
-                talk.append(talking.Talk(pen, subject, desks.Desk(pen), supplied, own, Listener(), lambda: limits))
+                talk.append(reply.Talk(pen, subject, state.Desk(pen), supplied, own, Listener(), lambda: limits))
             await talk[0].say("How far is it?")
 
         rig.site.before_click = say
@@ -394,7 +395,7 @@ def test_a_file_is_told_as_it_stands_now(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("SHOP_PASSWORD", SECRET)
     file = tmp_path / "shop.yaml"
     file.write_text(SHOP)
-    subject = subjects.of_file(file, host.of_command(chosen(tmp_path)))
+    subject = files.of_file(file, host.of_command(chosen(tmp_path)))
     assert subject.title == "workflow Pay the open orders (shop.yaml): valid"
     assert "Inputs: base_url (string)" in subject.summary()
     assert "Secrets: SHOP_PASSWORD" in subject.summary()
@@ -411,7 +412,7 @@ def test_a_file_with_mistakes_is_told_with_them(tmp_path: Path) -> None:
     """Each with its place and its mend, beside the outline of what can be read; mended, it is valid."""
     file = tmp_path / "shop.yaml"
     file.write_text(SHOP.replace('over: "{{ orders }}"', 'over: "{{ ordes }}"'))
-    subject = subjects.of_file(file, host.of_command(chosen(tmp_path)))
+    subject = files.of_file(file, host.of_command(chosen(tmp_path)))
     assert subject.title == "workflow shop (shop.yaml): not valid"
     assert "Not valid, 1 mistake:" in subject.summary()
     assert "did you mean `orders`?" in subject.summary()
@@ -434,8 +435,8 @@ def test_an_input_without_a_default_is_told_as_one_that_must_be_given(tmp_path: 
             '{type: string, default: "http://127.0.0.1:8765"}', "{type: string}\n  note: {type: string, default: null}"
         )
     )
-    assert subjects.of_file(file, host.of_command(chosen(tmp_path))).variables() == {
-        "inputs.base_url": subjects.GIVEN,
+    assert files.of_file(file, host.of_command(chosen(tmp_path))).variables() == {
+        "inputs.base_url": files.GIVEN,
         "inputs.note": None,
         "secrets.SHOP_PASSWORD": "[hidden]",
     }
@@ -448,7 +449,7 @@ def test_no_file_of_the_logs_is_told(tmp_path: Path) -> None:
     (private / "state.json").write_text('{"cookie": "c"}')
     for file, code in ((private / "state.json", "file-not-read"), (tmp_path / "none.yaml", "file-not-found")):
         with pytest.raises(UsageError) as caught:
-            subjects.of_file(file, host.of_command(chosen(tmp_path)))
+            files.of_file(file, host.of_command(chosen(tmp_path)))
         assert caught.value.code == code
 
 
@@ -458,7 +459,7 @@ def test_no_file_of_the_logs_is_told(tmp_path: Path) -> None:
 def test_a_draft_is_told_as_it_stands_now(tmp_path: Path) -> None:
     """Before it has a node, and with each further version."""
     desk = desk_of(tmp_path)
-    subject = subjects.of_draft(desk)
+    subject = files.of_draft(desk)
     assert (subject.title, subject.outline(), subject.nodes("all", None)) == ("draft: no nodes yet", "", "")
     desk.describe("Pay all.", reason="r", by="person")
     draft = drafts.Draft.of(SHOP)
@@ -481,7 +482,7 @@ def test_a_session_goes_on_without_what_is_gone_about_its_draft(tmp_path: Path) 
     """It is said what it was and why it cannot be read; the draft is told, once there is one."""
     desk = desk_of(tmp_path)
     why = UsageError("unknown-run", "there is no run 01JD", mend="`runops runs` lists the runs")
-    subject = subjects.gone("run 01JD", why, desk)
+    subject = files.gone("run 01JD", why, desk)
     assert subject.title == "run 01JD: cannot be read any more"
     for told in (subject.summary(), subject.nodes("all", None)):
         assert "there is no run 01JD (unknown-run)" in told

@@ -11,7 +11,9 @@ from unittest import mock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from director import desk, listening, opening, talking
+from director.conversation import reply
+from director.session import events, state
+from director.session import open as open_session
 from nodes.errors import ModelError
 from runtime.context import window
 from runtime.log import entries as log_entries
@@ -151,7 +153,7 @@ def test_a_fork_goes_its_own_way(
     whole = talks.lived(by_count(script, summed), "tea " * 150, *words, limits=limits, mode="agent")
     entries, blobs = whole.now, whole.all_blobs
     masker = masking.Masker({"S": talks.SECRET})
-    pen = now(opening.fork(whole._kept, "s", masker, 2 + int(at * (len(entries) - 2))))
+    pen = now(open_session.fork(whole._kept, "s", masker, 2 + int(at * (len(entries) - 2))))
     assert pen.history.header is not None
     assert pen.history.header.forked is not None
     later = [talks.said("Later: no tea.")]
@@ -159,7 +161,7 @@ def test_a_fork_goes_its_own_way(
     asyncio.run(like.hear(more[:1]))
     requests: list[Request] = []
     supply = talks.Supply(by_count([], later), requests)
-    talk = talking.Talk(pen, talks.About(), desk.Desk(pen), supply, talks.CHOSEN, listening.Listener(), lambda: limits)
+    talk = reply.Talk(pen, talks.About(), state.Desk(pen), supply, talks.CHOSEN, events.Listener(), lambda: limits)
 
     async def live() -> None:
         for word in more:

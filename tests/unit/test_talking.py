@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from director import listening, talking
+from director.conversation import reply
+from director.session import events
 from nodes.errors import ModelError, RunOpsError
 from runtime.context import window
 from runtime.log import entries
@@ -22,7 +23,7 @@ from tests.unit.test_talking_crashes import demand_closed
 LOOK = talks.asks(("get_workflow_summary", {}), text="Let me look.")
 
 
-class Heard(listening.Listener):
+class Heard(events.Listener):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -143,7 +144,7 @@ def test_ctrl_c_while_the_model_answers_keeps_what_had_come() -> None:
 def test_ctrl_c_in_the_middle_of_tools_closes_every_call() -> None:
     """What was begun is told as interrupted, what was not as not done, what was done as it was; the model goes on from there with the next word."""
 
-    class Stuck(listening.Listener):
+    class Stuck(events.Listener):
         @override
         def called(self, path: str, name: str, arguments: str) -> None:
             if name == "get_current_plan":
@@ -208,7 +209,7 @@ def test_the_same_failing_call_is_counted_for_each_word() -> None:
 
 def test_a_word_takes_no_more_than_so_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that asks for tools without end is stopped with an error that says so, and the next word begins to count anew."""
-    monkeypatch.setattr("director.talking.CHAT", talking.Manner(turns=3))
+    monkeypatch.setattr("director.conversation.reply.CHAT", reply.Manner(turns=3))
     life = talks.lived(lambda request: LOOK if len(request.items) < 12 else talks.said("Done."), "Why?", "continue")
     assert life.answers == ["talk-turns", "Done."]
     assert len([each for each in life.now if isinstance(each, entries.Assistant)]) == 4
@@ -242,7 +243,7 @@ def test_whoever_listens_is_told_when_the_window_is_nearly_full(warn_at: int) ->
     """Once, before the request with which it comes to be, with what becomes of the oldest; not where there is room."""
     heard: list[tuple[int, str]] = []
 
-    class Hears(listening.Listener):
+    class Hears(events.Listener):
         @override
         def fills(self, report: window.Report, overflow: window.Overflow) -> None:
             assert report.wanted >= warn_at
@@ -259,7 +260,7 @@ def test_the_window_is_shown_without_anything_being_written() -> None:
     """What would be sent now is what is sent with the next request, and asking for it leaves the log as it was."""
     heard: list[window.Report] = []
 
-    class Report(listening.Listener):
+    class Report(events.Listener):
         @override
         def asked(self, model: str, report: window.Report) -> None:
             heard.append(report)

@@ -1,0 +1,284 @@
+"""What a model is told of a call of ``execute_nodes``: each node with its status, value, addresses, error and what changed on the page, in a bounded text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+from director.bench import showing
+from director.bench.node_map import transparent
+from director.bench.requests import Report, Trip
+from director.bench.watcher import Seen
+from director.effects import effects
+from director.proving import report as proving_report
+from nodes.base import Leaf
+from nodes.iterate import Iterate
+from nodes.values import Json
+from runtime.context import briefs
+from runtime.log import attempts as log_attempts
+from runtime.log import history
+from runtime.observation import page_text
+
+LONGEST = 5_000
+"""Characters of the whole."""
+
+AN_ERROR = 900
+"""Characters of what is known of an error."""
+
+A_VALUE, A_PIECE = 600, 250
+"""Characters of a value that is told whole, and of an item of one that is longer."""
+
+_LOOK = re.compile(r"(: )look\((?:ref=(\w+))?\)$", re.MULTILINE)
+"""How a page that does not fit says what shows the rest."""
+
+
+def told(report: Report) -> str:
+    """The whole of it. Masked already, as far as the session knows secrets."""
+    lines = [_head(report)]
+    lines += [f"note: {each}" for each in report.notes]
+    shown = [(trip, seen) for trip in report.trips for seen in trip.seen]
+    ending = next((seen for _trip, seen in reversed(shown) if not seen.inner), None)
+    for trip, seen in shown:
+        lines += _node(trip, seen, last=seen is ending)
+    lines += _end(report)
+    lines += (_LOOK.sub(_inspect, each) for each in showing.behind(report))
+    return _fitted(lines)
+
+
+def _head(report: Report) -> str:
+    """What was executed, how far it came, and on what page it began."""
+    done = [seen for trip in report.trips for seen in trip.seen if seen.over and not seen.redone and not seen.inner]
+    last = report.trips[-1]
+    how = {"passed": "all done", "failed": "stopped at the first failure", "paused": "stopped"}
+    status = "held" if last.held is not None else last.ended.status
+    doubts = _doubts(report)
+    said = "stopped before a deed that is held" if status == "held" else how.get(status, status)
+    if status == "passed" and doubts:
+        said = "not all well"
+    begun = report.trips[0].start
+    first = "\n".join([*doubts, said])
+    lines = [f"{first}: {len(done)} of {_number(report)} nodes ran (run {last.ended.run})"]
+    if begun.how:
+        lines.append(f"began on {begun.how}")
+    redone = [place.id for trip in report.trips for place, _key in trip.start.redo]
+    if redone:
+        lines.append(f"redone first, to come there: {', '.join(dict.fromkeys(redone))}")
+    return "; ".join(lines)
+
+
+def _doubts(report: Report) -> list[str]:
+    """What is said first of all: where the site answered with an error. Rules may hold there that were meant for success, and what is read there says nothing."""
+    shown = [seen for trip in report.trips for seen in trip.seen if seen.status is not None and not seen.inner]
+    met = [seen for seen in shown if _meets(seen)]
+    if shown and not met:
+        return [f"`{shown[0].place.id}` worked on an error page of the site ({shown[0].status})"]
+    return [f"the site answered {seen.status} behind `{seen.place.id}`{_ask(report, seen)}" for seen in met]
+
+
+def _meets(seen: Seen) -> bool:
+    """Whether it was this node that the site answered so, and not one before it."""
+    return seen.place.node.container or (isinstance(seen.place.node, Leaf) and seen.place.node.moves_page)
+
+
+def _ask(report: Report, seen: Seen) -> str:
+    """Of a deed of class *effect*: whether it was done is not known."""
+    does = any(map(effects.changes, report.places.leaves(seen.place)))
+    return ": look whether it was done" if does and not seen.redone else ""
+
+
+def _number(report: Report) -> int:
+    """How many nodes were wanted, as they are told: those in groups one by one."""
+    found = 0
+    for node_id in report.ids:
+        for each in report.places.below(node_id):
+            outer = each.around[len(report.places[node_id].around) :]
+            found += all(map(transparent, outer))
+    return found
+
+
+def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
+    """One node: our own words, and behind them what the page says, fenced."""
+    place = seen.place
+    stopped = seen is trip.stopped
+    if not (seen.over or stopped):
+        return
+    words = [f"{place.position} {briefs.ours(seen.path)}", f"{_status(trip, seen)}{_answered(seen)}"]
+    if seen.redone:
+        words.append("(redone)")
+    if seen.seconds >= 1:
+        words.append(f"{seen.seconds:.1f} s")
+    yield "  ".join(words)
+    if seen.redone and not stopped:
+        return
+    theirs = [*_values(seen), *_error(trip, seen), *showing.of_node(seen, last=stopped or last)]
+    if theirs:
+        yield page_text.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
+    if seen is trip.stopped and seen.error is not None and trip.held is None and (mend := seen.error.get("mend")):
+        yield f"mend: {mend}"
+
+
+def _inspect(found: re.Match[str]) -> str:
+    return f"{found[1]}inspect_tab tab=bench{f' ref={found[2]}' if found[2] else ''}"
+
+
+def _answered(seen: Seen) -> str:
+    """That the page is an error of the site."""
+    if seen.status is None:
+        return ""
+    but = ", but" if seen.ran else ","
+    return f"{but} the site answered {seen.status}" if _meets(seen) else f"{but} on an error page ({seen.status})"
+
+
+def _status(trip: Trip, seen: Seen) -> str:
+    if seen is trip.stopped:
+        if trip.held is not None:
+            return "held: ready, not done"
+        error = seen.error or (trip.ended.question or {})
+        where = f" in {briefs.ours(seen.at)}" if seen.at else ""
+        phase = {"before": ", before its deed", "after": ", after its deed: it may have happened"}
+        said = phase.get(str(error.get("phase")), "")
+        status = "failed" if trip.ended.status == "failed" else trip.ended.status
+        return f"{status}{where} ({error.get('code') or error.get('reason') or trip.ended.status}{said})"
+    if not seen.ran:
+        return "no value: its error was passed over" if seen.tolerated else "skipped: its `when` is false"
+    node = seen.place.node
+    if not isinstance(node, Leaf):
+        return "ok"
+    held = [", verify held"] if node.verify else []
+    if node.confirm is not None:
+        held.append(", confirm says that it was done" if seen.path in trip.confirmed else ", confirm was not needed")
+    return f"ok{''.join(held)}"
+
+
+def _values(seen: Seen) -> Iterator[str]:
+    if seen.ran and seen.hidden:
+        yield f"{seen.place.id} = [holds a secret: not shown]"
+    elif seen.ran and not (seen.value is None or seen.value == seen.url_after or transparent(seen.place.node)):
+        yield _value(seen)
+
+
+def _value(seen: Seen) -> str:
+    """What a node yields: whole, or how it begins (of a loop how it ends, too) and where the whole is."""
+    name, value = seen.place.id, seen.value
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= A_VALUE:
+        return f"{name} = {text}{' (empty)' if value == [] else ''}"
+    if isinstance(value, list):
+        items: list[Json] = value
+        begins = _short(items[0], A_PIECE)
+        ends = [_short(items[-1], A_PIECE)] if isinstance(seen.place.node, Iterate) and len(items) > 1 else []
+        more = ["…"] if len(items) > 1 + len(ends) else []
+        text = f"[{', '.join([begins, *more, *ends])}] ({len(items)})"
+    elif isinstance(value, dict):
+        fields: dict[str, Json] = value
+        wide = max(20, A_VALUE // len(fields) - 20)
+        text = _short(
+            ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_short(each, wide)}" for key, each in fields.items()),
+            A_VALUE,
+        )
+        text = f"{{{text}}} ({len(fields)} keys)"
+    else:
+        text = f"{_short(value, A_VALUE)} ({len(str(value)):,} characters)"
+    # Of the turns of a loop no value is kept by the id of the node.
+    where = "" if seen.place.loops else f"; whole: get_workflow_variables key={name}"
+    return f"{name} = {text}{where}"
+
+
+def _error(trip: Trip, seen: Seen) -> Iterator[str]:
+    """What is known of the error: the nearest candidates, the address, what was expected and seen."""
+    if seen is not trip.stopped:
+        return
+    if trip.held is not None:
+        args: Mapping[str, Json] = trip.held.get("args") or {}
+        deed: Json = {name: each for name, each in args.items() if name not in ("verify", "confirm")}
+        matched = ", ".join(map(str, trip.held.get("matched") or ()))
+        yield f"would do: {_short(deed, 400)}{f' on {matched}' if matched else ''}"
+        return
+    error: Mapping[str, Json] = seen.error or trip.ended.question or {}
+    yield f"error: {_short(error.get('message'), 400)}"
+    left = AN_ERROR
+    for name, text in proving_report.evidence_of(error):
+        line = f"{name}: {_short(text, 400)}"
+        if name not in ("screenshot", "observation", "signs") and len(line) <= left:
+            left -= len(line)
+            yield line
+
+
+def _end(report: Report) -> Iterator[str]:
+    """How it goes on."""
+    last = report.trips[-1]
+    ended = last.ended
+    if last.held is not None:
+        yield "what comes behind it was not executed; the deed is done once a person allows it"
+    elif ended.status == "failed" and last.stopped is None:
+        error = ended.error or {}
+        when = "behind the last node" if last.seen else "before the first node"
+        yield f"{when} ({error.get('code')})"
+        yield page_text.fenced(_short(error.get("message"), AN_ERROR))
+        if mend := error.get("mend"):
+            yield f"mend: {mend}"
+    elif ended.status == "paused" and (ended.question or {}).get("reason") != "question":
+        yield "nobody knows whether the deed was done: look at the site before it is done again"
+    elif ended.status == "paused":
+        yield "it asks a person: pin what they would answer (`set_variable` vars.NAME), and execute what comes behind it"
+    elif ended.status == "out-of-budget":
+        yield "the budget of the session does not allow what a model was to be asked"
+    done = {seen.place.id for trip in report.trips for seen in trip.seen}
+    left = [each for each in report.ids if each not in done]
+    if left:
+        yield f"not executed: {', '.join(left[:20])}{' …' if len(left) > 20 else ''}"
+
+
+def _short(value: Json, longest: int) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _fitted(lines: list[str]) -> str:
+    """The lines in at most ``LONGEST`` characters: of nodes in the middle only what became of them stays, the first ones first."""
+    fenced = [number for number, each in enumerate(lines) if each.startswith(page_text.BEGIN)]
+    for number in fenced[:-1]:
+        if sum(map(len, lines)) + len(lines) <= LONGEST:
+            break
+        lines[number] = ""
+    text = "\n".join(each for each in lines if each)
+    if len(text) <= LONGEST:
+        return text
+    # Only the names of many nodes are that long. What stands in a fence is one line here, and is kept or left out as a whole.
+    kept, left = list[str](), LONGEST - len(lines[0]) - 10
+    for each in reversed([each for each in lines[1:] if each]):
+        left -= len(each) + 1
+        if left < 0:
+            break
+        kept.append(each)
+    return "\n".join([lines[0], "…", *reversed(kept)])
+
+
+def found_out(runs: Mapping[str, history.History | None]) -> str:
+    """What is told of a call that the session's end has interrupted: what its runs say of each step."""
+    lines = ["interrupted: the session ended while these nodes ran; nothing was done again"]
+    if not runs:
+        return "interrupted before any node ran: nothing was done"
+    for run, past in runs.items():
+        if past is None:
+            lines.append(f"run {run}: nothing is known of it")
+            continue
+        for path, attempts in past.attempts.items():
+            last = log_attempts.deciding(attempts)
+            lines.append(f"{briefs.ours(path)}: {_became(last)}")
+        names: list[Json] = (past.header.trial or {}).get("nodes", []) if past.header is not None else []
+        begun = {each for path in past.order for each in path.replace("[", "/[").split("/")}
+        if left := [str(each) for each in names if each not in begun]:
+            lines.append(f"not begun: {', '.join(left[:20])}")
+    lines.append('the page is gone: `from` "before" goes on from the last state that was kept')
+    return "\n".join(lines)[:LONGEST]
+
+
+def _became(attempt: log_attempts.Attempt) -> str:
+    if attempt.result is None or attempt.result.status == "interrupted":
+        effect = attempt.call.effect == "effect"
+        return "open: it may have happened; look at the site before it is done again" if effect else "open"
+    error = attempt.result.error or {}
+    return "done" if attempt.result.status == "ok" else f"{attempt.result.status} ({error.get('code')})"

@@ -1,0 +1,92 @@
+"""What a run that failed had come by, for a bench on which it is mended: the values of its steps, and the browser as its last checkpoint has it.
+
+The engine walks through what is recorded, as a run does that goes on, and does nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from director.bench import watcher
+from director.bench.records import Lineage
+from director.bench.results import Known
+from director.proving import draft_runs
+from nodes.base import Leaf, Node
+from nodes.errors import InternalError, RunOpsError
+from runtime.browser import port
+from runtime.engine import checkpoints, engine, scopes
+from runtime.log import entries, writer
+from runtime.log.store import store
+from runtime.recovery import workflow_source
+from runtime.workspace import run_index
+
+if TYPE_CHECKING:
+    from director.tools.build_context import Workshop
+
+WHY = "what the run that failed had come by"
+
+
+class Retracing(watcher.Watching):
+    """Looks on while a walk goes through what is recorded: what nodes yielded, and which of them lie before a line of the log."""
+
+    def __init__(self, known: Known, hands: watcher.Hands, line: int, walked: Callable[[], int]) -> None:
+        """``walked`` tells by which line the walk has come; ``line`` is that of the last checkpoint."""
+        super().__init__(known.places, (), hands)
+        self._line, self._walked = line, walked
+        self.before_line: Lineage = ()
+        """What had been done to the page by then."""
+        self.within = False
+        """Whether something had moved it that is no whole node of that: the first nodes of a container, and not by turns."""
+
+    @override
+    async def after(self, node: Node, frame: scopes.Frame, path: str, *, ran: bool) -> None:
+        await super().after(node, frame, path, ran=ran)
+        if self._walked() > self._line:
+            return
+        if len(self.lineage) > len(self.before_line):
+            self.before_line, self.within = self.lineage, False
+        elif isinstance(node, Leaf) and node.moves_page and ran:
+            place = self._own(node, path)
+            # A loop goes on from wherever its last turn has left the page.
+            self.within = self.within or place is None or not place.loops
+
+
+async def take(shop: Workshop, known: Known, hands: watcher.Hands, run: str) -> None:
+    """Take what there is, where the file says still what it said to that run; where not, nothing is taken."""
+    with contextlib.suppress(RunOpsError):
+        past, _reading = await asyncio.to_thread(run_index.load_history, shop.here.kept, run)
+        loaded = draft_runs.as_saved(shop)
+        fit = draft_runs.prepared(shop, loaded, known.given(loaded))
+        if past.header is None or workflow_source.text_for(run, past.header, shop.here, loaded).changed:
+            return
+        pen = writer.Journal(store.Unwritten(run), past, shop.pen.masker, shop.here.kept)
+        walker = engine.ExecutionEngine(
+            loaded,
+            pen,
+            inputs=fit.inputs,
+            secrets=fit.secrets,
+            open_browser=_none,
+            private=shop.here.kept.private(run),
+        )
+        line = past.checkpoint.after if past.checkpoint is not None else 0
+        watch = walker.watch = Retracing(known, hands, line, lambda: walker.walked)
+        with contextlib.suppress(RunOpsError):
+            # Where it fails on the way, it failed there.
+            await walker.find_open_step()
+        if past.checkpoint is not None and watch.before_line and not watch.within:
+            await _take_state(shop, known, past.checkpoint, watch.before_line, run)
+
+
+async def _take_state(shop: Workshop, known: Known, last: entries.Checkpoint, lineage: Lineage, run: str) -> None:
+    with contextlib.suppress(checkpoints.Unusable):
+        data = await asyncio.to_thread(checkpoints.content, last, shop.here.kept, run)
+        await known.states.keep(lineage, port.Captured(data, last.urls), WHY)
+
+
+async def _none() -> port.Browser:
+    raise InternalError("internal", "what is recorded needs no browser")

@@ -1,0 +1,278 @@
+"""What the bench sees of nodes while they run: values, addresses, what changed on the page, what it complained of, and the states in between."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from typing_extensions import override
+
+from director.bench import browser
+from director.bench.node_map import FACTS, Place, Places, digest, transparent, written
+from director.bench.records import BROKEN, Done, Judge, Lineage, Record
+from nodes.base import Leaf, Node
+from nodes.errors import AuthorError, SiteError
+from nodes.group import Group
+from nodes.route import Route
+from nodes.values import Json
+from runtime.browser import port
+from runtime.engine import engine, scopes
+from runtime.observation.observation import Observation
+
+LOOK_SECONDS = 5.0
+"""How long a look at the page may take; where it takes longer, that is told in its place."""
+
+
+@dataclasses.dataclass(slots=True)
+class Seen:
+    """A node that ran, or was begun."""
+
+    place: Place
+    path: str
+    redone: bool
+    """Whether nobody asked for it: it leads to the page on which the others begin."""
+    done: Done
+    page: Lineage
+    begun: float = dataclasses.field(default_factory=time.monotonic)
+    seconds: float = 0.0
+    over: bool = False
+    ran: bool = False
+    tolerated: bool = False
+    """Whether it failed, and the run went on."""
+    value: Json = None
+    hidden: bool = False
+    """Whether a secret stands in the value."""
+    url_before: str | None = None
+    url_after: str | None = None
+    before: Observation | None = None
+    after: Observation | None = None
+    unseen: str | None = None
+    """Why the page could not be looked at."""
+    complaints: list[str] = dataclasses.field(default_factory=list[str])
+    status: int | None = None
+    """The error with which the site answered for the document that is shown."""
+    error: dict[str, Json] | None = None
+    """With which it ended."""
+    at: str | None = None
+    """The step in it that failed, where it is not itself."""
+    inner: bool = False
+    """Whether it stands in a way that was taken, and was not asked for by itself: its page is that of the whole."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """What a watch takes hold of: the bench's."""
+
+    judge: Callable[[], Judge]
+    """Judges what is known by now."""
+    keep: Callable[[Record], None]
+    """Told what came of each node."""
+    masks: Callable[[Json], bool]
+    """Whether a secret stands in a value."""
+    run: Callable[[], str]
+    """The id of the run."""
+    own: browser.Browser | None = None
+    """The bench's browser; without it only what nodes yield is taken, and no page is looked at."""
+    capture: Callable[[Lineage], Awaitable[None]] | None = None
+    """Told where its page is just what nodes in their order have made of it."""
+
+
+class Watching(engine.Watch):
+    """Looks on during one run of the bench."""
+
+    def __init__(self, places: Places, lineage: Lineage, hands: Hands, redone: Sequence[str] = ()) -> None:
+        """``lineage`` is what was done to the page with which the run begins; the nodes ``redone`` nobody asked for."""
+        self.lineage = lineage
+        self.seen: list[Seen] = []
+        self._places, self._judge, self._hands = places, hands.judge(), hands
+        self._redone = set(redone)
+        self._open: list[Seen] = []
+        """The nodes that are begun and not over, the innermost last."""
+        self._last_look: Observation | None = None
+        self._looked = False
+        """Whether that was behind the last node that worked on the page."""
+
+    @override
+    async def before(self, node: Node, frame: scopes.Frame, path: str) -> None:
+        place = self._own(node, path)
+        if place is None:
+            return
+        items = self._places.items_in(path)
+        # What an error has ended is not told of by the engine.
+        while self._open and not path.startswith((f"{self._open[-1].path}/", f"{self._open[-1].path}[")):
+            self._open.pop()
+        reads = self._reads(place, frame) if self._alone(place) else {}
+        done = Done(place.key(items), place.id, self._places.print(place.id), reads)
+        looks = self._places.on_page(place)
+        seen = Seen(place, path, place.id in self._redone, done, self.lineage if looks else ())
+        self._open.append(seen)
+        if self._inside(place):
+            return
+        self.seen.append(seen)
+        own = self._hands.own
+        if own is None or own.now is None or not looks or transparent(node):
+            return
+        seen.url_before = own.now.page.url
+        if own.ears is not None:
+            own.ears.take()
+        if self._last_look is None:
+            self._last_look, _why = await self._look(own, own.now)
+        seen.before = self._last_look
+
+    @override
+    async def after(self, node: Node, frame: scopes.Frame, path: str, *, ran: bool) -> None:
+        place = self._own(node, path)
+        if place is None:
+            return
+        while (seen := self._open.pop()).path != path:
+            pass
+        seen.seconds, seen.over, seen.ran = time.monotonic() - seen.begun, True, ran
+        if not self._alone(place):
+            return
+        record = self._record(seen, frame)
+        seen.value = record.value
+        seen.hidden = record.masked or self._hands.masks(record.value)
+        seen.tolerated = not ran and "errors" in record.facts
+        self._hands.keep(record)
+        if self._inside(place):
+            if self._taken(place):
+                seen.inner = True
+                self.seen.append(seen)
+            return
+        if self._places.is_unit(place, self._around_pieces(place)):
+            self.lineage = (*self.lineage, seen.done)
+        await self._look_after(seen)
+        own, capture = self._hands.own, self._hands.capture
+        if own is None or own.now is None or capture is None:
+            return
+        if not self._places.is_unit(place, self._around_pieces(place)):
+            return
+        items = self._places.items_in(path)
+        keys = [key for _place, key in self._places.up_to(place.id, items)]
+        if [each.key for each in self.lineage] == keys and not own.now.facts().pending_input:
+            await capture(self.lineage)
+
+    def failed(self, error: dict[str, Json], path: str | None) -> Seen | None:
+        """The run ended in the middle: note with which error; the node that was under way, where there is one."""
+        shown = [each for each in self._open if not self._inside(each.place)]
+        if not shown:
+            return None
+        seen = shown[-1]
+        seen.seconds, seen.error = time.monotonic() - seen.begun, error
+        if path is not None and path != seen.path:
+            seen.at = path
+        return seen
+
+    def break_off(self) -> None:
+        """What was under way may have left the page in any state: from here on it is that of no node."""
+        shown = [each for each in self._open if not self._inside(each.place)]
+        if not shown:
+            # It ended on the way to the first node: a state was being restored, or a node placed.
+            self.lineage = (*self.lineage, Done(BROKEN, "", "", {}))
+        for each in shown[-1:]:
+            if self._places.changes_page(each.place):
+                self.lineage = (*self.lineage, dataclasses.replace(each.done, key=f"{BROKEN}{each.done.key}"))
+
+    async def look_behind(self, stopped: Seen | None) -> Observation | None:
+        """The page as the run has left it, at the node where it ``stopped`` or behind the last one; None where none worked on a page, or it cannot be looked at."""
+        if stopped is not None:
+            await self._look_after(stopped)
+        own = self._hands.own
+        if own is None or own.now is None or not any(self._places.on_page(each.place) for each in self.seen):
+            return None
+        if not self._looked:
+            self._last_look, _why = await self._look(own, own.now)
+        return self._last_look
+
+    # What is behind it.
+
+    def _own(self, node: Node, path: str) -> Place | None:
+        """The node's place in the draft; None for a node of a file that it uses."""
+        found = self._places.loaded.find(path)
+        place = self._places.all.get(node.id)
+        if found is None or found.user or place is None or place.confirms:
+            return None
+        return place
+
+    def _inside(self, place: Place) -> bool:
+        """Whether it stands in a container that is run as a whole, and is more than a name for its nodes."""
+        running = {each.place.id for each in self._open}
+        return any(each.id in running and not transparent(each) for each in place.around)
+
+    def _taken(self, place: Place) -> bool:
+        """Whether all that is being run around it are ways that were taken, and groups."""
+        running = {each.place.id for each in self._open}
+        return all(isinstance(each, Route | Group) for each in place.around if each.id in running)
+
+    def _alone(self, place: Place) -> bool:
+        """Whether none of the loops around it is being run as a whole: then what it yields is kept, by itself."""
+        running = {each.place.id for each in self._open}
+        return not any(each.id in running for each in place.loops)
+
+    def _around_pieces(self, place: Place) -> list[Node]:
+        """The containers around the node that are not being run: only their one block, or turn, counts."""
+        running = {each.place.id for each in self._open}
+        return [each for each in place.around if each.id not in running]
+
+    def _reads(self, place: Place, frame: scopes.Frame) -> dict[str, str]:
+        """What the node reads, each with a digest of its value; what its turns bring stands in its key."""
+        brought = {"loop", "error"} | {
+            name for each in place.loops if each.as_ for name in (each.as_, f"{each.as_}_loop")
+        }
+        found: dict[str, str] = {}
+        for read in self._judge.sources(place.id):
+            if read.chain[0] in brought and not self._judge.pinned(written(read.chain)):
+                continue
+            try:
+                value: Json = frame
+                for step in read.chain:
+                    value = value[step]
+            except (KeyError, TypeError, IndexError, AuthorError):
+                continue
+            if read.chain == ("inputs",):
+                value = dict(value)
+            found[written(read.chain)] = digest(value)
+        return found
+
+    def _record(self, seen: Seen, frame: scopes.Frame) -> Record:
+        program, place = frame.program, seen.place
+        value: Json = None
+        lost = False
+        if seen.ran:
+            try:
+                value = frame[place.id]
+            except AuthorError:
+                lost = True
+        below = {each.id for each in self._places.below(place.id)}
+        names = [name for name, setters in self._places.setters.items() if below & set(setters)]
+        sets = {name: program.variables[name] for name in names if name in program.variables}
+        facts: Mapping[str, Json] = {
+            kind: program.facts[kind][place.id] for kind in FACTS if place.id in program.facts[kind]
+        }
+        items = self._places.items_in(seen.path)
+        page = self._hands.judge().page_of(seen.page, seen.done, items)
+        return Record(seen.done, items, page, self._hands.run(), seen.ran, value, lost, sets, facts)
+
+    async def _look_after(self, seen: Seen) -> None:
+        own = self._hands.own
+        if own is None or own.now is None or not self._places.on_page(seen.place) or transparent(seen.place.node):
+            return
+        seen.url_after, seen.status = own.now.page.url, own.status()
+        if own.ears is not None:
+            seen.complaints = own.ears.take()
+        self._looked = not isinstance(seen.place.node, Leaf) or seen.place.node.moves_page or seen.error is not None
+        if self._looked:
+            seen.after, seen.unseen = await self._look(own, own.now)
+            self._last_look = seen.after
+
+    @staticmethod
+    async def _look(own: browser.Browser, now: port.Browser) -> tuple[Observation | None, str | None]:
+        now.bound(LOOK_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            try:
+                return await own.look(now), None
+            except SiteError as error:
+                return None, error.message
+        return None, "it does not answer"

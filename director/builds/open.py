@@ -1,0 +1,70 @@
+"""Opens the workshop of a build: over the log that it writes, or one that is only read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from director.builds import subject, toolsets
+from director.session import person, runs, settings, state
+from director.session.events import Listener
+from director.tools import build_context
+from nodes.values import Json
+from runtime.log import session, writer
+from runtime.secrets import sources
+from runtime.workspace import host
+
+
+def of_session(
+    pen: writer.Journal[session.Session],
+    desk: state.Desk,
+    here: host.Host,
+    listener: Listener,
+    who: person.Person,
+    price: runs.Price,
+) -> build_context.Workshop:
+    """The workshop of a build whose wish stands in the log; nothing is opened or written yet. ``here`` has the settings of its runs, ``who`` answers questions."""
+    header = pen.history.header
+    assert header is not None
+    assert header.build is not None, "a build says in its first line what it is to reach"
+    wish = settings.wished(build_context.Wish.of(header.build), desk)
+
+    def known() -> Mapping[str, str]:
+        draft = desk.draft
+        declared = draft.loaded.workflow.secrets if draft is not None else ()
+        return sources.known(here.secrets, [*wish.secrets, *declared], wish.place.parent)
+
+    shop = build_context.Workshop(
+        pen=pen,
+        desk=desk,
+        here=here,
+        listener=listener,
+        wish=wish,
+        person=person.Remembering(pen, who),
+        runs=runs.Runs(pen, here.kept, listener, price),
+        known=known,
+    )
+    toolsets.furnish(shop)
+    return shop
+
+
+def subject_of(shop: build_context.Workshop) -> subject.BuildSubject:
+    """What the build is about, as its bench and its tabs are at each moment."""
+    return subject.BuildSubject(shop.desk, shop.wish, lambda: _values(shop), lambda: _states(shop), lambda: _tabs(shop))
+
+
+def _values(shop: build_context.Workshop) -> Mapping[str, Json]:
+    return shop.bench.values()
+
+
+def _states(shop: build_context.Workshop) -> Mapping[str, str]:
+    return shop.bench.marks()
+
+
+def _tabs(shop: build_context.Workshop) -> Sequence[str]:
+    """A line for each tab: in which browser, its name, and whether it is the one that is meant where none is named."""
+    lines: list[str] = []
+    for each in shop.eyes.tabs():
+        name = "/".join(filter(None, (each.where, each.name)))
+        title = f' "{each.title}"' if each.title else ""
+        lines.append(f"- {name}{' (current)' if each.current else ''} {each.url}{title}")
+    return lines

@@ -1,0 +1,152 @@
+"""What a build is about: its wish, its draft with what is known of each node, and the tabs of its browsers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from typing_extensions import override
+
+from director.draft import header
+from director.draft.draft import Draft
+from director.editing import reference
+from director.session import prompt
+from director.session import state as session_state
+from director.subjects.files import DraftSubject
+from director.tools.build_context import Wish
+from nodes.values import Json
+from runtime.context import window
+from runtime.display.text import cut, one_line
+from runtime.observation import page_text
+
+TITLE = 120
+"""Characters of the goal in the title."""
+
+NAMED = 5
+"""How many of the nodes are named there of which what they did does not count any more."""
+
+POLICIES = {
+    "ask": "the person is asked before each",
+    "allow": "they are done",
+    "hold": "none is done: a run stops before it, with its target found; that is no failure",
+}
+"""What becomes of effects, as the model is told it."""
+
+
+class BuildSubject(DraftSubject):
+    """The draft of a build, in its process or, read from its log, without one."""
+
+    def __init__(
+        self,
+        desk: session_state.Desk,
+        wish: Wish,
+        values: Callable[[], Mapping[str, Json]] = dict,
+        states: Callable[[], Mapping[str, str]] = dict,
+        tabs: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """``values`` and ``states`` are those that nodes have on the bench, by id; ``tabs`` are lines about those of its browsers."""
+        super().__init__(desk)
+        self._wish, self._values, self._states, self._tabs = wish, values, states, tabs
+
+    @property
+    @override
+    def title(self) -> str:
+        goal = cut(one_line(self._wish.goal), TITLE)
+        draft = self._desk.draft
+        if draft is None:
+            return f"build: {goal}" if self._wish.mends is not None else f"build: {goal}; no nodes yet"
+        states = self._states()
+        known = [each for each in draft.loaded.places if each in states]
+        told = [
+            f"{count} {state}" for state, count in Counter(states[each].partition(":")[0] for each in known).items()
+        ]
+        if stale := [each for each in known if states[each].startswith("stale")]:
+            named = f"({_some(stale)})"
+            told = [f"{each} {named}" if each.endswith(" stale") else each for each in told]
+        return f"build: {goal}; {draft.layout.kinds()}" + (f"; {', '.join(told)}" if told else "")
+
+    @override
+    def summary(self) -> str:
+        draft = self._desk.draft
+        if draft is None:
+            return f"Goal: {self._wish.goal}\nThe draft has no nodes yet: `create_nodes` begins it."
+        lines = super().summary().splitlines()
+        # A draft begins with the goal as its description: once is enough.
+        said = [each for each in lines if each.removeprefix("For: ") != one_line(self._wish.goal)]
+        return "\n".join([f"Goal: {self._wish.goal}", *said, self._next(draft)])
+
+    def _next(self, draft: Draft) -> str:
+        """What comes next for the nodes of the draft."""
+        states = self._states()
+        stale = [each.id for each in draft.layout.nodes if states.get(each.id, "").startswith("stale")]
+        waits = [each.id for each in draft.layout.nodes if not each.depth and each.id not in states]
+        if stale:
+            return f"Next: `execute_nodes` for what is stale ({_some(stale)})"
+        if waits:
+            return f"Next: `execute_nodes` for what was not tried yet ({_some(waits)})"
+        return "Next: `run_draft`, for all was tried"
+
+    @override
+    def outline(self) -> str:
+        draft = self._desk.draft
+        if draft is None:
+            return ""
+        states = self._states()
+        lines: list[str] = []
+        for line in draft.outline().splitlines():
+            words = line.split()
+            state = states.get(words[1]) if len(words) > 1 else None
+            lines.append(f"{line}  [{state}]" if state is not None else line)
+        return "\n".join(lines)
+
+    @override
+    def variables(self) -> dict[str, object]:
+        # What the first nodes can read is known before there are any.
+        given = self._wish.inputs if self._desk.draft is not None else header.given(self._wish)
+        inputs = {f"inputs.{name}": value for name, value in given.items()}
+        return {**super().variables(), **inputs, **self._values()}
+
+    @override
+    def lacks(self, name: str) -> tuple[str, str] | None:
+        draft = self._desk.draft
+        place = draft.loaded.places.get(name) if draft is not None else None
+        if place is None:
+            return None
+        state = self._states().get(name)
+        if state == "done":
+            return "it yields nothing, or what it yielded held a secret", "read something else"
+        if state is not None and not state.startswith("stale"):
+            return "it was passed by", "see its `when`, and what it reads"
+        return state or "it was not executed by itself yet", f'execute_nodes "{name}", or `run_draft`'
+
+    @override
+    def description(self) -> str:
+        return super().description() or self._wish.goal
+
+    @override
+    def browser_state(self) -> str:
+        tabs = self._tabs()
+        return page_text.fenced("\n".join(tabs)) if tabs else "No browser is open yet."
+
+    @override
+    def instructions(self) -> Sequence[window.Part]:
+        how = f"{prompt.prompt('build')}\n\nNode types, each with an example (`get_node_type` tells more):\n{reference.card()}"
+        mend = [window.Part("mend", prompt.prompt("mend"))] if self._wish.mends is not None else []
+        return window.Part("build", how), *mend, window.Part("wish", told(self._wish))
+
+
+def _some(ids: Sequence[str]) -> str:
+    return f"{', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
+
+
+def told(wish: Wish) -> str:
+    """The wish, as the model is told it with each request."""
+    lines = ["The wish", f"Goal: {wish.goal}"]
+    base = header.given(wish).get(header.BASE)
+    named = f" (inputs.{header.BASE} = {base})" if base is not None else ""
+    lines += [f"Site: {wish.url}{named}"] if wish.url is not None else []
+    lines += [f"Input {name}: {value}" for name, value in wish.inputs.items()]
+    lines += [f"Secrets (their values are not told): {', '.join(wish.secrets)}"] if wish.secrets else []
+    times = "once" if wish.runs == 1 else f"{wish.runs} times"
+    lines += [f"Proof: the whole draft passes {times}", f"Deeds of class effect: {POLICIES[wish.policy]}"]
+    return "\n".join(lines)

@@ -1,0 +1,262 @@
+"""From the command line of ``runops build`` to the session of a build, and back to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import urllib.parse
+from collections.abc import Mapping
+from pathlib import Path
+
+from director.cli import session_options
+from director.draft import draft as drafts
+from director.draft import header as draft_header
+from director.draft import output_files
+from director.effects import grants
+from director.session import open as open_session
+from director.session import person, state
+from director.session import settings as session_settings
+from director.tools.build_context import Policy, Wish
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime import version
+from runtime.cli import values as given_values
+from runtime.language.diagnostics import WorkflowInvalid
+from runtime.language.expressions import filters
+from runtime.log import entries, writer
+from runtime.log import session as log_session
+from runtime.log.store import owners, store
+from runtime.secrets import masking, sources
+from runtime.settings import settings
+from runtime.workspace import host
+
+FOLDER = "workflows"
+"""Where workflows are left, if there is such a folder."""
+
+SLUG = 60
+"""Characters of a file's name that is made of a goal."""
+
+REQUEST_SECONDS = 300.0
+"""Seconds that one request of a build may take, where nothing is set: its answers are long."""
+
+RECENT_OUTPUTS = 5_000
+"""Tokens of the newest part of a build in which outputs of tools stand whole, where nothing is set."""
+
+GOAL = 4_000
+"""Characters of a goal."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for on the command line."""
+
+    goal: str | None = None
+    url: str | None = None
+    save: Path | None = None
+    force: bool = False
+    inputs: tuple[str, ...] = ()
+    """As ``NAME=VALUE``."""
+    secrets: tuple[str, ...] = ()
+    effects: Policy | None = None
+    runs: int | None = None
+    resume: str | None = None
+    answer: str | None = None
+    take_over: bool = False
+    yes: bool = False
+    model: str | None = None
+
+    def check(self) -> None:
+        """Raise UsageError ``usage`` for what does not go together."""
+        if self.resume is None:
+            if self.answer is not None or self.take_over:
+                flag = "--answer" if self.answer is not None else "--take-over"
+                raise UsageError("usage", f"`{flag}` is for a build that is there", mend="name it with `--resume`")
+            if self.goal is None or not self.goal.strip():
+                raise UsageError(
+                    "usage", "there is no goal", mend='say what is to be built: runops build "GOAL" --url URL'
+                )
+            if len(self.goal) > GOAL:
+                raise UsageError(
+                    "usage", f"the goal has {len(self.goal):,} characters, and may have {GOAL:,}", mend="say it shorter"
+                )
+            return
+        flags = {
+            "--url": self.url,
+            "--save": self.save,
+            "--force": self.force,
+            "-i": self.inputs,
+            "--secret": self.secrets,
+        }
+        said = [name for name, value in flags.items() if value]
+        if said:
+            raise UsageError(
+                "usage",
+                f"a build that goes on keeps its wish: {', '.join(said)} cannot be changed",
+                mend="leave it out, or begin another build",
+            )
+        if self.answer is not None and not self.answer.strip():
+            raise UsageError("usage", "`--answer` says nothing", mend="give it a text")
+
+    def wish(self) -> Wish:
+        """What a new build is to reach. Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``file-not-written``, ``effects-not-local``."""
+        assert self.goal is not None
+        goal = self.goal.strip()
+        save = (self.save if self.save is not None else _named(goal)).absolute()
+        if save.suffix not in session_options.SUFFIXES:
+            raise UsageError("usage", f"{save} is no name of a workflow", mend="end it with .yaml")
+        _refuse_place(save, force=self.force)
+        policy = self.effects or ("hold" if self.yes or os.environ.get("CI") else "ask")
+        if policy == "allow":
+            grants.refuse_allow([self.url] if self.url is not None else [])
+        values = given_values.inputs(self.inputs).values
+        names = tuple(dict.fromkeys(self.secrets))
+        wish = Wish(goal, _checked(self.url), save, self.runs or 2, policy, values, names, self.force)
+        _refuse_head(wish)
+        return wish
+
+
+def _named(goal: str) -> Path:
+    """The file of a workflow that nobody has named."""
+    name = str(filters.slug(goal))[:SLUG].strip("-_") or "workflow"
+    folder = Path(FOLDER)
+    return (folder if folder.is_dir() else Path()) / f"{name}.yaml"
+
+
+def _refuse_place(save: Path, *, force: bool) -> None:
+    """Raise UsageError ``file-exists``, ``file-not-written`` where no workflow can be left: that is better known before anything is paid."""
+    if os.path.lexists(save) and not force:
+        raise UsageError(
+            "file-exists",
+            f"{save} is there already",
+            mend="name another file with --save, or write over it: --force",
+        )
+    reason = output_files.obstacle(save)
+    if reason is not None:
+        raise UsageError(
+            "file-not-written", f"{save} could not be written: {reason}", mend="name another file with --save"
+        )
+
+
+def _refuse_head(wish: Wish) -> None:
+    """Raise UsageError ``usage`` where no workflow could begin with what was given: a name that is none, a value that no input takes."""
+    nothing = "nodes: [{id: nothing, type: transform, expr: nothing}]"
+    try:
+        drafts.Draft.of(f"{draft_header.begun(wish)}{nothing}\n")
+    except WorkflowInvalid as wrong:
+        problem = wrong.diagnostics[0]
+        raise UsageError(
+            "usage",
+            f"no workflow can begin with what was given: {problem.message}",
+            mend="give inputs and secrets names of letters, digits and `_`",
+        ) from None
+
+
+def _checked(url: str | None) -> str | None:
+    """An address of a site. Raises UsageError ``usage``."""
+    if url is None:
+        return None
+    try:
+        parts = urllib.parse.urlsplit(url)
+        written = url.isprintable() and " " not in url
+        fits = written and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        named = parts.username is not None or parts.password is not None
+    except ValueError:
+        fits = named = False
+    if named:
+        raise UsageError(
+            "usage", "`--url` holds a user or a password", mend="leave it out; pass a password with `--secret NAME`"
+        )
+    if not fits:
+        raise UsageError("usage", f"{url!r} is no address of a site", mend="write it whole: --url https://…")
+    return url
+
+
+def chosen_for(chosen: settings.Settings) -> settings.Settings:
+    """The settings as a build has them: more time for a request, more outputs that stay whole, and any number of messages, unless something else is set."""
+    update: dict[str, object] = {}
+    if "model_timeout" not in chosen.model_fields_set:
+        update["model_timeout"] = REQUEST_SECONDS
+    if chosen.window_recent_outputs is None:
+        update["window_recent_outputs"] = RECENT_OUTPUTS
+    if chosen.window_max_messages is None:
+        # A build has many small calls: it is their text that counts, and a summary in its middle costs more than they do.
+        update["window_max_messages"] = 0
+    return chosen.model_copy(update=update)
+
+
+def as_kept(order: Order, here: host.Host) -> host.Host:
+    """``here`` with the settings of the build that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
+    chosen = chosen_for(here.settings)
+    if order.resume is not None:
+        past = found(order.resume, here.kept)[1]
+        chosen = session_settings.of_session(past, writer.Texts(here.kept), chosen, _said(order, chosen))
+    return here.having(chosen)
+
+
+def found(name: str, kept: store.Kept) -> tuple[str, log_session.Session]:
+    """The build that is meant: its id, and what it holds. Raises UsageError ``unknown-session``, ``not-a-session``, ``not-a-build``; LogError."""
+    session = open_session.find(kept, name, "build")
+    past = log_session.Session(kept.read(session).entries)
+    if past.header is None or past.header.build is None:
+        raise UsageError(
+            "not-a-build", f"{session} is a chat, and no build", mend=f"go on with it: `runops chat --resume {session}`"
+        )
+    return session, past
+
+
+async def open_build(
+    order: Order, here: host.Host, models: session_options.Models
+) -> writer.Journal[log_session.Session]:
+    """The pen of a new build, or of one that goes on, with the answer that was given it."""
+    chosen, kept = here.settings, here.kept
+    budget = str(chosen.budget) if chosen.budget is not None else None
+    models.check(chosen.budget)
+    if order.resume is not None:
+        session, past = found(order.resume, kept)
+        assert past.header is not None
+        assert past.header.build is not None
+        build = past.header.build
+        if order.effects == "allow":
+            grants.refuse_allow([build.url] if build.url is not None else [])
+        masker = masking.Masker({**_secrets(Wish.of(build), here), **models.masked()})
+        pen = await open_session.reopen(here.store, session, masker, take_over=order.take_over, budget=budget)
+    else:
+        wish = order.wish()
+        masker = masking.Masker({**_secrets(wish, here), **models.masked()})
+        _refuse_secret(order, wish, masker)
+        header = entries.SessionHeader(
+            purpose="build", versions=version.versions(), budget=budget, build=wish.as_logged()
+        )
+        pen = await open_session.begin(here.store, header, masker)
+    async with owners.given_up_where_it_fails(pen.conversation):
+        own = state.Desk(pen)
+        session_settings.keep(own, _said(order, chosen))
+        if order.resume is not None:
+            said: dict[str, Json] = {"build_effects": order.effects, "build_runs": order.runs}
+            session_settings.keep(own, {name: value for name, value in said.items() if value is not None})
+        if order.answer is not None:
+            await person.answer(pen, order.answer)
+    return pen
+
+
+def _refuse_secret(order: Order, wish: Wish, masker: masking.Masker) -> None:
+    """Raise UsageError ``secret-in-input`` where a secret stands in the wish: the log would keep a mask in its place, and a mask is no value."""
+    said: dict[str, Json] = {"the goal": wish.goal, "`--url`": wish.url}
+    said["`--save`"] = str(wish.save) if order.save is not None else None
+    said |= {f"`-i {name}`": value for name, value in wish.inputs.items()}
+    wrong = [name for name, value in said.items() if masker.json(value) != value]
+    if wrong:
+        raise UsageError(
+            "secret-in-input",
+            f"{', '.join(wrong)}: a secret stands in it, and what is wished for is told to the model and kept in the log",
+            mend="leave it out; a secret is given by its name only: `--secret NAME`",
+        )
+
+
+def _said(order: Order, chosen: settings.Settings) -> dict[str, Json]:
+    return session_settings.given(chosen, {"model_director": order.model})
+
+
+def _secrets(wish: Wish, here: host.Host) -> Mapping[str, str]:
+    """The secrets of a wish. Raises SetupError ``secret-missing``, ``secret-too-short``."""
+    return sources.read(here.secrets, wish.secrets, wish.place.parent)

@@ -1,0 +1,167 @@
+"""How a build ended, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from director.builds import loop
+from director.draft import output_files
+from director.proving import notes
+from nodes.errors import BudgetReached, Paused, RunOpsError
+from nodes.values import Json
+from runtime.cli import console
+from runtime.display import costs
+from runtime.display.text import harmless, one_line
+from runtime.report import endings, of_session
+from runtime.report.parts import Costs, ErrorReport
+
+if TYPE_CHECKING:
+    from runtime.log import session as log_session
+
+READY = 6
+"""The exit code where a mend is ready for review."""
+
+MOST_OUTPUT = 400
+"""Characters that a person is shown of what a built workflow yields."""
+
+MOST_OUTPUTS = 3
+"""Runs of a proof of which that is shown."""
+
+STATES: dict[int, endings.BuildStatus] = {
+    4: "paused",
+    5: "out-of-budget",
+    75: "replaced",
+    130: "interrupted",
+    143: "interrupted",
+}
+"""How a build stands, by its exit code; with any other it ``failed``."""
+
+
+def exit_of(ended: loop.Ended) -> int:
+    """0 where the workflow does what was asked for, 6 where a mend of one is ready for review."""
+    if ended.done:
+        return READY if ended.value.get("mend") else 0
+    return 1
+
+
+def status(ended: loop.Ended | None, code: int) -> endings.BuildStatus:
+    """In a word."""
+    if ended is not None:
+        return "done" if ended.done else "given-up"
+    return STATES.get(code, "failed")
+
+
+def shown(path: str) -> str:
+    """A file as it is typed from here."""
+    file = Path(path)
+    return str(file.relative_to(Path.cwd())) if file.is_relative_to(Path.cwd()) else path
+
+
+def record(
+    session: str, past: log_session.Session, ended: loop.Ended | None, error: RunOpsError | None, code: int
+) -> endings.BuildRecord:
+    """The build, for programs."""
+    left = ended.value if ended is not None else {}
+    return endings.BuildRecord(
+        session=session,
+        status=status(ended, code),
+        exit=code,
+        goal=past.header.build.goal if past.header is not None and past.header.build is not None else None,
+        file=left.get("file"),
+        proved=left.get("proved"),
+        output=left.get("output"),
+        changed=changed(session, ended) if ended is not None else None,
+        finish=left or None,
+        error=ErrorReport.raised(error),
+        costs=Costs.maybe(past.ledger.totals()),
+        runs=of_session.costs_of_runs(past),
+        questions=of_session.questions_of(past),
+    )
+
+
+def closing(session: str, past: log_session.Session, ended: loop.Ended) -> str:
+    """How it ended by itself, and what to type next."""
+    left = ended.value
+    since = changed(session, ended)
+    proved = one_line(str(left.get("proved")))
+    lines = [f"done  {'proved' if since is None else 'was proved'}: {proved}" if ended.done else "not done"]
+    facts = dict(_facts(left))
+    if since is not None:
+        facts["now"] = since
+    totals = past.ledger.totals()
+    if totals is not None:
+        facts["cost"] = costs.told(totals)
+    file = left.get("file")
+    mend: dict[str, Json] | None = left.get("mend")
+    if mend:
+        facts.pop("file", None)
+        facts["patch"] = str(mend["kept"])
+        run = past.header.build.mends.run if past.header and past.header.build and past.header.build.mends else ""
+        facts["apply"] = f"runops repair --run {run} --apply"
+    elif file and ended.done:
+        facts["run"] = notes.run_command(Path(str(file)), left.get("inputs") or {})
+    else:
+        facts["again"] = f"runops build --resume {session}"
+    wide = max(map(len, facts))
+    return "\n".join([*lines, *(f"  {name:<{wide}}  {harmless(text)}" for name, text in facts.items())])
+
+
+def changed(session: str, ended: loop.Ended) -> str | None:
+    """What has become of the file of a build that is done; None where it is as it was left, and where it leaves a mend of another one."""
+    file = ended.value.get("file")
+    return (
+        output_files.changed(Path(str(file)), session) if ended.done and file and not ended.value.get("mend") else None
+    )
+
+
+def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
+    if left.get("summary"):
+        yield "what", one_line(str(left["summary"]))
+    yield from _gives(left)
+    for name in ("file", "notes"):
+        if left.get(name):
+            yield name, shown(str(left[name]))
+    if left.get("stays"):
+        yield "stays", f"{shown(str(left['stays']))}, as it was"
+    if left.get("failing"):
+        yield "fails", one_line(str(left["failing"]))
+    effects: list[dict[str, Json]] = left.get("effects") or []
+    for number, each in enumerate(effects):
+        yield ("deeds" if not number else " " * (number + 1)), one_line(f"{each['node']}: {each['what']}")
+
+
+def _gives(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
+    """What the runs of the proof yielded: one finds done what another has done before it, and may yield less."""
+    runs: list[dict[str, Json]] = left.get("runs") or []
+    outputs: list[Json] = [each.get("output") for each in runs if each.get("output") is not None]
+    if outputs and all(each == outputs[0] for each in outputs):
+        yield "gives", _bounded(outputs[0])
+        return
+    for number, each in enumerate(runs, 1):
+        if number <= MOST_OUTPUTS and each.get("output") is not None:
+            yield ("gives" if number == 1 else " " * (number + 1)), f"{_bounded(each['output'])} (run {number})"
+
+
+def _bounded(output: Json) -> str:
+    """What the last run of the proof yielded, in a line; the notes have more of it."""
+    text = one_line(output if isinstance(output, str) else json.dumps(output, ensure_ascii=False))
+    return text if len(text) <= MOST_OUTPUT else f"{text[:MOST_OUTPUT]}… (more of it: the notes, or `--json`)"
+
+
+def broken_off(session: str, error: RunOpsError) -> str:
+    """An error that ended a build, with what goes on with it."""
+    again = f"runops build --resume {session}"
+    if isinstance(error, Paused):
+        choices = error.evidence.get("choices") or ()
+        numbered = [f"  {number} {one_line(str(each))}" for number, each in enumerate(choices, 1)]
+        return "\n".join(
+            ["a question waits", f"  {harmless(error.message)}", *numbered, f"  answer  {again} --answer TEXT"]
+        )
+    if isinstance(error, BudgetReached):
+        larger = costs.resume_command(session, error.as_json()).rpartition(" --budget ")[2]
+        error = error.replaced(mend=None)
+        again = f"{again} --budget {larger}"
+    return console.failure(error, again)

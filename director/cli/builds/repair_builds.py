@@ -1,0 +1,99 @@
+"""The Director's part in a repair: a build that mends what no candidate did, in the foreground."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from director.cli import session_options
+from director.cli.builds import foreground, options
+from director.proving import repair_builds
+from director.repair import goals
+from director.session import open as open_session
+from director.session import settings, state
+from nodes.errors import SetupError, UsageError
+from runtime import version
+from runtime.language import workflow
+from runtime.log import entries, history, session, writer
+from runtime.log.store import owners, store
+from runtime.models import selection
+from runtime.secrets import masking, sources
+from runtime.workspace import host
+
+if TYPE_CHECKING:
+    from director.repair import repair
+    from director.tools.build_context import Policy
+
+HOW = "a model can look further: set one (RUNOPS_MODEL; `runops doctor --model`), and repair again"
+"""What is told where a model could find a mend, and none is set."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for on the command line, and with what settings."""
+
+    here: host.Host
+    """With what models may cost."""
+    policy: Policy
+    runs: int = 2
+    model: str | None = None
+    """As it was typed."""
+    none: bool = False
+    """Whether no model is to be asked."""
+    yes: bool = False
+    quiet: bool = False
+
+    def hindered(self, outcome: repair.Outcome, loaded: workflow.Loaded) -> str | None:
+        """Why no model is asked though one could look further; None where one is, and where there is nothing to look for."""
+        if not goals.is_open(outcome) or self.none:
+            return None
+        try:
+            selection.model_for("director", self.here.settings)
+        except SetupError:
+            return HOW
+        if self.here.settings.model_calls != "live":
+            return f"no model is asked: `model_calls` is `{self.here.settings.model_calls}`"
+        found = loaded.find(outcome.case.failure.path)
+        if found is not None and found.user:
+            return f"no model is asked: the step stands in {found.file.path}, which the workflow uses, and a build mends the file alone that was run"
+        return None
+
+    def asks(self, outcome: repair.Outcome, loaded: workflow.Loaded) -> bool:
+        """Whether a model is asked."""
+        return goals.is_open(outcome) and not self.none and self.hindered(outcome, loaded) is None
+
+    def carry_out(
+        self, outcome: repair.Outcome, past: history.History, loaded: workflow.Loaded, kept: store.Kept
+    ) -> foreground.Came:
+        """Have a build mend it, to its end. Raises SetupError and UsageError for what cannot begin; nothing is written then."""
+        chosen = options.chosen_for(self.here.settings)
+        here = self.here.having(chosen)
+        models = session_options.Models.of(here)
+        models.check(chosen.budget)
+        # What a person has refused once they are not asked for again.
+        policy = "hold" if outcome.refused else self.policy
+        wish = goals.of(outcome, past, loaded, kept, policy=policy, runs=self.runs)
+        known = sources.read(here.secrets, wish.secrets, wish.place.parent)
+        masker = masking.Masker({**known, **models.masked()})
+        text = repair_builds.text_of(wish.place)
+        if masker.text(text) != text:
+            raise UsageError(
+                "secret-refused",
+                f"a secret stands in {loaded.path} itself: it is told to no model",
+                mend="write `{{ secrets.NAME }}` in its place, or repair with `--no-model`",
+            )
+        header = entries.SessionHeader(
+            purpose="build",
+            versions=version.versions(),
+            budget=str(chosen.budget) if chosen.budget is not None else None,
+            build=entries.Build.model_validate(masker.json(wish.as_logged().model_dump(mode="json"))),
+        )
+
+        async def opened() -> writer.Journal[session.Session]:
+            pen = await open_session.begin(here.store, header, masker)
+            async with owners.given_up_where_it_fails(pen.conversation):
+                given = settings.given(chosen, {"model_director": self.model})
+                settings.keep(state.Desk(pen), given)
+            return pen
+
+        return foreground.follow(opened(), here, models, asks=not self.yes, quiet=self.quiet)

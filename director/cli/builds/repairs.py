@@ -1,0 +1,371 @@
+"""A repair in the foreground: how it is followed, and what is told of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from director.cli import questions
+from director.cli.builds import foreground as builds_foreground
+from director.cli.builds import outcome as builds_outcome
+from director.cli.builds import repair_builds
+from director.effects import grants
+from director.repair import effects as repair_effects
+from director.repair import patch_files, repair
+from director.session import person
+from nodes.errors import SetupError, UsageError
+from nodes.values import Json
+from runtime import events
+from runtime.cli import console, foreground, foreground_run, signals
+from runtime.context import briefs
+from runtime.display import costs
+from runtime.display.text import harmless, one_line
+from runtime.engine import evidence
+from runtime.language import workflow
+from runtime.log import history
+from runtime.log.store import store
+from runtime.report import endings
+from runtime.workspace import host, run_index
+
+if TYPE_CHECKING:
+    from director.tools.build_context import Policy
+
+
+SAID = {
+    "proved": "proved: a copy of the run went on from there to its end",
+    "held": "proved up to a deed that was held",
+    "guess": "not proved: nothing tells for sure that this is what was meant",
+}
+SAID_OF_BUILDS = {
+    "proved": "proved: the whole workflow passed, in fresh browsers",
+    "held": "proved up to a deed that was held, in fresh browsers",
+}
+"""The same of a mend that a model has built."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wish:
+    """What was typed."""
+
+    file: Path | None
+    """None for that of the run."""
+    run: str
+    effects: Policy | None
+    apply: bool
+    yes: bool
+    runs: int = 2
+    """How often what a model makes must pass."""
+    model: str | None = None
+    no_model: bool = False
+
+    @property
+    def named(self) -> str:
+        """The file as it is typed, with a blank behind it; empty where it need not be."""
+        return f"{shlex.quote(str(self.file))} " if self.file is not None else ""
+
+
+def carry_out(wish: Wish, here: host.Host, *, of_build: host.Host, as_json: bool, quiet: bool) -> None:
+    """Repair a run, ``of_build`` having the settings of a build that mends it; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
+    foreground_run.hush()
+    home = here.kept
+    run = run_index.find(home, wish.run)
+    past, reading = run_index.load_history(home, run)
+    if reading.held:
+        raise UsageError("not-failed", f"run {run} is going on", mend="wait for its end, or stop it")
+    if past.status == "passed":
+        _passed(run, as_json=as_json, quiet=quiet)
+    loaded = workflow.load(wish.file or run_index.workflow_file(past))
+    _refuse_other_file(loaded, past, run)
+    before = patch_files.known(home, run) if wish.apply else None
+    if before is not None:
+        _apply(wish, run, before, _going_on(run, past, loaded), as_json=as_json)
+    policy = _policy(wish, loaded, past)
+    order = repair_builds.Order(of_build, policy, wish.runs, wish.model, wish.no_model, wish.yes, quiet)
+    outcome, code = _followed(wish, here, run, loaded, policy, quiet=quiet)
+    if outcome is None:
+        raise typer.Exit(code)
+    came, hindered = _built(wish, outcome, order, past, loaded, home, quiet=quiet)
+    mend = _mend_of(came) or _keep(home, outcome)
+    code = builds_outcome.READY if mend is not None else 1
+    console.say("\n".join(_told(wish, outcome, mend, came, hindered, past, loaded)))
+    if came is not None and came.ended is None:
+        # The build can be gone on with: how is what a person reads last.
+        code = came.code
+        console.say(came.told())
+    try:
+        if as_json:
+            console.result(_ending(wish, outcome, code, mend, came).as_json())
+        elif mend is not None and mend["patch"]:
+            console.result(str(mend["patch"]).rstrip("\n"))
+    except SetupError as error:
+        # The same command would look, and may be pay, once more for what is there.
+        error = error.replaced(mend="make room; what was found stands as it was told")
+        console.say(console.failure(error, _look(wish, run, mend)))
+        raise typer.Exit(error.exit) from None
+    made = patch_files.known(home, run) if wish.apply and mend is not None and code == builds_outcome.READY else None
+    if made is not None:
+        _apply(wish, run, made, _going_on(run, past, loaded), as_json=False)
+    raise typer.Exit(code)
+
+
+def _look(wish: Wish, run: str, mend: dict[str, Json] | None) -> str:
+    """What to type where a result could not be written."""
+    if mend is None:
+        return f"runops show {run}"
+    return f"runops repair {wish.named}--run {run} --apply{' --yes' if mend['verdict'] == 'guess' else ''}"
+
+
+def _built(
+    wish: Wish,
+    outcome: repair.Outcome,
+    order: repair_builds.Order,
+    past: history.History,
+    loaded: workflow.Loaded,
+    home: store.Kept,
+    *,
+    quiet: bool,
+) -> tuple[builds_foreground.Came | None, str | None]:
+    """What a build came to that was to mend it; without that why none was begun, where one could be."""
+    if not order.asks(outcome, loaded):
+        return None, order.hindered(outcome, loaded)
+    if not quiet:
+        console.say(f"..  no mend is proved ({outcome.found.kind}): a model looks further")
+    try:
+        return order.carry_out(outcome, past, loaded, home), None
+    except (SetupError, UsageError) as error:
+        # What was found without a model is told all the same.
+        return None, f"no model could be asked: {error.message}. {error.mend or ''}".rstrip()
+
+
+def _mend_of(came: builds_foreground.Came | None) -> dict[str, Json] | None:
+    """The mend that a build has left."""
+    done = came is not None and came.ended is not None and came.ended.done
+    return came.ended.value.get("mend") if came is not None and came.ended is not None and done else None
+
+
+def _keep(home: store.Kept, outcome: repair.Outcome) -> dict[str, Json] | None:
+    """Keep the mend that candidates have come to beside the run; what is told of it."""
+    proof = outcome.proof
+    if proof is None:
+        return None
+    changes = patch_files.patches_of(proof.mends, outcome.run)
+    patch = patch_files.unified(changes, Path.cwd())
+    place = patch_files.keep(home, outcome.run, patch_files.Known(proof.verdict, changes, proof.done, proof.run), patch)
+    return {
+        "verdict": proof.verdict,
+        "steps": [
+            {
+                "path": each.path,
+                "what": each.what,
+                "file": str(each.file),
+                "others": [] if each.told else list(each.others),
+            }
+            for each in proof.mends
+        ],
+        "run": proof.run,
+        "reached": proof.reached,
+        "done": list[Json](proof.done),
+        "patch": patch,
+        "kept": str(place),
+    }
+
+
+def _passed(run: str, *, as_json: bool, quiet: bool) -> None:
+    if not quiet:
+        console.say(f"run {run} passed: there is nothing to repair")
+    if as_json:
+        console.result(endings.NothingToRepair(run=run).as_json())
+    raise typer.Exit(0)
+
+
+def _refuse_other_file(loaded: workflow.Loaded, past: history.History, run: str) -> None:
+    """The file need not be where it was, but it must be of that run."""
+    assert past.header is not None
+    same = Path(past.header.file).resolve() == loaded.path.resolve()
+    if not same and loaded.workflow.name != past.header.workflow:
+        raise UsageError(
+            "other-workflow",
+            f"run {run} is one of {past.header.file}, and not of {loaded.path}",
+            mend=f"`runops repair {shlex.quote(past.header.file)} --run {run}`",
+        )
+
+
+def _changed(loaded: workflow.Loaded, past: history.History) -> bool:
+    """Whether the file says something else than the one that the run has."""
+    assert past.header is not None
+    return past.header.text.sha256 != hashlib.sha256(loaded.text.encode()).hexdigest()
+
+
+def _policy(wish: Wish, loaded: workflow.Loaded, past: history.History) -> Policy:
+    """What becomes of the deeds of a proof. Raises UsageError ``effects-not-local``."""
+    if wish.effects == "allow":
+        assert past.header is not None
+        known = {name: value for name, value in past.header.inputs.items() if name in loaded.workflow.inputs}
+        grants.refuse_allow(loaded.origins(loaded.check_inputs(known)))
+    if wish.effects == "ask" and (wish.yes or not questions.possible()):
+        return "hold"
+    if wish.effects is not None:
+        return wish.effects
+    asked = questions.possible() and not wish.yes and not os.environ.get("CI")
+    return "ask" if asked else "hold"
+
+
+def _followed(
+    wish: Wish, here: host.Host, run: str, loaded: workflow.Loaded, policy: Policy, *, quiet: bool
+) -> tuple[repair.Outcome | None, int]:
+    """What it came to; without that the exit code of an interruption."""
+
+    def say(text: str) -> None:
+        if not quiet:
+            console.say(f"..  {one_line(text)}")
+
+    copies: list[str] = []
+
+    def listen(event: events.Event) -> None:
+        if isinstance(event, events.RunStarted):
+            copies.append(event.run)
+
+    who = questions.person_at(console.say) if questions.possible() and not wish.yes else person.Nobody()
+    one = repair.Mending(here, repair_effects.Deeds(policy, who), say, listen)
+    again = f"again  runops repair {wish.named}--run {run}"
+
+    def clear() -> None:
+        for each in copies:
+            foreground.end_browser(here.kept.private(each))
+
+    with foreground.Foreground(lambda: again, clear=clear) as front:
+        try:
+            return front.run(one.repair(run, loaded)), 0
+        except signals.Interrupted as interrupted:
+            console.say(f"interrupted; no file is changed\n  {again}")
+            return None, interrupted.exit
+
+
+def _apply(wish: Wish, run: str, known: patch_files.Known, going_on: str, *, as_json: bool) -> None:
+    """Write the mend into its files, and end; ``going_on`` is what goes on then."""
+    if known.verdict == "guess" and not wish.yes:
+        raise UsageError(
+            "mend-not-proved",
+            f"the mend of run {run} is a guess: nothing tells that what it finds is what was meant",
+            mend="look at it; with `--apply --yes` it is written all the same",
+        )
+    patch_files.apply(known.changes)
+    files = [str(each.file) for each in known.changes]
+    console.say(f"applied to {', '.join(files)}\n  {_next(run, known, going_on)}")
+    if as_json:
+        told = {"run": run, "verdict": known.verdict, "files": files, "done": list(known.done)}
+        console.result(endings.RepairApplied.model_validate(told).as_json())
+    raise typer.Exit(0)
+
+
+def _going_on(run: str, past: history.History, loaded: workflow.Loaded) -> str:
+    """What to type to go on with the file as it is by then: a run goes on with no other file than the one it began with."""
+    assert past.header is not None
+    was = Path(past.header.file)
+    if was.resolve() == loaded.path.resolve():
+        return f"runops resume {run} --allow-changed"
+    return f"runops run {shlex.quote(builds_outcome.shown(str(loaded.path)))}   ({run} was a run of {one_line(str(was))}, and goes on with no other file)"
+
+
+def _next(run: str, known: patch_files.Known, going_on: str) -> str:
+    """What to type once the file is mended. What the proof has done on the site must not be done again."""
+    if not known.done:
+        return f"again  {going_on}"
+    if known.verdict == "proved":
+        return f"done   run {known.proof} went on to the end in its place: {run} is not to be resumed"
+    deeds = ", ".join(briefs.ours(each) for each in known.done)
+    return f"look   runops show {known.proof}   (it did {deeds} on the site: resuming {run} would do that again)"
+
+
+def _told(
+    wish: Wish,
+    outcome: repair.Outcome,
+    mend: dict[str, Json] | None,
+    came: builds_foreground.Came | None,
+    hindered: str | None,
+    past: history.History,
+    loaded: workflow.Loaded,
+) -> list[str]:
+    """What a person reads: of what the run failed, what speaks for it, the mend, and what to type next."""
+    failure, found = outcome.case.failure, outcome.found
+    changed, gone = _changed(loaded, past), outcome.case.gone
+    lines = [f"{console.paint(found.kind, console.BOLD, console.YELLOW)}  {one_line(failure.path)}"]
+    rows: list[tuple[str, str]] = [("why", one_line(each)) for each in found.why]
+    rows += [("file", "it has changed since the run began, and was looked at as it is now")] if changed else []
+    rows += [("file", f"it has no step `{one_line(failure.path)}` any more")] if gone else []
+    seen = evidence.of(past, failure.path) or {}
+    rows += [("page", str(seen["url"]))] if seen.get("url") else []
+    rows += [
+        ("kept", str(seen[name]["path"]))
+        for name in ("screenshot",)
+        if seen.get(name) and Path(seen[name]["path"]).is_file()
+    ]
+    rows += [("tried", one_line(each)) for each in outcome.tried]
+    rows += _of_model(came, hindered)
+    if mend is None:
+        rows.append(("mend", _none(outcome)))
+        rows.append(("look", f"runops show {outcome.run} --at {shlex.quote(failure.path)}"))
+        if found.kind in ("site error", "slow page", "signed out"):
+            rows.append(("again", f"runops resume {outcome.run}{' --allow-changed' if changed else ''}"))
+    else:
+        rows += [("mend", one_line(f"{each['path']}: {each['what']}")) for each in mend["steps"]]
+        rows += [("or", one_line(other)) for each in mend["steps"] for other in each.get("others", ())]
+        rows.append(("proof", _proved(mend, built=_mend_of(came) is not None)))
+        rows += [("done", f"{one_line(str(each))}, in the proof: it is done on the site") for each in mend["done"]]
+        rows.append(("patch", str(mend["kept"])))
+        rows.append(("apply", _look(wish, outcome.run, mend)))
+        if not mend["done"]:
+            rows.append(("then", _going_on(outcome.run, past, loaded)))
+    wide = max(len(name) for name, _ in rows)
+    return [*lines, *(f"  {name:<{wide}}  {harmless(text)}" for name, text in rows)]
+
+
+def _of_model(came: builds_foreground.Came | None, hindered: str | None) -> list[tuple[str, str]]:
+    """What a model had to do with it."""
+    if came is None:
+        return [("model", one_line(hindered))] if hindered is not None else []
+    rows: list[tuple[str, str]] = []
+    if came.ended is not None and not came.ended.done:
+        rows.append(("model", one_line(f"found no mend: {came.ended.value.get('summary') or came.ended.answer}")))
+    totals = came.past.ledger.totals()
+    rows += [("cost", costs.told(totals))] if totals is not None else []
+    return [*rows, ("build", f"runops show {came.session}")]
+
+
+def _none(outcome: repair.Outcome) -> str:
+    """What would mend it, where no mend is proposed."""
+    if outcome.works_now and outcome.found.kind == "slow page":
+        return "none is needed: the step finds what it looks for now"
+    return "none: run the file as it is now" if outcome.case.gone else outcome.found.mend
+
+
+def _proved(mend: dict[str, Json], *, built: bool) -> str:
+    said = (SAID_OF_BUILDS if built else SAID)[str(mend["verdict"])]
+    where = f": {briefs.ours(str(mend['reached']))}" if mend["reached"] else ""
+    return f"{said}{where}  (run {mend['run']})"
+
+
+def _ending(
+    wish: Wish, outcome: repair.Outcome, code: int, mend: dict[str, Json] | None, came: builds_foreground.Came | None
+) -> endings.RepairEnding:
+    failure, found = outcome.case.failure, outcome.found
+    return endings.RepairEnding(
+        run=outcome.run,
+        status="mend-ready" if mend is not None else "not-mended",
+        exit=code,
+        path=failure.path,
+        code=failure.code,
+        kind=found.kind,
+        why=list(found.why),
+        next=_none(outcome) if mend is None else _look(wish, outcome.run, mend),
+        mend=endings.PatchReport.maybe(mend),
+        tried=list(outcome.tried),
+        looked=outcome.looked,
+        build=came.record() if came is not None else None,
+    )

@@ -1,0 +1,163 @@
+"""What a person sees of a session while it is at work: the answer as it comes, each tool in a line, what it cost."""
+
+from __future__ import annotations
+
+import sys
+
+from typing_extensions import override
+
+from director.session.events import Listener
+from nodes.errors import RunOpsError
+from nodes.values import Json
+from runtime.context import window
+from runtime.display import costs, escapes
+from runtime.display.stream import Talk, coloured
+from runtime.display.text import cut, harmless, one_line
+
+DIM, RED, YELLOW = 2, 31, 33
+
+MORE_ROOM = "more room: `--compress-at N`, or `/window compress_at N`; a later warning: `warn_at`"
+"""What a person may do who is told that the window is nearly full."""
+
+WIDE = 100
+"""Columns of a line about a tool."""
+
+
+class Screen(Listener):
+    """Shows a session on two streams: answers on one, everything else on the other.
+
+    Answers are shown as they come where a person sees them come; for a program they are written whole, once they are whole.
+    """
+
+    more_room = MORE_ROOM
+
+    def __init__(
+        self, *, as_it_comes: bool, quiet: bool, talk: Talk | None = None, answers: Talk | None = None
+    ) -> None:
+        """``talk`` is stderr, ``answers`` stdout."""
+        self.talk = talk if talk is not None else Talk(sys.stderr)
+        self._answers = answers if answers is not None else Talk(sys.stdout)
+        self._as_it_comes = as_it_comes
+        self.quiet = quiet
+        self._begun = ""
+        """What is on the screen of an answer that is not whole yet."""
+        self._asked: dict[str, str] = {}
+        """What was asked for, by the path of the call."""
+        self.report: window.Report | None = None
+        """Of the last request."""
+        self.warnings: list[str] = []
+        """Of which a person was told, also where nothing is shown."""
+
+    @override
+    def asked(self, model: str, report: window.Report) -> None:
+        self._line_ends()
+        self.report = report
+
+    @override
+    def fills(self, report: window.Report, overflow: window.Overflow) -> None:
+        if self.report is not None and self.report.warns:
+            # A talk about another run, whose first request this is, goes on from one of which it was told.
+            return
+        self._line_ends()
+        told = warning(report, overflow)
+        self.warnings.append(told)
+        self.say(f"--  {told}\n    {self.more_room}", YELLOW)
+
+    @override
+    def text(self, piece: str) -> None:
+        if self._as_it_comes and piece:
+            shown = harmless(piece)
+            self._begun = shown
+            self._answers.write(shown)
+            self._answers.flush()
+
+    @override
+    def waiting(self, what: str) -> None:
+        # The wait for the answer itself is told by the answer.
+        if "try" in what or " s before " in what:
+            self._line_ends()
+            self.say(f"..  {one_line(what)}")
+
+    @override
+    def called(self, path: str, name: str, arguments: str) -> None:
+        self._line_ends()
+        self._asked[path] = name if arguments in ("", "{}") else f"{name} {arguments}"
+
+    @override
+    def done(self, path: str, told: str, *, failed: bool) -> None:
+        word, why = ("error", told) if failed else ("ok", "")
+        # A delegate's calls have its own call before them.
+        depth = "  " * path.count("/")
+        line = cut("  ".join(filter(None, map(one_line, (self._asked.pop(path, path), why)))), WIDE)
+        self.say(f"{word}  {depth}{line}", RED if failed else DIM)
+
+    @override
+    def failed(self, error: RunOpsError) -> None:
+        self._line_ends()
+
+    @override
+    def changed(self, of: str, name: str) -> None:
+        self.say(f"--  {one_line(f'{of} {name}'.strip())} changed", DIM)
+
+    def answered(self, text: str) -> None:
+        """The answer is whole."""
+        if self._as_it_comes and self._begun:
+            self._line_ends()
+        else:
+            self._answers.line(harmless(text))
+
+    def broken(self) -> None:
+        """No more comes of the answer."""
+        self._line_ends()
+
+    def result(self, lines: list[str]) -> None:
+        """Lines that a person has asked for."""
+        for each in lines:
+            self._answers.line(harmless(each))
+
+    @property
+    def unheard(self) -> bool:
+        """Whether nobody reads the answers any more."""
+        return self._answers.broken and self._answers.stream is sys.stdout
+
+    @property
+    def unwritten(self) -> OSError | None:
+        """Why an answer is lost: the disk is full on which stdout stands."""
+        return self._answers.full if self.unheard else None
+
+    def say(self, text: str, colour: int | None = None) -> None:
+        """Tell something that is no answer."""
+        if not self.quiet:
+            self.talk.line(self._painted(text, colour) if colour is not None else text)
+
+    def meter(self, spent: dict[str, Json] | None, report: window.Report | None) -> None:
+        """What the last word cost, and how full the window is."""
+        parts = [costs.told(spent)] if spent is not None else []
+        if report is not None:
+            parts.append(f"window {filled(report)}")
+        if parts:
+            self.say(f"--  {'  '.join(parts)}", DIM)
+
+    def _line_ends(self) -> None:
+        if self._begun and not self._begun.endswith("\n"):
+            self._answers.line()
+        self._begun = ""
+
+    def _painted(self, text: str, code: int) -> str:
+        return escapes.styled(text, code) if coloured(self.talk) else text
+
+
+def filled(report: window.Report) -> str:
+    """How full a window is: ``1,204 of 180,000 tokens (1 %)``."""
+    return _of(report.tokens, report.limit)
+
+
+def warning(report: window.Report, overflow: window.Overflow) -> str:
+    """That a window is nearly full, and what comes then. What is left out of it already counts, too: it is what was said that has outgrown it."""
+    then = "is summed up" if overflow == "summarize" else "is left out"
+    return f"the window is nearly full: {_of(report.wanted, report.limit)}; where there are more, the oldest {then}"
+
+
+def _of(tokens: int, limit: int) -> str:
+    share = 100 * tokens / limit if limit else 0
+    return f"{tokens:,} of {limit:,} tokens ({share:.0f} %)"

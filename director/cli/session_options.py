@@ -1,0 +1,241 @@
+"""From a command line to a session that can be talked in: what it is about, its model, its file."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+from director.conversation import knowledge
+from director.session import open as session_open
+from director.session import settings as session_settings
+from director.session import state, subject
+from director.subjects import files
+from nodes import budgets
+from nodes.errors import LogError, RunOpsError, UsageError
+from nodes.values import Json
+from runtime import version
+from runtime.context import limits
+from runtime.log import entries, threads, writer
+from runtime.log import session as log_session
+from runtime.log.store import owners, store
+from runtime.models import run_models, selection
+from runtime.secrets import masking, sources
+from runtime.settings import prices, settings
+from runtime.workspace import host, run_index
+
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class About:
+    """What a session is about: a run, a workflow file, or nothing."""
+
+    run: str | None = None
+    file: Path | None = None
+
+    @classmethod
+    def named(cls, name: str | None, here: host.Host) -> About:
+        """What is meant by ``name``. Raises UsageError ``file-not-found``, ``unknown-run``, ``not-a-run``; LogError where the run's log is damaged."""
+        if name is None:
+            return cls()
+        path = Path(name)
+        if path.suffix in SUFFIXES or path.is_file():
+            files.of_file(path, here)  # one with mistakes can be talked about, one that is not there cannot
+            return cls(file=path.absolute())
+        run = run_index.find(here.kept, name)
+        run_index.load_history(here.kept, run)  # what nobody can read is nothing to begin to talk about
+        return cls(run=run)
+
+    @classmethod
+    def of(cls, session: log_session.Session) -> About:
+        """What a session is about by now."""
+        if session.about is not None:
+            return cls(run=session.about)
+        file = session.header.file if session.header is not None else None
+        return cls(file=Path(file) if file is not None else None)
+
+    def workflow_file(self, kept: store.Kept) -> Path | None:
+        """The workflow that it is, or was run."""
+        return run_index.workflow_file(run_index.load_history(kept, self.run)[0]) if self.run is not None else self.file
+
+    def subject(self, here: host.Host, own: state.Desk) -> subject.Subject:
+        """It, to be read; ``own`` has the draft of a session that is about nothing else, or about what cannot be read any more."""
+        try:
+            if self.run is not None:
+                return files.of_run(here.kept, self.run)
+            if self.file is not None:
+                return files.of_file(self.file, here)
+        except (UsageError, LogError) as error:
+            # What was said about it is there still, and can be gone on from.
+            return files.gone(f"run {self.run}" if self.run is not None else f"workflow {self.file}", error, own)
+        return files.of_draft(own)
+
+    def secrets(self, here: host.Host) -> Mapping[str, str]:
+        """Those secrets of the workflow that are set: they are masked in what is said, too. None where it cannot be read."""
+        with contextlib.suppress(RunOpsError):
+            if self.run is not None:
+                header = run_index.load_history(here.kept, self.run)[0].header
+                beside = Path(header.file).parent if header is not None else None
+                return sources.known(here.secrets, header.secrets, beside) if header is not None else {}
+            if self.file is not None:
+                return sources.known(here.secrets, files.secrets_of(self.file), self.file.parent)
+        return {}
+
+
+def secrets_of(session: log_session.Session, here: host.Host) -> Mapping[str, str]:
+    """The secrets, as far as they are set, of everything that a session was ever about; of a build those that it may use."""
+    header = session.header
+    if header is not None and header.build is not None:
+        build = header.build
+        place = Path(build.mends.file if build.mends is not None else build.save)
+        return sources.known(here.secrets, build.secrets, place.parent)
+    every = [About(header.run), About(file=Path(header.file) if header.file else None)] if header is not None else []
+    for each in session.thread(entries.SESSION_THREAD).said:
+        if isinstance(each, threads.Happened):
+            every += [About(event.run) for event in each.events if event.run is not None]
+    return {name: value for about in dict.fromkeys(every) for name, value in about.secrets(here).items()}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Models:
+    """The model that is talked with, found fit."""
+
+    chosen: settings.Settings
+    server: selection.Server
+
+    @classmethod
+    def of(cls, here: host.Host) -> Models:
+        """Raises SetupError ``model-unset``, ``model-key-missing``; UsageError ``bad-setting`` where models may not be asked."""
+        chosen = here.settings
+        if chosen.model_calls != "live":
+            raise UsageError(
+                "bad-setting",
+                f"a conversation asks a model, and `model_calls` is `{chosen.model_calls}`",
+                mend="set it to `live`: RUNOPS_MODEL_CALLS=live",
+            )
+        selection.model_for("director", chosen)
+        return cls(chosen, selection.server(chosen, here.secrets))
+
+    def masked(self) -> dict[str, str]:
+        """What nothing may show: the key."""
+        return {selection.KEY: self.server.key} if len(self.server.key) >= selection.MASKED_KEY else {}
+
+    def check(self, budget: budgets.Budget | None) -> None:
+        """Raise UsageError ``price-unknown`` where money is limited, and the model's price is not known."""
+        if budget is not None and budget.money is not None:
+            model = selection.model_for("director", self.chosen)
+            prices.require([model], self.chosen.prices, self.server.profile.name)
+
+    def supply(self, pen: writer.Journal[log_session.Session], kept: store.Kept) -> run_models.Supply:
+        """The models of a session, within its budget. Raises UsageError ``price-unknown``."""
+        session = pen.history
+        budget = budgets.parse(session.budget) if session.budget is not None else None
+        self.check(budget)
+        private = kept.private(pen.conversation.id)
+        return run_models.Supply(self.chosen, self.server, budget, private, private, {}, self.masked())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wish:
+    """Which session is wanted, and how it is to be."""
+
+    about: str | None = None
+    resume: str | None = None
+    fork: str | None = None
+    mode: entries.Mode | None = None
+    window: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """Settings of the window that were given, by name."""
+    settings: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """Other settings of the session that were given, by name."""
+    take_over: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError ``usage`` for what does not go together."""
+        if self.resume is not None and self.fork is not None:
+            raise UsageError("usage", "`--resume` and `--fork` contradict each other", mend="leave one of them out")
+        if self.about is not None and (self.resume is not None or self.fork is not None):
+            raise UsageError(
+                "usage",
+                f"a session that goes on is about what it was about, and not about {self.about!r}",
+                mend="leave it out, or begin a session: `runops chat` without `--resume` and `--fork`",
+            )
+
+
+def as_kept(wish: Wish, here: host.Host) -> host.Host:
+    """``here`` with the settings of the session that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-session``; LogError."""
+    wish.check()
+    named = wish.resume if wish.resume is not None else wish.fork
+    if named is None:
+        return here
+    found = session_open.find(here.kept, named, "chat" if wish.resume is not None else None)
+    past = log_session.Session(here.kept.read(found).entries)
+    if wish.resume is not None and past.header is not None and past.header.purpose == "build":
+        raise UsageError(
+            "not-a-chat",
+            f"{found} is a build, and no chat",
+            mend=f"go on with it: `runops build --resume {found}`; talk about it: `runops chat --fork {found}`",
+        )
+    return here.having(session_settings.of_session(past, writer.Texts(here.kept), here.settings, wish.settings))
+
+
+async def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[writer.Journal[log_session.Session], bool]:
+    """The session's pen, and whether it was there before. What the wish says of mode, window and settings is written down."""
+    wish.check()
+    chosen, kept = here.settings, here.kept
+    budget = str(chosen.budget) if chosen.budget is not None else None
+    masked = models.masked()
+    if chosen.chat_knowledge is not None:
+        # What cannot be read is said before anything is begun.
+        knowledge.Knowledge.read([chosen.chat_knowledge])
+    named = wish.resume if wish.resume is not None else wish.fork
+    if named is not None:
+        conversation = session_open.find(kept, named, "chat" if wish.resume is not None else None)
+        past = log_session.Session(kept.read(conversation).entries)
+        masker = masking.Masker({**secrets_of(past, here), **masked})
+        if wish.fork is not None:
+            models.check(chosen.budget)
+            pen = await session_open.fork(here.store, conversation, masker, budget=budget)
+        else:
+            pen = await session_open.reopen(here.store, conversation, masker, take_over=wish.take_over, budget=budget)
+    else:
+        models.check(chosen.budget)
+        about = About.named(wish.about, here)
+        header = entries.SessionHeader(
+            purpose="chat",
+            run=about.run,
+            file=str(about.file) if about.file is not None else None,
+            versions=version.versions(),
+            budget=budget,
+        )
+        pen = await session_open.begin(here.store, header, masking.Masker({**about.secrets(here), **masked}))
+    async with owners.given_up_where_it_fails(pen.conversation):
+        _write_wish(pen, wish, chosen, begun=named is None)
+    return pen, named is not None
+
+
+def _write_wish(
+    pen: writer.Journal[log_session.Session], wish: Wish, chosen: settings.Settings, *, begun: bool
+) -> None:
+    one = state.Desk(pen)
+    mode = wish.mode or (chosen.chat_mode if begun else None)
+    if mode is not None and mode != pen.history.mode:
+        one.keep(entries.Version(of="mode", number=0, reason=f"--mode {mode}", by="person"), mode)
+    session_settings.keep(one, wish.settings)
+    for name, value in wish.window.items():
+        set_limit(one, pen, chosen, name, value, f"--{name.replace('_', '-')}")
+
+
+def set_limit(
+    one: state.Desk,
+    pen: writer.Journal[log_session.Session],
+    chosen: settings.Settings,
+    name: str,
+    value: Json,
+    reason: str,
+) -> None:
+    """Keep a setting of the window, where it is another one than before. Raises UsageError ``bad-setting``."""
+    known = limits.checked(name, value)
+    if getattr(limits.of_session(pen.history, pen, chosen), name) != known:
+        one.keep(entries.Version(of="window", name=name, number=0, reason=reason, by="person"), known)

@@ -1,0 +1,64 @@
+"""What a model would be sent of a conversation now: an entry point, by which ``runops show --window`` finds it."""
+
+from __future__ import annotations
+
+from director.builds import loop, toolsets
+from director.builds import open as open_build
+from director.cli import session_options
+from director.cli.builds import options
+from director.conversation import reply
+from director.session import events, person, settings, state
+from director.session import open as open_session
+from runtime.context import limits
+from runtime.context import report as context_report
+from runtime.log import entries, session
+from runtime.secrets import masking
+from runtime.workspace import host, session_index
+
+
+def report(here: host.Host, conversation: str) -> context_report.Report:
+    """What the next request of a session would hold; of a run, that of a chat about it. Nothing is claimed, written or sent, and it may be going on.
+
+    Raises UsageError ``not-a-session``, ``unknown-run``; ModelError ``window-too-large``; LogError.
+    """
+    kept = here.kept
+    reading = kept.read(conversation)
+    if session_index.kind(kept, conversation) == "session":
+        past = session_index.fold(reading)
+    else:
+        header = entries.SessionHeader(purpose="chat", run=conversation, versions={})
+        opened = entries.Scope(thread=entries.SESSION_THREAD, path="", event="opened", node="session", session=header)
+        past = session.Session([opened])
+    pen = open_session.look(kept, reading, past, masking.Masker(session_options.secrets_of(past, here)))
+    kept_things = state.Desk(pen)
+    here = here.having(settings.of_session(past, pen, here.settings))
+    if past.header is not None and past.header.build is not None:
+        return _of_build(pen, kept_things, here).window()
+    talk = reply.Talk(
+        pen,
+        session_options.About.of(past).subject(here, kept_things),
+        kept_things,
+        None,
+        here.settings,
+        events.Listener(),
+        lambda: limits.of_session(past, pen, here.settings),
+    )
+    return talk.window()
+
+
+def _of_build(pen: open_session.Pen, own: state.Desk, here: host.Host) -> reply.Talk:
+    """The talk of a build, with all its tools; none of them is used."""
+    here = here.having(options.chosen_for(here.settings))
+    quiet, nobody = events.Listener(), person.Nobody()
+    shop = open_build.of_session(pen, own, here, quiet, nobody, lambda _usage, _model: None)
+    return reply.Talk(
+        pen,
+        open_build.subject_of(shop),
+        own,
+        None,
+        here.settings,
+        quiet,
+        lambda: limits.of_session(pen.history, pen, here.settings),
+        toolsets.kits(shop),
+        loop.MANNER,
+    )

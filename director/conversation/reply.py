@@ -1,0 +1,239 @@
+"""A talk: one word of a person, then requests and tools until the model answers without asking for any.
+
+Everything stands in the session's log, and what the next request holds is made from there. So a talk that ends anywhere, by Ctrl-C, an error, a budget or
+a crash, is gone on with: what was paid for is used, and what was done is not done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+
+from typing_extensions import override
+
+from director.conversation import delegate as conversation_delegate
+from director.conversation import knowledge, session_tools, subagents, summing
+from director.session import prompt, state
+from director.session.events import Listener
+from director.session.subject import Subject
+from director.subjects import run_items
+from director.tools import toolbox
+from nodes.errors import ModelError, RunOpsError, SetupError
+from runtime.context import request as context_request
+from runtime.context import window
+from runtime.log import entries, session, writer
+from runtime.messages.messages import Item, Request
+from runtime.models import budgets, requests, run_models
+from runtime.models.turns import turn
+from runtime.settings import settings
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Manner:
+    """How much a model may take for one word of a person."""
+
+    turns: int = 40
+    """Requests."""
+    an_answer: float = 1200.0
+    """Seconds that one answer may take, with all that is tried again for it."""
+    max_output: int = 4_000
+    """Tokens that one answer may have, reasoning included."""
+    left_open: bool = False
+    """Whether who interrupts it ends the session's process, too: then what is open is left to who goes on, as after a crash."""
+
+
+CHAT = Manner()
+
+NODE = "session"
+"""Node type of the calls of a session."""
+
+OWN = budgets.Asked("", None)
+"""The session itself has no budget beside that of all who work for it."""
+
+
+class Talk:
+    """What a person and a model say to each other in a session."""
+
+    def __init__(
+        self,
+        pen: writer.Journal[session.Session],
+        subject: Subject,
+        desk: state.Desk,
+        models: run_models.Supply | None,
+        chosen: settings.Settings,
+        listener: Listener,
+        limits: Callable[[], window.Limits],
+        more: Sequence[toolbox.Kit] = (),
+        manner: Manner | None = None,
+    ) -> None:
+        """``limits`` are asked for each request; ``more`` are tools beside those of every session; ``manner`` is that of a chat, unless another one is given. Without ``models`` nothing can be said. Nothing is written or sent yet.
+
+        Raises UsageError where the knowledge that the settings name cannot be read.
+        """
+        self._pen, self._subject, self._desk, self._listener = pen, subject, desk, listener
+        self._limits, self._manner = limits, manner or CHAT
+        self.ended: turn.Done | None = None
+        """The call of the last answer that ended the work; None where it asked for no tool."""
+        known = [chosen.chat_knowledge] if chosen.chat_knowledge is not None else []
+        self._known = knowledge.Knowledge.read(known)
+        self._until = math.inf
+        sender = conversation_delegate.Sender(0, OWN, self._items)
+        delegate = conversation_delegate.Delegation(
+            pen, models, lambda: self._tools, listener, limits, sender, clean=chosen.delegate_clean_context
+        )
+        for each in more:
+            if isinstance(each, subagents.Sending):
+                each.employ(models, limits, sender)
+        every = [*more, delegate]
+        self._tools = session_tools.Toolbox(desk, subject, pen, listener, every)
+        self._exchanges: requests.Exchanges | None = None
+        self._turns: turn.Turns | None = None
+        self._frame = context_request.Frame(
+            pen,
+            entries.SESSION_THREAD,
+            self._around,
+            limits,
+            max_output=self._manner.max_output,
+            models=models,
+            asks=summing.asks(models, pen, self._left, listener.waiting) if models is not None else None,
+            ids=self._names,
+            warn=lambda report: listener.fills(report, limits().overflow),
+            joined=lambda thread: run_items.Behind(subject.pieces(), thread),
+        )
+        if models is None:
+            return
+        asker = requests.Asker("", entries.SESSION_THREAD, "director", self._left, listener.waiting, hear=listener.text)
+        self._exchanges = requests.Exchanges(models, pen, asker, None, None)
+        seat = turn.Seat("", entries.SESSION_THREAD, NODE)
+        self._turns = turn.Turns(
+            self._exchanges,
+            _Told(self._frame, listener),
+            self._tools,
+            pen,
+            seat,
+            talks=True,
+            find_out=lambda call: next(filter(None, (each.find_out(call) for each in every)), None),
+            refused=self._tools.refused,
+        )
+
+    @property
+    def mode(self) -> entries.Mode:
+        """How the session goes on; what is set is written down, and holds from the next request on."""
+        return self._pen.history.mode
+
+    @mode.setter
+    def mode(self, mode: entries.Mode) -> None:
+        if mode != self.mode:
+            self._desk.keep(
+                entries.Version(of="mode", number=0, reason=f"mode {mode} was asked for", by="person"), mode
+            )
+
+    def window(self) -> window.Report:
+        """What a request would hold now; nothing is sent or written. Raises ModelError ``window-too-large``."""
+        return self._built().report
+
+    async def say(self, text: str) -> str:
+        """What the model answers to ``text``, once it asks for no tool any more, or for one that ends the work. What was open before is closed first.
+
+        Raises ModelError, after which the talk goes on with another word; BudgetReached and SetupError, after which ``go_on`` goes on with this one;
+        LogError and Replaced. Where it is cancelled, what was going on is closed as interrupted, unless the manner leaves it open.
+        """
+        turns = self._ready()
+        turns.break_off()
+        turns.say(text, self.mode)
+        return await self._until_answered(turns)
+
+    async def remind(self, text: str) -> str:
+        """What the model answers to a word that is not the person's: it has no further requests for it, and what failed before still counts. Raises like ``say``."""
+        turns = self._ready()
+        turns.say(text)
+        return await self._until_answered(turns)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was said yet."""
+        return not self._pen.history.thread(entries.SESSION_THREAD).said
+
+    async def go_on(self) -> str | None:
+        """The answer to what was said before a crash, or before a budget was reached, and has none; None where the word is the person's.
+
+        What the crash left open is closed, and the model is told so. Raises like ``say``.
+        """
+        turns = self._ready()
+        return await self._until_answered(turns) if turns.waiting else None
+
+    async def _until_answered(self, turns: turn.Turns) -> str:
+        try:
+            while True:
+                if turns.since_word >= self._manner.turns:
+                    raise ModelError(
+                        "talk-turns",
+                        f"there was no answer after {self._manner.turns} requests",
+                        mend="say `continue`, or ask for less at once",
+                    )
+                self._until = time.monotonic() + self._manner.an_answer
+                latest = await turns.turn()
+                self.ended = latest.final(self._tools)
+                if self.ended is not None or not latest.answer.calls:
+                    return latest.answer.text
+        except asyncio.CancelledError:
+            if not self._manner.left_open:
+                turns.break_off()
+                await self._broken_off(conversation_delegate.interrupted())
+            raise
+        except RunOpsError as error:
+            self._listener.failed(error)
+            if isinstance(error, ModelError):
+                turns.break_off()
+                await self._broken_off(error)
+            raise
+
+    async def _broken_off(self, error: RunOpsError) -> None:
+        """Write that the word has no answer, where the log does not say so yet: then it is the person's turn, also after a crash."""
+        said = self._pen.history.thread(entries.SESSION_THREAD).said
+        if self._exchanges is not None and said and not isinstance(said[-1], entries.ModelError):
+            self._exchanges.broken_off(error)
+            await self._pen.barrier()
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+    def _ready(self) -> turn.Turns:
+        if self._turns is None:
+            raise SetupError("model-unset", "no model is set to talk with", mend="set RUNOPS_MODEL")
+        return self._turns
+
+    def _around(self) -> window.Around:
+        limits = self._limits()
+
+        def known(asked: str) -> Sequence[window.Part]:
+            return self._known.parts(asked, limits.top_k)
+
+        return prompt.around(self.mode, limits, self._desk, self._subject, self._tools.offered, known)
+
+    def _built(self) -> window.Window:
+        return self._frame.window(self._exchanges.model() if self._exchanges is not None else "")
+
+    def _names(self) -> set[str]:
+        """What no summary of the session may lose: what its subject calls its values, and the session its variables."""
+        return {*self._subject.variables(), *(each.name for each in self._pen.history.variables())}
+
+    def _items(self) -> tuple[Item, ...]:
+        return self._built().items
+
+
+class _Told(turn.Frame):
+    """A frame of whose requests a listener is told."""
+
+    def __init__(self, frame: context_request.Frame, listener: Listener) -> None:
+        self._frame, self._listener = frame, listener
+
+    @override
+    async def request(self, model: str) -> Request:
+        request = await self._frame.request(model)
+        assert self._frame.report is not None, "a request has its report"
+        self._listener.asked(model, self._frame.report)
+        return request

@@ -1,0 +1,199 @@
+"""The tools that every session has: they tell what it is about, and keep what is agreed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from director.session import plan as plans
+from director.session import state as session_state
+from director.session import state_paths
+from director.session import variables as session_variables
+from director.session.events import Listener
+from director.session.subject import Subject
+from director.tools import schemas
+from director.tools.toolbox import CHANGED, KEPT, READ, Box, Kit, Simple
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime.display.text import one_line
+from runtime.log import entries, writer
+from runtime.observation import page_text
+
+_STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
+_TASK = schemas.fields(
+    {
+        "task_id": schemas.TEXT,
+        "description": schemas.TEXT,
+        "status": _STATUS,
+        "notes": schemas.PERHAPS,
+        "node_ids": schemas.each(schemas.TEXT),
+    }
+)
+_PLAN = schemas.fields(
+    {
+        "overall_goal": schemas.TEXT,
+        "current_phase": schemas.PERHAPS,
+        "phases": schemas.each(
+            schemas.fields({"phase_name": schemas.TEXT, "status": _STATUS, "tasks": schemas.each(_TASK)})
+        ),
+        "next_actions": schemas.each(schemas.TEXT),
+        "blockers": schemas.each(schemas.TEXT),
+        "notes": schemas.PERHAPS,
+    }
+)
+
+
+class Toolbox(Box):
+    """All tools of a session: its own, and ``more``."""
+
+    def __init__(
+        self,
+        desk: session_state.Desk,
+        subject: Subject,
+        texts: writer.Texts,
+        listener: Listener,
+        more: Sequence[Kit] = (),
+    ) -> None:
+        """``texts`` reads what entries of the session say."""
+        super().__init__(desk, listener, [*_kits(desk, subject, texts, listener), *more])
+
+
+def _kits(desk: session_state.Desk, subject: Subject, texts: writer.Texts, listener: Listener) -> Sequence[Kit]:
+    """The session's own tools, in order of weight."""
+    reads, keeps = _Reads(desk, subject, texts), _Keeps(desk, listener)
+
+    def kit(
+        name: str, description: str, fields: dict[str, dict[str, Json]], modes: frozenset[entries.Mode], do: Any
+    ) -> Kit:
+        return Simple(schemas.tool(name, description, fields), modes, cast("Callable[[dict[str, Json]], str]", do))
+
+    which = schemas.of(
+        schemas.TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, `recent`; `workflow`: the head."
+    )
+    return (
+        kit("get_workflow_summary", "What the workflow or run is, how it went, what stands in the way; with its outline.", {}, READ, reads.summary),
+        kit("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": schemas.of(schemas.PERHAPS, "Only of this node type.")}, READ, reads.nodes),
+        kit("get_workflow_variables", "Values of the workflow or run, and the session's variables.", {"key": schemas.of(schemas.PERHAPS, "One of them, whole; null for all, shortened.")}, READ, reads.variables),
+        kit("get_current_plan", "The plan.", {}, READ, reads.plan),
+        kit("get_workflow_description", "What is wanted, as it was last agreed on.", {}, READ, reads.description),
+        kit("get_browser_state", "Tabs and addresses, as they were last known.", {}, READ, reads.browser_state),
+        kit(state_paths.NAME, "Reads on in what was cut.", {"path": schemas.of(schemas.TEXT, "From `@state/` on."), "start": schemas.of(schemas.NUMBER, "First character, from 0."), "end": schemas.of(schemas.NUMBER, "Character behind the last.")}, READ, reads.state),
+        kit("update_plan", "Writes the whole plan anew.", {"plan": _PLAN, "reason": schemas.REASON}, CHANGED, keeps.plan),
+        kit("patch_plan_task", "Changes one task of the plan.", {"task_id": schemas.TEXT, "status": schemas.of({"type": ["string", "null"], "enum": [*plans.STATUSES, None]}, "null: as it is."), "notes": schemas.of(schemas.PERHAPS, "null: as they are."), "reason": schemas.REASON}, CHANGED, keeps.task),
+        kit("update_workflow_description", "Writes anew what is wanted.", {"description": schemas.TEXT, "reason": schemas.REASON}, CHANGED, keeps.description),
+        kit("get_workflow_variable", "One of the session's variables, whole.", {"key": schemas.TEXT}, READ, reads.variable),
+        kit("set_variable", "Keeps a value in the session.", {"name": schemas.TEXT, "value": schemas.of(schemas.TEXT, "As JSON."), "reason": schemas.REASON}, KEPT, keeps.variable),
+        kit("clear_variable", "Takes a variable's value away.", {"name": schemas.TEXT, "reason": schemas.REASON}, CHANGED, keeps.cleared),
+        kit("clear_all_variables", "Takes all variables' values away.", {"reason": schemas.REASON}, CHANGED, keeps.all_cleared),
+    )  # fmt: skip
+
+
+class _Reads:
+    """What is told."""
+
+    def __init__(self, desk: session_state.Desk, subject: Subject, texts: writer.Texts) -> None:
+        self._desk, self._subject, self._texts = desk, subject, texts
+
+    def summary(self, _arguments: dict[str, Json]) -> str:
+        return f"{self._subject.summary()}\n\n{self._subject.outline()}".strip()
+
+    def nodes(self, arguments: dict[str, Json]) -> str:
+        return self._subject.nodes(str(arguments["which"]), arguments.get("type")) or "(no nodes yet)"
+
+    def variables(self, arguments: dict[str, Json]) -> str:
+        key: str | None = arguments.get("key")
+        values = {**self._subject.variables(), **self._desk.variables.all()}
+        if key is None:
+            return page_text.fenced("\n".join(session_variables.told(values))) if values else "(none has a value)"
+        if key in values:
+            # What a step has read on a page may stand in any of them.
+            return page_text.fenced(state_paths.as_text(values[key]))
+        within = {name: value for name, value in values.items() if name.startswith(f"{key}.")}
+        if not within:
+            raise session_variables.unknown(key, list(values), self._subject.lacks(key))
+        return page_text.fenced("\n".join(session_variables.told(within)))
+
+    def variable(self, arguments: dict[str, Json]) -> str:
+        if arguments["key"] not in self._desk.variables.names():
+            # What a node has yielded is asked for so as often as it is with the other tool.
+            return self.variables(arguments)
+        return page_text.fenced(state_paths.as_text(self._desk.variables.get(str(arguments["key"]))))
+
+    def plan(self, _arguments: dict[str, Json]) -> str:
+        plan = self._desk.plan
+        return plans.as_text(plan) if plan is not None else "(there is no plan yet)"
+
+    def description(self, _arguments: dict[str, Json]) -> str:
+        return self._desk.description or self._subject.description() or "(there is none yet)"
+
+    def browser_state(self, _arguments: dict[str, Json]) -> str:
+        return self._subject.browser_state()
+
+    def state(self, arguments: dict[str, Json]) -> str:
+        path = str(arguments["path"])
+        text = state_paths.of_session(self._desk, path, self._texts)
+        if text is None:
+            text = self._subject.state(path)
+        if text is None:
+            raise state_paths.unknown(path)
+        return state_paths.part(text, arguments.get("start"), arguments.get("end"))
+
+
+class _Keeps:
+    """What is kept: each with its reason."""
+
+    def __init__(self, desk: session_state.Desk, listener: Listener) -> None:
+        self._desk, self._listener = desk, listener
+
+    def plan(self, arguments: dict[str, Json]) -> str:
+        plan = plans.of(arguments["plan"])
+        self._desk.set_plan(plan, reason=str(arguments["reason"]), by="model")
+        return self._kept("plan", f"kept as version {self._number('plan')}")
+
+    def task(self, arguments: dict[str, Json]) -> str:
+        task = str(arguments["task_id"])
+        plan = self._desk.patch_task(
+            task,
+            status=arguments.get("status"),
+            notes=arguments.get("notes"),
+            reason=str(arguments["reason"]),
+            by="model",
+        )
+        return self._kept("plan", f"kept as version {self._number('plan')}: {one_line(plans.as_step(plan, task))}")
+
+    def description(self, arguments: dict[str, Json]) -> str:
+        self._desk.describe(str(arguments["description"]), reason=str(arguments["reason"]), by="model")
+        return self._kept("description", f"kept as version {self._number('description')}")
+
+    def variable(self, arguments: dict[str, Json]) -> str:
+        name, text = str(arguments["name"]), str(arguments["value"])
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            raise ModelError(
+                "variable-invalid",
+                f"the value of `{name[:100]}` is no JSON",
+                mend='write it as JSON: a text in quotes (`"tea"`), a number, a list, a map',
+            ) from None
+        self._desk.variables.set(name, value, reason=str(arguments["reason"]), by="model")
+        told = "\n".join(session_variables.told({name: self._desk.value("variable", name)}))
+        return self._kept("variable", told, name)
+
+    def cleared(self, arguments: dict[str, Json]) -> str:
+        name = str(arguments["name"])
+        self._desk.variables.clear(name, reason=str(arguments["reason"]), by="model")
+        return self._kept("variable", f"`{name}` has no value any more", name)
+
+    def all_cleared(self, arguments: dict[str, Json]) -> str:
+        names = self._desk.variables.clear_all(reason=str(arguments["reason"]), by="model")
+        for name in names:
+            self._listener.changed("variable", name)
+        return "no variable has a value any more"
+
+    def _number(self, of: str) -> int:
+        return len(self._desk.history.versions(of))
+
+    def _kept(self, of: str, told: str, name: str = "") -> str:
+        self._listener.changed(of, name)
+        return told

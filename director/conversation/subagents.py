@@ -1,0 +1,313 @@
+"""A model that works for one call of a session, in a thread of its own: a delegate, a scout. Only its answer comes back, with what it cost.
+
+What it spends, it spends of its sender's budget, also where it fails or is interrupted. A crash ends it: one whose answer is in the log is not asked again,
+any other one is closed as interrupted, with all that works for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Protocol
+
+from typing_extensions import override
+
+from director.conversation import summing
+from director.session.events import Listener
+from director.tools import barrier
+from director.tools.toolbox import Kit
+from nodes.budgets import Budget
+from nodes.errors import ModelError, RunOpsError
+from nodes.values import Json
+from runtime.context import items as window_items
+from runtime.context import request as context_request
+from runtime.context import window
+from runtime.display import costs
+from runtime.log import entries, ledger, session, threads, writer
+from runtime.messages import estimates
+from runtime.messages.messages import Item, Request
+from runtime.models import budgets, requests, run_models
+from runtime.models.turns import call_checks, turn
+
+MAX_OUTPUT = 4_000
+"""Tokens that one answer of it may have."""
+
+ENDS = barrier.ENDS - {"budget", "paused"}
+"""Who must act on an error after which nothing goes on, so that it is nobody's answer."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sends: the session itself, or a delegate of it."""
+
+    depth: int
+    """0 for the session itself."""
+    budgets: budgets.Asked
+    """Those that hold for it."""
+    items: Callable[[], tuple[Item, ...]]
+    """What a request of it would hold of what was said to it, the answer that asks for the child included."""
+
+
+class Outfit(turn.Tools, Protocol):
+    """The tools of one child, and what it is told of its work."""
+
+    def around(self) -> window.Around:
+        """What stands around its conversation."""
+        ...
+
+    def find_out(self, call: entries.Call) -> turn.Outcome | None:
+        """What came of a call of its tools that a crash left open, where that is known."""
+        ...
+
+    async def close(self) -> None:
+        """The child is over, however it ended."""
+        ...
+
+
+class Sending(Kit):
+    """A tool that sends one."""
+
+    name: str
+    """Of the tool, and of the calls in the child's thread."""
+    who: str
+    """What it is called, where people and models are told of it."""
+    turns: int
+    """Requests that one may take."""
+    budget: Budget
+    """What one may spend."""
+
+    def __init__(
+        self, pen: writer.Journal[session.Session], models: run_models.Supply | None, listener: Listener, sender: Sender
+    ) -> None:
+        """``models`` may lack where nothing is sent."""
+        self._pen, self._models, self._listener, self._sender = pen, models, listener, sender
+        self._limits: Callable[[], window.Limits] = window.Limits
+
+    def employ(self, models: run_models.Supply | None, limits: Callable[[], window.Limits], sender: Sender) -> None:
+        """Who sends, with which models, and the limits of windows: known once the talk is there."""
+        self._models, self._limits, self._sender = models, limits, sender
+
+    @property
+    @override
+    def side_by_side(self) -> bool:
+        return True
+
+    @abstractmethod
+    def outfit(self, call: entries.Call, child: Child) -> Outfit:
+        """What one works with; nothing of it is opened yet."""
+
+    def word(self, arguments: dict[str, Json]) -> str:
+        """What it is told first; empty where there is nothing to do."""
+        return str(arguments["task"]).strip() and str(arguments["task"])
+
+    def left(self, _call: entries.Call) -> str:
+        """What one may have done that is not to be done again, and what is to be seen to first; told where no answer of it tells."""
+        return ""
+
+    def before(self, _arguments: dict[str, Json], _asked: str) -> tuple[Item, ...]:
+        """What stands before that in its thread."""
+        return ()
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        word = self.word(arguments)
+        if not word:
+            refusal = _no_task(self.name).as_json()
+            return turn.Outcome(call_checks.told(refusal), error=refusal)
+        call = entries.Call(
+            thread=place.thread,
+            path=place.path,
+            node=self.name,
+            action=self.name,
+            asked=place.asked,
+            attempt=1,
+            # Nobody sends it a second time for a sender that asked once.
+            effect="effect",
+            args=arguments,
+            fingerprint="",
+        )
+        call = await self._pen.announce(call)
+        begun = time.monotonic()
+        child = self._child(call, self.before(arguments, place.asked))
+        try:
+            answer = await child.work(word)
+        except asyncio.CancelledError:
+            child.close()
+            raise
+        except RunOpsError as error:
+            if error.who in ENDS:
+                raise
+            child.close(error)
+            outcome = self._failed(error, call)
+        else:
+            told = self._answered(answer, call)
+            outcome = turn.Outcome(told, told, written=True)
+        finally:
+            await child.outfit.close()
+        status = "ok" if outcome.error is None else "error"
+        seconds = round(time.monotonic() - begun, 4)
+        self._pen.result(call, status, value=outcome.value, error=outcome.error, seconds=seconds)
+        return outcome
+
+    def find_out(self, call: entries.Call) -> turn.Outcome | None:
+        """What came of one that a crash or a person has interrupted; what it left open is closed. None for a call of another tool."""
+        if call.action != self.name:
+            return None
+        said = self._pen.history.thread(entries.delegate_thread(call.call)).said
+        last = said[-1] if said else None
+        if isinstance(last, threads.Exchange) and not last.answer.calls:
+            told = self._answered(self._pen.text_of(last.answer), call)
+            return turn.Outcome(told, told)
+        if self._models is not None:
+            self._child(call, ()).close()
+        error = ModelError(
+            "delegate-interrupted",
+            f"the {self.who} was interrupted before it had an answer ({self._cost(call)})",
+            mend=f"{self.left(call)}send it again if its answer is still wanted",
+        )
+        return turn.Outcome("", error=error.as_json())
+
+    def _child(self, call: entries.Call, before: tuple[Item, ...]) -> Child:
+        assert self._models is not None, "whoever sends one was asked by a model"
+        return Child(self, self._pen, self._models, self._listener, self._limits, self._sender, call, before)
+
+    def _answered(self, answer: str, call: entries.Call) -> str:
+        return f"{answer or writer.NOTHING}\n({self._cost(call)})"
+
+    def _failed(self, error: RunOpsError, call: entries.Call) -> turn.Outcome:
+        told = error.as_json()
+        told["message"] = f"the {self.who} failed: {error.message} ({self._cost(call)})"
+        told["mend"] = f"{self.left(call)}{told.get('mend') or 'do it without one, or send it with another task'}"
+        told = self._pen.masker.json(told)
+        return turn.Outcome(call_checks.told(told), error=told, written=True)
+
+    def _cost(self, call: entries.Call) -> str:
+        """What it cost, with all that worked for it."""
+        return f"the {self.who} took {costs.told(ledger.totals([*self._pen.history.ledger.within(call.path)]))}"
+
+
+class Child:
+    """One of them."""
+
+    def __init__(
+        self,
+        sending: Sending,
+        pen: writer.Journal[session.Session],
+        models: run_models.Supply,
+        listener: Listener,
+        limits: Callable[[], window.Limits],
+        sender: Sender,
+        call: entries.Call,
+        before: tuple[Item, ...],
+    ) -> None:
+        """``before`` stands before what it is told."""
+        self.sender = sender
+        self._pen, self._limits, self._before = pen, limits, before
+        self._thread = entries.delegate_thread(call.call)
+        self._most, budget = sending.turns, sending.budget
+        self._begun = time.monotonic()
+        asker = requests.Asker(
+            call.path,
+            self._thread,
+            "director",
+            lambda: self._begun + float(budget.time or math.inf) - time.monotonic(),
+            lambda what: listener.waiting(f"{call.path}: {what}"),
+        )
+        self._exchanges = requests.Exchanges(models, pen, asker, None, budget, sender.budgets)
+        self.outfit = sending.outfit(call, self)
+        """What it works with."""
+        frame = context_request.Frame(
+            pen,
+            self._thread,
+            self.outfit.around,
+            self._room,
+            max_output=MAX_OUTPUT,
+            models=models,
+            asks=summing.asks(models, pen, asker.left, asker.tell, budget, sender.budgets),
+        )
+        self._turns = turn.Turns(
+            self._exchanges,
+            _Behind(frame, before),
+            self.outfit,
+            pen,
+            turn.Seat(call.path, self._thread, sending.name),
+            talks=True,
+            find_out=self.outfit.find_out,
+        )
+
+    @property
+    def share(self) -> budgets.Asked:
+        """The budgets that hold for whom it sends."""
+        return self._exchanges.share
+
+    async def work(self, word: str) -> str:
+        """Its answer. Raises RunOpsError."""
+        self._turns.say(word)
+        while True:
+            latest = await self._turns.turn()
+            if not latest.answer.calls:
+                return latest.answer.text
+            if self._turns.count >= self._most:
+                raise ModelError(
+                    "delegate-turns",
+                    f"it had no answer after {self._most} requests",
+                    mend="send it with a smaller task",
+                )
+
+    def close(self, error: RunOpsError | None = None) -> None:
+        """Leave nothing open in its thread, and write why no answer comes; ``error`` where it has failed, else it was interrupted."""
+        said = self._pen.history.thread(self._thread).said
+        if not said:
+            return
+        self._turns.break_off()
+        if not isinstance(said[-1], entries.ModelError):
+            self._exchanges.broken_off(error or interrupted())
+
+    def items(self) -> tuple[Item, ...]:
+        """What a request of it would hold of what was said to it."""
+        thread = window_items.Thread(self._pen.history.thread(self._thread), self._pen)
+        return (*self._before, *window.build(thread, self.outfit.around(), self._room()).items)
+
+    def _room(self) -> window.Limits:
+        """The limits of its own part of a request: what stands before that has its place."""
+        limits = self._limits()
+        size = sum(map(estimates.of_item, self._before))
+        chars = sum(map(writer.chars_of, self._before))
+        left = {
+            "compress_at": max(1, limits.compress_at - size),
+            "hard_limit": max(1, limits.hard_limit - size) if limits.hard_limit is not None else None,
+            "max_chars": max(1, limits.max_chars - chars) if limits.max_chars is not None else None,
+            "max_messages": max(1, limits.max_messages - len(self._before))
+            if limits.max_messages is not None
+            else None,
+        }
+        return limits.model_copy(update={"strategy": "clean", **left})
+
+
+class _Behind(turn.Frame):
+    """Requests of a thread that goes on from another one."""
+
+    def __init__(self, frame: turn.Frame, before: tuple[Item, ...]) -> None:
+        self._frame, self._before = frame, before
+
+    @override
+    async def request(self, model: str) -> Request:
+        request = await self._frame.request(model)
+        return dataclasses.replace(request, items=(*self._before, *request.items))
+
+
+def _no_task(name: str) -> ModelError:
+    return ModelError(
+        "tool-arguments",
+        f"the arguments do not fit `{name}`: task: it says nothing",
+        mend="call it again, with what is to be found out",
+    )
+
+
+def interrupted() -> ModelError:
+    """Why an answer broke off that a person did not wait for, or a crash."""
+    return ModelError("interrupted", "it was interrupted", mend="say `continue`, or what is wanted now")

@@ -1,0 +1,189 @@
+"""What a build may do on the site of class *effect*: each deed is asked for as it is, done, or held.
+
+A yes is for one deed: this node, at this place, with this action, target and value, on the page to which these steps lead and with what they fill in, over
+these items, with these inputs. Where any of that is edited, it is another deed, and a person is asked again. A yes to a click never lets an agent click: an
+agent is asked for as one that acts by itself, and only then its own deeds are covered. What was answered stands in the session's log, so that a build that goes on asks nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from director.effects import effects, requests, wording
+from nodes.base import Leaf
+from nodes.errors import Paused, RunOpsError, UsageError
+from nodes.values import Json
+from runtime.context import briefs
+from runtime.engine import engine
+from runtime.language import workflow
+from runtime.log import entries, session, writer
+
+if TYPE_CHECKING:
+    from director.tools.build_context import Workshop
+
+YES, NO, HOLD_ALL = "yes", "no", "hold all"
+CHOICES = (YES, NO, HOLD_ALL)
+"""What a person may answer where a deed is asked for. Whatever else they say is no yes."""
+
+ALL = "all"
+"""The name of the grant that holds every deed from then on."""
+
+_SCOUTING = re.compile(r"(?:^|/)\d+_debug_\w+$")
+
+
+def is_loopback(origin: str) -> bool:
+    """Whether a site at this origin runs on this machine."""
+    host = urllib.parse.urlsplit(origin).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def refuse_allow(origins: Sequence[str]) -> None:
+    """Raise UsageError ``effects-not-local`` where deeds are all to be done without a question, and any of the sites is not on this machine."""
+    others = [each for each in origins if not is_loopback(each)]
+    if others or not origins:
+        where = ", ".join(others) or "a site that is not named"
+        raise UsageError(
+            "effects-not-local",
+            f"`--effects allow` does everything without a question, and is for sites on this machine only, not for {where}",
+            mend="use `--effects ask` or `--effects hold`, or build against a copy on 127.0.0.1",
+        )
+
+
+class Grants:
+    """What was asked for, and what was answered. Implements ``director.tools.build_context.Effects``."""
+
+    def __init__(self, shop: Workshop) -> None:
+        """Nobody is asked yet."""
+        self._shop = shop
+        self._asking = asyncio.Lock()
+
+    async def demand(
+        self,
+        deeds: Sequence[tuple[Leaf, str]],
+        *,
+        place: str,
+        page: str | None = None,
+        inputs: Mapping[str, Json] | None = None,
+        pins: Mapping[str, Json] | None = None,
+        astray: bool = False,
+    ) -> engine.Holds:
+        """What of these deeds is held, as ``director.tools.build_context.Effects`` says."""
+        loaded = self._loaded
+        given = self._inputs(loaded, inputs)
+        once = place if astray or _SCOUTING.search(place) else ""
+        pinned = self._shop.desk.variables.all() if pins is None else pins
+        known_ = requests.Rests(given, {}, pinned)
+        wanted = [requests.deed(loaded, leaf, path, known_, once) for leaf, path in deeds if effects.changes(leaf)]
+        policy = self._policy(loaded, given)
+        granted: set[str] = set()
+        if policy == "ask":
+            async with self._asking:
+                granted = {each.path for each in wanted if await self._is_granted(each, place, page)}
+                if self._policy(loaded, given) == "hold":
+                    granted = set()
+        known = {each.path: each for each in wanted}
+
+        def holds(leaf: Leaf, path: str) -> bool:
+            if policy == "allow" or not effects.changes(leaf):
+                return False
+            where = effects.key_of(loaded, path)
+            deed = known.get(where)
+            if deed is not None:
+                return where not in granted or not effects.is_filled(effects.core(leaf), effects.core(deed.leaf))
+            # What an agent does by itself stands below its own path.
+            return not any(known[each].is_agent for each in effects.above(loaded, path) if each in granted)
+
+        return holds
+
+    @property
+    def _loaded(self) -> workflow.Loaded | None:
+        draft = self._shop.desk.draft
+        return draft.loaded if draft is not None else None
+
+    def _inputs(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json] | None) -> Mapping[str, Json]:
+        given = dict(self._shop.wish.inputs if inputs is None else inputs)
+        if loaded is None:
+            return given
+        try:
+            return loaded.check_inputs({name: each for name, each in given.items() if name in loaded.workflow.inputs})
+        except RunOpsError:
+            return given
+
+    def _policy(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json]) -> str:
+        wish = self._shop.wish
+        if wish.policy == "ask":
+            return "hold" if self._shop.pen.history.latest("grant", ALL) is not None else "ask"
+        if wish.policy != "allow":
+            return "hold"
+        try:
+            origins = list(loaded.origins(inputs)) if loaded is not None else []
+        except RunOpsError:
+            return "hold"
+        if wish.url is not None:
+            origins.append(wish.url)
+        return "allow" if origins and all(map(is_loopback, origins)) else "hold"
+
+    async def _is_granted(self, deed: requests.Deed, place: str, page: str | None) -> bool:
+        shop = self._shop
+        if shop.pen.history.latest("grant", ALL) is not None:
+            return False
+        kept = shop.pen.history.latest("grant", deed.key)
+        known: dict[str, Json] = shop.pen.value_of(kept) if kept is not None else {}
+        if known.get("answer") is not None:
+            return known["answer"] == YES
+        # A question that waits is asked again in the words in which it was asked: its answer was given to these.
+        question = str(known.get("question") or self.question(deed, page))
+        told: dict[str, Json] = {
+            "answer": None,
+            "question": question,
+            "what": requests.one_line(deed.leaf.summary()),
+            "path": briefs.ours(deed.path),
+            "place": place,
+        }
+        try:
+            said = await shop.person.ask(question, CHOICES, place=place)
+        except Paused:
+            await self._keep(deed.key, told, "a person is asked")
+            raise
+        answer = " ".join(said.strip().lower().split())
+        answer = {"y": YES, "n": NO}.get(answer, answer)
+        told["answer"] = answer if answer in CHOICES else NO
+        if answer == HOLD_ALL:
+            await self._keep(ALL, told, "everything is held from here on")
+        await self._keep(deed.key, told, f"a person answered: {told['answer']}")
+        return answer == YES
+
+    async def _keep(self, name: str, value: Json, reason: str) -> None:
+        shop = self._shop
+        shop.desk.keep(entries.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
+        await shop.pen.barrier()
+
+    def question(self, deed: requests.Deed, page: str | None) -> str:
+        """What a person is asked: what would be done, on what, for what, and where. The words of the deed may come from a page, and are quoted."""
+        lines = ["The build wants to do what changes the site. May it do just this?"]
+        if deed.is_agent:
+            lines = [
+                "The build wants to let a model act on the site by itself: it may click and type. May it do just this?"
+            ]
+        lines += wording.told(deed, page or deed.way.opened or self._shop.wish.url)
+        if deed.place:
+            lines.append(wording.ONCE)
+        lines += wording.CHOICES
+        return self._shop.pen.masker.text("\n".join(lines))
+
+
+def answers(pen: writer.Journal[session.Session]) -> Iterator[dict[str, Json]]:
+    """What was asked in a build, in order: ``answer`` (None while it waits), ``question``, ``what``, ``path``, ``place``."""
+    for name in pen.history.names_of("grant"):
+        if name != ALL and (found := pen.history.latest("grant", name)) is not None:
+            yield pen.value_of(found)

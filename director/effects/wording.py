@@ -1,0 +1,152 @@
+"""A deed in words, as a person is asked for it: what would be done, on what, for what, and where."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from director.effects import effects
+from director.effects.requests import Deed, Way, one_line
+from nodes.base import Leaf
+from nodes.targets import WAYS, Target
+from nodes.template import to_text
+from nodes.values import Json
+from runtime.context import briefs
+
+MOST_READ = 8
+"""Nodes of which a person is told that a deed reads them, and as many of which that they come before it."""
+
+VALUES = ("value", "files")
+"""Fields that say what is filled in."""
+
+CHOICES = (
+    "  yes: just this is done, whenever it comes up again. no: it is held: found, and not done.",
+    "  hold all: nothing that changes the site is done from here on, also what was allowed before; you are not asked again.",
+)
+"""What each answer means, a line each."""
+
+ONCE = "  (a look around, or out of its order: a yes is for this once, and it is asked for each time)"
+
+_INPUT = re.compile(r"\{\{ *inputs\.(\w+) *\}\}")
+
+_KINDS = {"label": "field ", "placeholder": "field ", "text": "", "alt": "picture ", "title": "", "test_id": "test id "}
+"""What stands before the words by which an element is found."""
+
+_UNTOLD = frozenset({"id", "type", "action", "query", "description", "target", "effect"})
+"""Fields of a node that is read of which nothing is told beside what it does."""
+
+
+def told(deed: Deed, page: Json) -> list[str]:
+    """A deed, a line each thing. Its words may come from a page, and are quoted; references to inputs have their values."""
+    lines = [f"  what   {one_line(_done(deed.leaf))}"]
+    lines += [f"  {name:<6} {plainly(value)}" for name, value in sorted(_fields(deed.leaf).items())]
+    lines += [f"  page   {one_line(page)}"] if page else []
+    lines += [f"  after  {each}" for each in steps(deed.way)]
+    lines += [f"  only   in {name}: {plainly(value)}" for name, value in deed.only.items()]
+    lines += [f"  each   of {name}: {plainly(value)}" for name, value in deed.around.items()]
+    lines = [filled(each, deed.rests.inputs) for each in lines]
+    lines += [f"  with   {name} = {one_line(value)}" for name, value in deed.rests.inputs.items()]
+    lines += [f"  with   {name} = {one_line(value)} (set by hand)" for name, value in deed.rests.pins.items()]
+    lines += [f"  from   {name}: {_read(value)}" for name, value in list(deed.rests.nodes.items())[:MOST_READ]]
+    lines.append(f"  step   {briefs.ours(deed.path)}")
+    return lines
+
+
+def filled(text: str, inputs: Mapping[str, Json]) -> str:
+    """A text with the values of inputs in the place of references to them."""
+
+    def value(found: re.Match[str]) -> str:
+        given = inputs.get(found[1])
+        return one_line(to_text(given)) if isinstance(given, str | int | float) else found[0]
+
+    return _INPUT.sub(value, text)
+
+
+def element(target: Target) -> str:
+    """A target as people say it: ``button "Pay" in row with "1007"``."""
+    if target.any_of:
+        words = " or else ".join(map(element, target.any_of))
+    elif target.role is not None:
+        words = target.role if target.name is None else f"{target.role} {_quoted(target.name)}"
+    else:
+        way = next(way for way in WAYS if getattr(target, way) is not None)
+        said = str(getattr(target, way))
+        words = f"{_KINDS[way]}{_quoted(said)}" if way in _KINDS else f"{way} {said}"
+    words += f" with {_quoted(target.has_text)}" if target.has_text is not None else ""
+    words += f", number {target.nth} from 0" if target.nth is not None else ""
+    words += f" in {element(target.within)}" if target.within is not None else ""
+    return f"{words} in the frame {' > '.join(target.frames)}" if target.frame is not None else words
+
+
+def plainly(value: Json) -> str:
+    """A value of a field in one line, without the marks of JSON where it is a map, a list or a target."""
+    return one_line(_plain(value) if isinstance(value, dict | list) else value)
+
+
+def _plain(value: Json) -> str:
+    if isinstance(value, dict):
+        target = _target(value)
+        return (
+            element(target)
+            if target is not None
+            else ", ".join(f"{name}: {_plain(each)}" for name, each in value.items())
+        )
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _target(value: Json) -> Target | None:
+    if not isinstance(value, dict) or not set(value) & set(WAYS):
+        return None
+    try:
+        return Target.model_validate(value)
+    except ValidationError:
+        return None
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(" ".join(text.split()), ensure_ascii=False)
+
+
+def _done(leaf: Leaf) -> str:
+    """What a leaf does, in short, with its target in words."""
+    target, said = getattr(leaf, "target", None), leaf.summary()
+    return said.replace(str(target), element(target), 1) if isinstance(target, Target) else said
+
+
+def _read(value: Json) -> str:
+    """What a node does whose value is read."""
+    said: dict[str, Json] = value if isinstance(value, dict) else {}
+    does = str(said.get("query") or said.get("action") or said.get("type"))
+    target = _target(said.get("target"))
+    words = [f"{does} {element(target)}" if target is not None else does]
+    words += [f"{name}: {_plain(each)}" for name, each in said.items() if name not in _UNTOLD]
+    return one_line("; ".join(words))
+
+
+def _fields(leaf: Leaf) -> dict[str, Json]:
+    """What a deed is given beside its target."""
+    said: dict[str, Json] = leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)
+    left_out = {*effects.NO_DEED_OF_AGENT, "id", "type", "action", "target", "goal", "effect"}
+    if effects.repeats(leaf):
+        left_out.remove("retry")
+    fields = {name: each for name, each in said.items() if name not in left_out and not name.startswith("x-")}
+    if leaf.asks == "agent":
+        fields["goal"] = said.get("goal")
+        fields["tools"] = ", ".join(getattr(leaf, "tools", ()))
+    return fields
+
+
+def steps(way: Way) -> list[str]:
+    """What is done before the deed, a line each, the last ones of many."""
+    lines: list[str] = []
+    for each in way.steps:
+        values = [getattr(each, name, None) for name in VALUES]
+        given = [f" {json.dumps(value, ensure_ascii=False)}" for value in values if value is not None]
+        summary = _done(each) if isinstance(each, Leaf) else f"use {getattr(each, 'use', '')}"
+        lines.append(one_line(f"{summary}{''.join(given)}"))
+    return lines if len(lines) <= MOST_READ else [f"… ({len(lines) - MOST_READ} more)", *lines[-MOST_READ:]]

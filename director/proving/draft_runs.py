@@ -1,0 +1,236 @@
+"""Runs of a whole draft: each in a fresh browser, with the inputs that the person gave, as a run of its own that is started from the session."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import datetime as dt
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from director.editing import limits
+from director.effects import effects
+from director.proving import proofs
+from director.tools.toolbox import FINISH
+from nodes.browser_action import files
+from nodes.errors import ModelError, RunOpsError, SetupError, UsageError
+from nodes.values import Json
+from runtime.engine import engine
+from runtime.language import callees, prepare, workflow
+from runtime.log import entries, history, writer
+from runtime.secrets import masking
+from runtime.services import artifacts, functions
+
+if TYPE_CHECKING:
+    from director.tools.build_context import Workshop
+
+RUN_DRAFT = "run_draft"
+
+WHOLE = (RUN_DRAFT, FINISH)
+"""The tools that run whole drafts."""
+
+MOST_BEFORE = 50
+"""Runs of before that are looked at."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Done:
+    """A run that is over, with what its log says."""
+
+    ran: proofs.Ran
+    past: history.History | None
+    """None where nobody can read it any more."""
+
+
+def as_saved(shop: Workshop) -> workflow.Loaded:
+    """The draft as a file at the place where it will stand: what is proved is what is saved.
+
+    Raises ModelError ``draft-missing``, WorkflowInvalid where it does not hold there: it may use files by other paths.
+    """
+    draft = shop.desk.draft
+    if draft is None:
+        raise ModelError("draft-missing", "there is no draft yet", mend="begin it with `create_nodes`")
+    place = shop.wish.place.absolute()
+    return workflow.parse(draft.text, str(place), callees.Project(artifacts.workspace(place.parent)))
+
+
+def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> prepare.Prepared:
+    """What a run of the draft is given.
+
+    Raises UsageError for inputs that do not fit or hold a secret, ModelError ``origin-not-named``, SetupError ``secret-missing``.
+    """
+    functions.check(loaded, shop.here.settings.python_modules)
+    typed = loaded.check_inputs(inputs)
+    _refuse_origins(shop, loaded, typed)
+    known = shop.known()
+    lacking = [each for each in loaded.workflow.secrets if each not in known]
+    if lacking:
+        raise SetupError(
+            "secret-missing",
+            f"not set: {', '.join(lacking)}",
+            mend="only the person can set it in the environment of the build: `ask_user`, or do without",
+        )
+    if masking.Masker(known).json(typed) != typed:
+        raise UsageError(
+            "secret-in-input",
+            "an input holds a secret, and inputs are kept in the log",
+            mend="read it as `{{ secrets.NAME }}` where it is typed",
+        )
+    return prepare.Prepared(loaded, typed, dict(known))
+
+
+def _refuse_origins(shop: Workshop, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
+    """Inputs that a model gives lead to no site that the person has not named, and that the draft does not open with theirs."""
+    named = limits.granted(shop.wish)
+    if theirs := _theirs(shop, loaded):
+        named |= set(loaded.origins(theirs))
+    wrong = [each for each in loaded.origins(typed) if each not in named]
+    if wrong:
+        raise ModelError(
+            "origin-not-named",
+            f"with these inputs the draft would open {', '.join(wrong)}, which the person has not named",
+            mend=f"these may be opened: {', '.join(sorted(named))}",
+        )
+
+
+def _theirs(shop: Workshop, loaded: workflow.Loaded) -> dict[str, Json]:
+    """The inputs as the person wishes them; empty where those do not fit the draft."""
+    declared = loaded.workflow.inputs
+    with contextlib.suppress(UsageError):
+        return loaded.check_inputs({name: each for name, each in shop.wish.inputs.items() if name in declared})
+    return {}
+
+
+async def run(
+    shop: Workshop, call: entries.Call, loaded: workflow.Loaded, fit: prepare.Prepared, holds: engine.Holds
+) -> Done:
+    """Run the draft once, from nothing, to its end. Raises RunOpsError only where it could not begin.
+
+    With the inputs of the wish the bench has its values then. With others they would stand in the way of those that count.
+    """
+    counts_there = dict(fit.inputs) == _theirs(shop, loaded)
+    ended = await shop.runs.follow(
+        call,
+        lambda listener, options: shop.carrier.begin(
+            fit,
+            listener=listener,
+            options=dataclasses.replace(
+                options, holds=holds, watch=shop.bench.onlooker(fit, call) if counts_there else None
+            ),
+        ),
+    )
+    past = await asyncio.to_thread(shop.runs.past, ended.run)
+    held = str(ended.path) if ended.status == "paused" and (ended.question or {}).get("reason") == "held" else None
+    ran = proofs.Ran(
+        run=ended.run,
+        status=ended.status,
+        deeds={},
+        held=held,
+        path=ended.path if held is None else None,
+        error=(ended.error or ended.question) if held is None else None,
+        output=ended.output,
+        seconds=round(ended.seconds, 1),
+    )
+    return Done(_ran(ran, loaded, past) if past is not None else ran, past)
+
+
+def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> proofs.Ran:
+    """A run with what its log says of its steps."""
+    return dataclasses.replace(
+        ran,
+        deeds=proofs.deeds_of(loaded, past),
+        reached=proofs.reached(loaded, past),
+        ended_well=proofs.ended_well(loaded, past),
+        moot=proofs.moot(loaded, past),
+        on_errors=proofs.on_errors(loaded, past),
+    )
+
+
+def passed_before(shop: Workshop, fit: prepare.Prepared) -> list[proofs.Ran]:
+    """The whole runs of just this draft, with just these inputs and files, that passed in this session, oldest first: what they did need not be done again to be proved."""
+    calls = [call for call in shop.pen.history.runs_of if shop.pen.history.deeds[call].call.action in WHOLE]
+    found: list[proofs.Ran] = []
+    for run_id in [run_id for call in calls for run_id in shop.pen.history.runs_of[call]][-MOST_BEFORE:]:
+        past = shop.runs.past(run_id)
+        if past is not None and past.status == "passed" and counts(shop, fit, past):
+            root = past.scopes[""].committed
+            output = writer.value_of(root, shop.here.kept) if root is not None else None
+            found.append(_ran(proofs.Ran(run_id, "passed", {}, output=output), fit.loaded, past))
+    return found
+
+
+def counts(shop: Workshop, fit: prepare.Prepared, past: history.History) -> bool:
+    """Whether a run was one of just this: of the draft as it stands, but for names, descriptions and layout, of the files that it uses and those that it gave to the site as they are, with these inputs."""
+    header, masker = past.header, shop.pen.masker
+    if header is None or header.trial is not None or header.inputs != masker.json(dict(fit.inputs)):
+        return False
+    wanted = {path: _hash(masker.text(text)) for path, text in fit.loaded.texts().items()}
+    if header.text.sha256 != _hash(masker.text(fit.loaded.text)):
+        was = shop.desk.draft_with(header.text.sha256)
+        if was is None or workflow.does(was.loaded) != workflow.does(fit.loaded):
+            return False
+    return {path: each.sha256 for path, each in header.callees.items()} == wanted and not _given_otherwise(
+        shop, fit, past
+    )
+
+
+def _hash(text: str) -> str:
+    return entries.blob_of(text.encode(), "").sha256
+
+
+def _given_otherwise(shop: Workshop, fit: prepare.Prepared, past: history.History) -> bool:
+    """Whether any file that the run gave to the site, and had not kept itself, is gone, or was written since it began."""
+    began = dt.datetime.fromisoformat(past.started).timestamp()
+    own = {
+        str(each["path"]) for attempt in past.all_attempts() for each in (attempt.result and attempt.result.files) or ()
+    }
+    for attempt in past.all_attempts():
+        if attempt.call.action != "upload":
+            continue
+        given: Json = writer.value_of(attempt.call, shop.here.kept)["files"]
+        for path in map(files.to_path, given if isinstance(given, list) else [given]):
+            if path not in own and _changed(fit.loaded.path.parent / path, began):
+                return True
+    return False
+
+
+def _changed(file: Path, since: float) -> bool:
+    try:
+        found = file.stat()
+    except (OSError, ValueError):
+        return True
+    # Whoever copies a file can set the time at which it was written, and not that at which it came there.
+    return max(found.st_mtime, found.st_ctime) > since
+
+
+def done_alone(shop: Workshop, loaded: workflow.Loaded) -> set[str]:
+    """The keys of the deeds that nodes of this draft, as they stand in it, did on the bench: tried by themselves, and in no whole run."""
+    history_ = shop.pen.history
+    calls = [call for call in history_.runs_of if history_.deeds[call].call.action == "execute_nodes"]
+    found: set[str] = set()
+    for run_id in [run_id for call in calls for run_id in history_.runs_of[call]][-MOST_BEFORE:]:
+        past = shop.runs.past(run_id)
+        for each in past.all_attempts() if past is not None else ():
+            place = loaded.find(each.call.path)
+            if place is not None and place.fingerprint == each.call.fingerprint and each.settled and each.acted:
+                found.add(effects.key_of(loaded, each.call.path))
+    return found
+
+
+def last_failure(shop: Workshop) -> tuple[str, dict[str, Json]] | None:
+    """The step that ended the last run of the session which did not pass, with its error; None where the last one passed, or none was begun."""
+    runs = [each for runs in shop.pen.history.runs_of.values() for each in runs]
+    for run_id in reversed(runs):
+        past = shop.runs.past(run_id)
+        if past is None or past.ending is None:
+            continue
+        error = past.ending.data.get("error")
+        return (str(past.ending.data.get("path") or ""), error) if isinstance(error, dict) else None
+    return None
+
+
+def refused(work: RunOpsError) -> str:
+    """An error in one sentence, with its mend."""
+    return f"{work.message} ({work.code}). {work.mend or ''}".rstrip()

@@ -1,0 +1,385 @@
+"""The end of a build: what is lacking until the draft is done, the runs that prove it, and what is left where it is, or is not."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from director.draft import output_files
+from director.editing import lint
+from director.effects import effects
+from director.proving import draft_runs, notes, proofs, repair_builds, report, unused_values
+from nodes.errors import ModelError, RunOpsError
+from nodes.values import Json
+from runtime.context import briefs
+from runtime.engine import engine
+from runtime.language import diagnostics, prepare, workflow
+from runtime.log import entries
+from runtime.secrets import masking
+
+if TYPE_CHECKING:
+    from director.tools.build_context import Wish, Workshop
+
+
+CHANGED = ModelError(
+    "not-proved",
+    "not done: a file that the draft uses was changed while it was proved, so the runs prove nothing of what stands there now",
+    mend="call `finish` again",
+)
+
+MOST_OTHERS = 8
+"""How many of the things that stay unproved beside deeds a headline names."""
+
+MOST_HINTS = 8
+"""How many of the things that could be better a refusal tells."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lack:
+    """Something without which a build is not done."""
+
+    what: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"- {self.what}\n  {self.mend}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Said:
+    """What the model said with ``finish``."""
+
+    summary: str
+    unproved: str
+    """What stays unproved or empty, and why."""
+
+    def names(self, name: str) -> bool:
+        """Whether it speaks of this."""
+        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.unproved) is not None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proof:
+    """Runs of one text of the draft, one after the other, up to the first that did not go well."""
+
+    text: str
+    loaded: workflow.Loaded
+    runs: tuple[draft_runs.Done, ...]
+    before: tuple[proofs.Ran, ...] = ()
+    """Runs of the same text with the same inputs that had passed before these."""
+    alone: frozenset[str] = frozenset()
+    """The keys of the deeds that were done on the bench."""
+
+    @property
+    def ran(self) -> list[proofs.Ran]:
+        """The runs."""
+        return [each.ran for each in self.runs]
+
+    @property
+    def effects(self) -> list[proofs.Effect]:
+        """What became of each deed."""
+        return proofs.of_runs(self.loaded, [*self.before, *self.ran], self.alone)
+
+    @property
+    def not_executed(self) -> list[str]:
+        """The keys of the leaves that none of the runs came to."""
+        every = [*self.before, *self.ran]
+        return [key for _leaf, key in effects.leaves_of(self.loaded) if not any(key in each.reached for each in every)]
+
+    @property
+    def went_well(self) -> bool:
+        """Whether each of the runs did."""
+        return bool(self.runs) and all(each.went_well for each in self.ran)
+
+    @property
+    def headline(self) -> str:
+        """How far it goes."""
+        others = proofs.others(self.loaded, [*self.before, *self.ran])
+        more = [f"{len(others) - MOST_OTHERS} more"] if len(others) > MOST_OTHERS else []
+        return proofs.headline(self.effects, self.ran, [*others[:MOST_OTHERS], *more])
+
+
+def lacks(shop: Workshop, said: Said) -> list[Lack]:
+    """What can be seen to be lacking without a run: everything at once."""
+    return list(_lacks(shop, said))
+
+
+def _lacks(shop: Workshop, said: Said) -> Iterator[Lack]:
+    if not said.summary.strip():
+        yield Lack("`summary` says nothing", "say what the workflow does and what its output is")
+    draft = shop.desk.draft
+    if draft is None:
+        yield Lack("there is no draft", "begin it with `create_nodes`")
+        return
+    wish, known = shop.wish, masking.Masker(shop.known())
+    if not wish.force and not output_files.may_write(wish.save, shop.pen.conversation.id):
+        yield Lack(
+            f"{wish.save} is there already, and this build has not left it so",
+            "ask the person to move it away, or to go on with `--force`",
+        )
+    plain = [each for each in lint.hints(draft, wish, shop.known()) if each.level == "error"]
+    yield from (Lack(known.text(f"{each.node}: {each.text}"), each.mend) for each in plain)
+    if known.text(draft.text) != draft.text and not plain:
+        yield Lack(
+            "a secret stands in the draft itself",
+            "write `{{ secrets.NAME }}` in a field that takes secrets, and the name under `secrets:`",
+        )
+    file = draft.loaded.workflow
+    for name in wish.inputs:
+        if name not in file.inputs:
+            yield Lack(
+                f"the person gave the input `{name}`, and the draft declares none of that name",
+                f"declare it under `inputs:` and read `{{{{ inputs.{name} }}}}` where its value is used",
+            )
+    yield from _hollow(shop, draft.loaded, said)
+    if repair_builds.unchanged(shop):
+        yield Lack("the draft says what the file says: there is nothing to review", repair_builds.UNCHANGED)
+    if file.output is None and wish.mends is None and not said.names("output"):
+        yield Lack(
+            "the draft has no `output`",
+            "say what a run yields (`update_node` of `workflow`, key `output`), or, where nothing was asked for, why none, with the word `output`, in `unproved`",
+        )
+    try:
+        loaded = draft_runs.as_saved(shop)
+        draft_runs.prepared(shop, loaded, _declared(shop, loaded))
+    except diagnostics.WorkflowInvalid as invalid:
+        for each in invalid.diagnostics:
+            place = f" (line {each.mark.line}, column {each.mark.column})" if each.mark is not None else ""
+            yield Lack(f"{each.message}{place} ({each.code})", "; ".join(each.help) or "mend it in the draft")
+    except RunOpsError as error:
+        yield Lack(f"{error.message} ({error.code})", error.mend or "mend it in the draft")
+
+
+def _hollow(shop: Workshop, loaded: workflow.Loaded, said: Said) -> Iterator[Lack]:
+    """What no run could prove of this draft, and of which the model did not speak. Where a workflow is mended, that is as it was."""
+    if shop.wish.mends is not None:
+        return
+    unread = unused_values.unread(loaded, [each for each in shop.wish.inputs if each in loaded.workflow.inputs])
+    for name in unread:
+        if not said.names(name):
+            mend = f"read `{{{{ inputs.{name} }}}}` where its value is used, or name it in `unproved` and say why"
+            yield Lack(f"nothing reads the input `{name}`, which the person gave", mend)
+    for name in unused_values.untold(loaded):
+        if not said.names(name):
+            mend = "yield what a node reads, or name it in `unproved` and say why"
+            yield Lack(f"`{name}` of the output is the same whatever a run finds", mend)
+
+
+def foreseen(shop: Workshop, said: Said) -> str:
+    """What else ``finish`` would refuse, as far as earlier runs tell: told with what is lacking, so that all of it can be mended at once."""
+    with contextlib.suppress(RunOpsError):
+        names = expected(shop, draft_runs.as_saved(shop), said)
+        if names:
+            return f"\n- earlier runs of this draft never did, or always left empty: {', '.join(map(_quoted, names))}\n  mend the draft, or name each in `unproved` and say why"
+    return ""
+
+
+def expected(shop: Workshop, loaded: workflow.Loaded, said: Said) -> list[str]:
+    """The names of which ``finish`` would have to speak, as far as earlier runs of just this draft tell; empty where there were none."""
+    fit = draft_runs.prepared(shop, loaded, _declared(shop, loaded))
+    before = tuple(draft_runs.passed_before(shop, fit))
+    return unsaid(Proof(text_of(shop), loaded, (), before), said) if before else []
+
+
+def ahead(shop: Workshop, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
+    """What ``finish`` wants, in a line behind a run that went well; ``more`` is what was said already of deeds."""
+    times = "once" if shop.wish.runs == 1 else f"{shop.wish.runs} times"
+    told = [f"`finish` runs this draft {times} anew with the wish's inputs."]
+    lacking = "; ".join(each.what for each in lacks(shop, Said(summary="-", unproved="")))
+    told += [f"Lacking for it: {lacking}."] if lacking else []
+    with contextlib.suppress(RunOpsError):
+        if fit.loaded.check_inputs(_declared(shop, fit.loaded)) != fit.inputs:
+            return " ".join([*told, "This run, with other inputs, does not count there."])
+        told += ["What this one did counts there, too."] if ran.status == "passed" else []
+        names = [each for each in map(_quoted, expected(shop, fit.loaded, Said("", ""))) if each not in more]
+        told += [f"Unless a run does or yields it, name in `unproved`, with why: {', '.join(names)}."] if names else []
+    return " ".join(told)
+
+
+def _declared(shop: Workshop, loaded: workflow.Loaded) -> dict[str, Json]:
+    """The inputs of the wish that the draft has."""
+    return {name: each for name, each in shop.wish.inputs.items() if name in loaded.workflow.inputs}
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"
+
+
+def better(shop: Workshop) -> list[str]:
+    """What the draft could say better; no reason to refuse it."""
+    draft = shop.desk.draft
+    return [str(each) for each in lint.hints(draft, shop.wish, shop.known())] if draft is not None else []
+
+
+def hints(shop: Workshop) -> str:
+    """The same, as it is told beside a refusal."""
+    found = better(shop)
+    more = f"\n- … and {len(found) - MOST_HINTS} more" if len(found) > MOST_HINTS else ""
+    return "".join(["\nit could say better:", *(f"\n- {each}" for each in found[:MOST_HINTS]), more]) if found else ""
+
+
+async def prove(shop: Workshop, call: entries.Call, loaded: workflow.Loaded, holds: engine.Holds) -> Proof:
+    """Run the draft as often as the wish says, each time in a fresh browser with the inputs of the person; the first run that does not go well is the last."""
+    fit = draft_runs.prepared(shop, loaded, shop.wish.inputs)
+    before = draft_runs.passed_before(shop, fit)
+    runs: list[draft_runs.Done] = []
+    for _number in range(max(1, shop.wish.runs)):
+        runs.append(await draft_runs.run(shop, call, loaded, fit, holds))
+        if not runs[-1].ran.went_well:
+            break
+    return Proof(text_of(shop), loaded, tuple(runs), tuple(before), frozenset(draft_runs.done_alone(shop, loaded)))
+
+
+def stands(shop: Workshop, proof: Proof) -> bool:
+    """Whether the draft, and every file that it uses or gives to the site, is still what was proved. Raises WorkflowInvalid where it does not hold any more."""
+    fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), shop.wish.inputs)
+    pasts = [each.past for each in proof.runs]
+    return proof.text == text_of(shop) and all(
+        past is not None and draft_runs.counts(shop, fit, past) for past in pasts
+    )
+
+
+def text_of(shop: Workshop) -> str:
+    """The draft as it stands, with all that its parser leaves out: that is what is left."""
+    draft = shop.desk.draft
+    return draft.text if draft is not None else ""
+
+
+def unsaid(proof: Proof, said: Said) -> list[str]:
+    """What the runs leave unproved or empty, and of which the model did not speak."""
+    # What an earlier run of the same text has yielded is not empty, though the proof finds nothing left to do.
+    names = [*proofs.to_be_said(proof.effects, [*proof.before, *proof.ran]), *_sign_ins(proof)]
+    names += [key.rpartition("/")[2] for key in proofs.errors_of(proof.ran)]
+    names = list(dict.fromkeys(names))
+    return [each for each in names if not said.names(each)]
+
+
+def _sign_ins(proof: Proof) -> list[str]:
+    """The deeds at which runs were held, and which seem to do nothing but sign in: behind them the whole workflow is unproved."""
+    held = {each.held for each in proof.ran if each.held is not None and effects.only_signs_in(proof.loaded, each.held)}
+    return sorted(effects.key_of(proof.loaded, each).rpartition("/")[2] for each in held)
+
+
+def refusal(shop: Workshop, proof: Proof) -> tuple[str, str]:
+    """Why a proof that did not go well is none: in our words alone, and as it is told with what was seen."""
+    last, number = proof.runs[-1], len(proof.runs)
+    why = f"not done: proof run {number} of {shop.wish.runs} did not pass: {report.head(last)}"
+    more = [each for each in (proofs.surprise(proof.ran),) if each]
+    return "\n".join([why, *more]), "\n".join([why, *more, report.told(last, proof.loaded)])
+
+
+def say_more(proof: Proof, names: Sequence[str]) -> str:
+    """What is told of a proof that leaves something of which the model did not speak."""
+    listed = ", ".join(map(_quoted, names))
+    alone = proofs.next_step(proof.effects)
+    errors = "; ".join(f"{key}: {said}" for key, said in proofs.errors_of(proof.ran).items())
+    return (
+        f"not done: nothing failed, but the runs never did, always left empty, or did on an error page of the site: {listed}. Mend the draft, or, where that is right, name each of them in "
+        "`unproved` and say why; as long as the draft stays as it is, these runs then count."
+        f"{f' On error pages: {errors}.' if errors else ''}"
+        f"{f' {report.SIGNS_IN}' if _sign_ins(proof) else ''}{f' {alone[:1].upper()}{alone[1:]}.' if alone else ''}"
+    )
+
+
+def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
+    """Leave the workflow and its notes; what ``finish`` yields. Raises UsageError ``file-not-written``."""
+    wish, session = shop.wish, shop.pen.conversation.id
+    file, beside = wish.save, output_files.notes_of(wish.save)
+    every, headline = proof.effects, proof.headline
+    passed = sum(each.status == "passed" for each in proof.ran)
+    lines = [
+        f"proved: {headline}; {passed} of {len(proof.runs)} runs passed in fresh browsers",
+        *(f"{each.key}: {each.words()}" for each in every),
+        f"how it was built and proved: {beside.name}",
+    ]
+    beside = _notes_place(shop, beside)
+    needed = _needed(proof.loaded, wish)
+    command = notes.run_command(file, needed)
+    text = notes.page(
+        shop,
+        file=file,
+        headline=headline,
+        summary=said.summary,
+        unproved=said.unproved,
+        runs=proof.runs,
+        before=proof.before,
+        every=every,
+        not_executed=proof.not_executed,
+        better=better(shop),
+        next_command=repair_builds.command(wish) or command,
+    )
+    masked = [shop.pen.masker.text(each) for each in lines]
+    output_files.write(file, output_files.workflow(session, proof.text, masked))
+    output_files.write(beside, output_files.notes(session, text))
+    mend = repair_builds.leave(shop, every, proof.ran, summary=said.summary)
+    return {
+        "done": True,
+        **({"mend": mend} if mend is not None else {}),
+        "file": str(file),
+        "notes": str(beside),
+        "proved": headline,
+        "runs": [
+            {"run": each.run, "status": each.status, "held": _ours(each.held), "output": each.output}
+            for each in proof.ran
+        ],
+        "not_executed": list[Json](proof.not_executed),
+        "effects": [{"node": each.key, "deed": each.said, "what": each.words()} for each in every],
+        "output": proof.ran[-1].output,
+        "summary": said.summary,
+        "unproved": said.unproved or None,
+        "inputs": needed,
+        "command": command,
+    }
+
+
+def _needed(loaded: workflow.Loaded, wish: Wish) -> dict[str, Json]:
+    """The inputs without which the workflow does not run, as they were in the proof."""
+    declared = loaded.workflow.inputs
+    return {name: value for name, value in wish.inputs.items() if name in declared and declared[name].required}
+
+
+def leave_partial(shop: Workshop, why: str) -> dict[str, Json]:
+    """Leave the draft as far as it came, with the step at which it fails, and its notes; what is told of it. ``file`` is None where there is no draft.
+
+    Nothing that stood there before is overwritten, whatever the person said: a draft that is not done is no better than what there is. Then it is left
+    beside it, and ``stays`` is what is as it was. Raises UsageError ``file-not-written``.
+    """
+    draft, session = shop.desk.draft, shop.pen.conversation.id
+    left: dict[str, Json] = {"done": False, "file": None, "notes": None, "proved": "not", "summary": why}
+    if draft is None:
+        return left
+    failure = draft_runs.last_failure(shop)
+    file = output_files.partial_name(shop.wish.save, session)
+    beside = output_files.free_name(output_files.notes_of(file), session)
+    step = briefs.ours(failure[0]) if failure is not None else ""
+    failing = (
+        f"it fails at {step or 'no step'} ({failure[1].get('code')})" if failure is not None else "no run of it failed"
+    )
+    lines = [f"NOT FINISHED: {failing}", f"what was done, and why it stopped: {beside.name}"]
+    text = notes.page(
+        shop,
+        file=file,
+        headline="not",
+        summary=why,
+        unproved="",
+        failure=failure,
+        next_command=f"runops build --resume {session}",
+    )
+    masked = [shop.pen.masker.text(each) for each in lines]
+    output_files.write(file, output_files.workflow(session, draft.text, masked))
+    output_files.write(beside, output_files.notes(session, text))
+    stays = {"stays": str(shop.wish.save)} if file != shop.wish.save else {}
+    return {**left, "file": str(file), "notes": str(beside), "failing": step or None, **stays}
+
+
+def _notes_place(shop: Workshop, beside: Path) -> Path:
+    """Where the notes are left: beside the workflow, and where somebody else's page stands there, beside that."""
+    return beside if shop.wish.force else output_files.free_name(beside, shop.pen.conversation.id)
+
+
+def _ours(path: str | None) -> str | None:
+    return briefs.ours(path) if path is not None else None

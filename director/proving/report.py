@@ -1,0 +1,172 @@
+"""How a run of a whole draft is told to the model: what became of its steps, where it ended and why, what it yields. Bounded; page text stands in fences."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from director.effects import effects
+from director.proving import draft_runs
+from director.subjects import run_items
+from nodes.values import Json
+from runtime.context import briefs
+from runtime.engine import attempt, evidence
+from runtime.language import workflow
+from runtime.log import history
+from runtime.observation import page_text
+from runtime.system import regular_files
+
+OUTPUT, EVIDENCE, STEPS, PAGE = 1_500, 1_200, 800, 2_000
+"""Characters of an output, of what was seen of an error, of the steps of one fate, and of the page where it failed."""
+
+A_PART = 300
+"""Characters of a part of an output that is too long to be told whole."""
+
+A_GLANCE = 500
+"""Characters of a page where only its address was not the one that was meant."""
+
+SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
+"""What is told of a held deed that need not be one."""
+
+
+def told(done: draft_runs.Done, loaded: workflow.Loaded) -> str:
+    """The whole of it."""
+    return "\n".join(_lines(done, loaded))
+
+
+def _lines(done: draft_runs.Done, loaded: workflow.Loaded) -> Iterator[str]:
+    ran = done.ran
+    yield f"run {ran.run}: {head(done)}"
+    if ran.on_errors:
+        yield f"error pages of the site: {_cut(', '.join(f'{key} ({said})' for key, said in ran.on_errors.items()), STEPS)}"
+    if ran.held is not None and effects.only_signs_in(loaded, ran.held):
+        yield SIGNS_IN
+    if done.past is not None:
+        yield from steps(done.past, loaded)
+        yield from hints(done.past)
+    if ran.error is not None:
+        yield failure(ran.error)
+        yield from _page_then(done)
+    if ran.status == "passed":
+        yield "output:"
+        yield page_text.fenced(output(ran.output))
+
+
+def output(value: Json) -> str:
+    """What a run yields: whole where there is room, else of each part how much it is, with the first and the last of a list."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= OUTPUT:
+        return text
+    parts = value if isinstance(value, dict) else {"all of it": value}
+    lines = [
+        f"({len(text):,} characters, so in short)",
+        *(f"{name}: {_in_short(each)}" for name, each in parts.items()),
+    ]
+    return _cut("\n".join(lines), OUTPUT)
+
+
+def _in_short(value: Json) -> str:
+    if not isinstance(value, list) or len(value) < 2:
+        return _cut(_plain(value), A_PART)
+    first, last = (_cut(_plain(each), A_PART // 2) for each in (value[0], value[-1]))
+    return f"{briefs.kind_and_size(value)}: {first} … {last}"
+
+
+def head(done: draft_runs.Done) -> str:
+    """How it ended, in a line."""
+    ran = done.ran
+    if ran.held is not None:
+        return f"held at {briefs.ours(ran.held)}: ready, not done; what comes behind it was not executed"
+    at = f" at {briefs.ours(ran.path)}" if ran.path else ""
+    return f"{ran.status}{at} ({ran.seconds} s)"
+
+
+def steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
+    """What became of each step, those of one fate on a line; of a loop how many turns."""
+    fates: dict[str, Counter[str]] = {}
+    for path in past.order:
+        if (last := past.last(path)) is None:
+            continue
+        fate = last.result.status if last.result is not None else "open"
+        if last.result is not None and last.result.tolerated:
+            fate = "failed, and the run went on"
+        fates.setdefault(effects.static(briefs.ours(path)), Counter())[fate] += 1
+    lines: dict[str, list[str]] = {}
+    for path, counts in fates.items():
+        for fate, number in counts.items():
+            lines.setdefault(fate, []).append(f"{path} ×{number}" if number > 1 else path)
+    reached = {effects.key_of(loaded, path) for path in fates}
+    left = [key for _leaf, key in effects.leaves_of(loaded) if key not in reached]
+    if left:
+        lines["not executed"] = left
+    for fate, paths in lines.items():
+        yield f"{fate}: {_cut(', '.join(paths), STEPS)}"
+
+
+def hints(past: history.History) -> Iterator[str]:
+    """Which side effects have a ``verify`` that tells nothing, and what to do about it."""
+    flagged = [flag["path"] for flag in past.flags if flag["code"] == attempt.VERIFY_HELD_BEFORE]
+    names = list(dict.fromkeys(effects.static(briefs.ours(path)) for path in flagged))
+    if names:
+        yield (
+            f"hint: {attempt.VERIFY_HELD_BEFORE}: {_cut(', '.join(names), STEPS)}. All rules of `verify` held just before the action, too, so they do not"
+            " show that it did anything: name what only this action brings about, such as its own row, number or message"
+        )
+
+
+def failure(error: dict[str, Json]) -> str:
+    """Why a run did not pass: our own words, and what may be a page's in a fence."""
+    mend, theirs = run_items.mend_of(error)
+    seen = [str(error.get("message") or ""), theirs]
+    seen += [f"{name}: {_cut(text, EVIDENCE // 3)}" for name, text in evidence_of(error) if text]
+    code = error.get("code") or error.get("reason")
+    lines = [
+        f"why: {code} ({error.get('phase', 'before')} the deed)",
+        page_text.fenced(_cut("\n".join(filter(None, seen)), EVIDENCE)),
+    ]
+    if error.get("reason") == "question":
+        mend = "a run of a build has nobody to ask: take an input in its place"
+    return "\n".join([*lines, f"mend: {mend}"] if mend else lines)
+
+
+def evidence_of(error: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    """What is known of an error beside its message, by name: nothing that the message says already."""
+    message, known = str(error.get("message") or ""), error.get("evidence")
+    fields: dict[str, Json] = known if isinstance(known, dict) else {}
+    for name, value in fields.items():
+        text = _plain(value)
+        if not (isinstance(value, str) and value.strip() and value in message):
+            yield name, text
+
+
+def by_address(error: Mapping[str, Json]) -> bool:
+    """Whether a rule of an address did not hold: the deed itself did what it does, and the page behind it is of less account."""
+    known: dict[str, Json] = error.get("evidence") or {}
+    return str(known.get("rule") or "").startswith("url ")
+
+
+def _page_then(done: draft_runs.Done) -> Iterator[str]:
+    """What the page showed where it failed, as far as it was kept."""
+    kept = evidence.of(done.past, done.ran.path) if done.past is not None else None
+    if kept is None:
+        return
+    address = by_address(done.ran.error or {})
+    names = ("title", "dialog") if address else ("url", "title", "dialog")
+    seen = [f"{name}: {kept[name]}" for name in names if kept.get(name)]
+    named: dict[str, Json] = kept.get("observation") or {}
+    with contextlib.suppress(OSError, UnicodeError, KeyError):
+        seen.append(_cut(regular_files.read_text(Path(named["path"])), A_GLANCE if address else PAGE))
+    if seen:
+        yield "the page, as it was then:"
+        yield page_text.fenced("\n".join(seen))
+
+
+def _plain(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

@@ -1,0 +1,90 @@
+"""What a draft makes of what it is given and of what it finds: inputs that nothing reads, and what it yields that no page has told it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from director.effects import effects
+from nodes.base import Container, Node
+from nodes.context import Context
+from nodes.iterate import Iterate
+from nodes.template import OPENING
+from nodes.transform import Transform
+from nodes.values import Json
+from runtime.language import workflow
+
+_CALLS = ("now(", "uuid(")
+"""What is another value each time, though it reads nothing."""
+
+
+def unread(loaded: workflow.Loaded, names: Sequence[str]) -> list[str]:
+    """Those of these inputs that nothing in the file reads: it does the same whatever they are."""
+    chains = [tuple(map(str, use.chain)) for each in loaded.templates.values() for use in each.names]
+    if ("inputs",) in chains:
+        return []
+    statements = "\n".join(filter(None, (getattr(each, "sql", None) for each in loaded.nodes())))
+    return [each for each in names if ("inputs", each) not in {c[:2] for c in chains} and each not in statements]
+
+
+def untold(loaded: workflow.Loaded) -> list[str]:
+    """The fields of the output that are the same whatever a run finds: they read nothing. Where all the others only say again what was given, those, too."""
+    output = loaded.workflow.output
+    if output is None:
+        return []
+    fields: dict[str, Json] = output if isinstance(output, dict) and output else {"output": output}
+    site = [name for name, each in fields.items() if _tells(loaded, each)]
+    return [name for name, each in fields.items() if name not in site and not (site and _reads_inputs(loaded, each))]
+
+
+def _reads_inputs(loaded: workflow.Loaded, said: Json) -> bool:
+    return any(root == "inputs" for root in _roots(loaded, said))
+
+
+def _tells(loaded: workflow.Loaded, said: Json) -> bool:
+    """Whether a value depends on what a run finds: on a page, by a model, at a time. Where that is not sure, it does."""
+    seen: set[str] = set()
+    pending = [said]
+    while pending:
+        each = pending.pop()
+        if any(call in text for text in effects.texts(each) for call in _CALLS if OPENING in text):
+            return True
+        for root in _roots(loaded, each):
+            if root in seen or root in ("inputs", "secrets"):
+                continue
+            seen.add(root)
+            givers = list(_givers(loaded, root))
+            if not givers or not all(map(_only_reckons, _within(loaded, givers))):
+                return True
+            pending += [giver.model_dump(mode="json", by_alias=True, warnings=False) for giver in givers]
+    return False
+
+
+def _roots(loaded: workflow.Loaded, said: Json) -> list[str]:
+    """The names that the texts of a value read, as far as their first part."""
+    known = (loaded.templates[text] for text in effects.texts(said) if text in loaded.templates)
+    return [str(use.chain[0]) for each in known for use in each.names]
+
+
+def _givers(loaded: workflow.Loaded, root: str) -> Iterator[Node]:
+    """The nodes that give a name its value; none for what a run tells of itself."""
+    for node in loaded.nodes():
+        named = node.id == root or (isinstance(node, Iterate) and root in (node.as_, "loop", f"{node.as_}_loop"))
+        if named or (root == "vars" and isinstance(node, Context)):
+            yield node
+
+
+def _within(loaded: workflow.Loaded, nodes: Sequence[Node]) -> Iterator[Node]:
+    """These nodes, and all that stand in them."""
+    for node, around in loaded.index.values():
+        if any(node is each or any(outer is each for outer in around) for each in nodes):
+            yield node
+
+
+def _only_reckons(node: Node) -> bool:
+    """Whether a node makes its value of others alone."""
+    if isinstance(node, Container):
+        # A file that is used may do anything.
+        return getattr(node, "use", None) is None
+    if isinstance(node, Transform):
+        return node.python is None and node.sql is None
+    return isinstance(node, Context) and not node.ask

@@ -1,0 +1,203 @@
+"""Elements of a page that may be what a target meant that finds nothing there any more, each with a target of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from director.repair import candidates
+from nodes.base import Leaf
+from nodes.errors import RunOpsError
+from nodes.targets import Target
+from nodes.values import Json
+from runtime.browser import isolated_world
+from runtime.browser.elements import locators, targets
+from runtime.browser.page.tab import Tab
+from runtime.observation.observation import Observation
+
+MOST, MOST_CANDIDATES = 12, 6
+"""Elements of which the document is asked, and as many of them that may be candidates."""
+
+_KNOWN = isolated_world.Script[list[str]](
+    r"""() => {
+  const found = new Set();
+  for (const element of document.querySelectorAll('[id], [class], [data-testid]')) {
+    if (/^[A-Za-z][\w-]*$/.test(element.id)) found.add('#' + element.id);
+    for (const each of element.classList) if (/^[A-Za-z][\w-]*$/.test(each)) found.add('.' + each);
+    const mark = element.getAttribute('data-testid');
+    if (mark && !mark.includes('"')) found.add(`[data-testid="${mark}"]`);
+    if (found.size > 3000) break;
+  }
+  return Array.from(found);
+}""",
+    list[str],
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Candidate:
+    """A target that finds one element of the page, which may be what was meant."""
+
+    target: Target
+    """As a file has it: what comes from data is a reference again."""
+    shares: bool
+    worth: float
+    why: str
+    named: bool
+    """Whether its name alone tells that it is what was meant."""
+
+
+@dataclasses.dataclass(slots=True)
+class Elements:
+    """Looks for them."""
+
+    node: Leaf | None
+    raw: Target
+    """The step's target as the file has it."""
+    resolved: Target
+    """The same with values filled in."""
+    action: str
+    refills: Callable[[str], str]
+    """Puts references back into a text of the page, where it holds what they stand for."""
+    secret: bool = False
+    """Whether a secret is typed: that only ever goes into a field which hides it."""
+    left_out: list[str] = dataclasses.field(default_factory=list[str])
+    """What is no candidate though it could take the deed, and why, each in a sentence."""
+
+    async def candidates(self, page: Tab, view: Observation) -> list[Candidate]:
+        """What might be meant by now: selectors that were put right, then elements, the likeliest first."""
+        hints = f"{self.node.id} {self.node.description or ''}" if self.node is not None else ""
+        meant = candidates.Meant.of(self.resolved, self.action, hints)
+        shown = [
+            candidates.Seen(each.ref, each.role, each.name, around=each.row) for each in map(view.element, view.refs)
+        ]
+        loose = dataclasses.replace(meant, anchor="")
+        if meant.anchor:
+            # Of the rows in which the data stands, whatever they are made of now.
+            shown = [each for each in shown if candidates.stands_in(meant.anchor, each.around)]
+        able = candidates.ROLES.get(meant.action)
+        shown = [each for each in shown if able is None or each.role in able]
+        first = sorted(shown, key=lambda each: -_worth(loose, each))[:MOST]
+        found: list[Candidate] = []
+        known: list[candidates.Seen] = []
+        for each in first:
+            seen = await self._known(page, each)
+            if seen is not None:
+                known.append(seen)
+        scores = candidates.ranked(meant, known)
+        aims = [await self._target(page, each.seen) for each in scores]
+        # What stands elsewhere than within that which the target names has no target, and is no rival.
+        rivals = [each for each, aim in zip(scores, aims, strict=True) if aim is not None or self.raw.within is None]
+        for score, aim in zip(scores, aims, strict=True):
+            if aim is not None and len(found) < MOST_CANDIDATES:
+                named = candidates.named(score, rivals)
+                found.append(Candidate(aim, score.shares, score.worth, score.why, named))
+        return [*await self._selectors(page), *found]
+
+    async def _known(self, page: Tab, seen: candidates.Seen) -> candidates.Seen | None:
+        """The element with what its document says of it."""
+        try:
+            async with page.pointed(seen.ref) as pointed:
+                facts = pointed.facts
+        except RunOpsError:
+            return None
+        if self.secret and facts.type != "password":
+            self._left_out(f'{seen.role} "{seen.name}"')
+            return None
+        texts = [
+            *facts.labels,
+            facts.placeholder,
+            facts.title,
+            facts.alt,
+            facts.text,
+            # What stands beside a field is what it is called; beside a link it is something else.
+            *(each.text for each in facts.beside if seen.role in targets.FIELDS),
+        ]
+        marks = [facts.id, facts.test_id, facts.name, *(each.lstrip(".") for each in facts.classes)]
+        return dataclasses.replace(seen, texts=[*filter(None, texts)], marks=[*filter(None, marks)])
+
+    def _left_out(self, what: str) -> None:
+        self.left_out.append(f"{what}: not tried, for the value is a secret, and the field would show it")
+
+    async def _target(self, page: Tab, seen: candidates.Seen) -> Target | None:
+        """The best target of the element, in the place of the old one: what the old one stood within stays, as long as that is there."""
+        within, raw_within = self.resolved.within, self.raw.within
+        async with page.pointed(seen.ref) as pointed:
+            alone = targets.ways(pointed.facts, seen.role, seen.name, lambda _text: True)
+            arounds: list[tuple[Target | None, Target | None]] = []
+            if within is not None and raw_within is not None:
+                arounds = [(within, raw_within)]
+                if within.has_text and raw_within.has_text:
+                    arounds += [
+                        (_row(row.role, within.has_text), _row(row.role, raw_within.has_text))
+                        for row in pointed.facts.rows
+                        if row.role != within.role
+                    ]
+                    arounds += [
+                        (Target(css=css, has_text=within.has_text), Target(css=css, has_text=raw_within.has_text))
+                        for area in pointed.facts.areas
+                        for css in area.css
+                    ]
+                elif not within.has_text and await page.count(within) == 0:
+                    # What it stood within was told by nothing of the data, and is gone.
+                    arounds = [(None, None)]
+            else:
+                arounds = [(None, None)]
+            ways = [*alone]
+            if arounds[0][0] is None:
+                ways += list(targets.anchored(alone, pointed.facts, lambda _text: True))
+            for around, raw_around in arounds:
+                for way in targets.ranked(ways):
+                    for form in targets.forms(way.fields):
+                        live = form if around is None else form.model_copy(update={"within": around})
+                        if await pointed.places(live) == (1, 0):
+                            written = form if raw_around is None else form.model_copy(update={"within": raw_around})
+                            return self._referring(written)
+        return None
+
+    def _referring(self, target: Target) -> Target:
+        """The target with references in the place of what the step's data says."""
+        said: dict[str, Json] = {}
+        for field in ("name", "label", "text", "placeholder", "title", "alt", "test_id", "css"):
+            value = getattr(target, field)
+            if isinstance(value, str):
+                said[field] = self.refills(value)
+        return target.model_copy(update=said)
+
+    async def _selectors(self, page: Tab) -> list[Candidate]:
+        """A selector, or a test id, with another id, class or test id in it."""
+        resolved, raw = self.resolved, self.raw
+        if resolved.css is None and resolved.test_id is None:
+            return []
+        known = await _KNOWN.on(page.page)
+        tries: list[dict[str, Json]] = []
+        if resolved.test_id is not None:
+            tries = [{"test_id": each} for each in candidates.near_marks(resolved.test_id, known)]
+        elif resolved.css is not None:
+            tries = [{"css": each} for each in candidates.selectors(resolved.css, known)]
+        fitting: list[dict[str, Json]] = []
+        for changed in tries:
+            target = resolved.model_copy(update=changed)
+            count = await page.count(target)
+            many = self.action in ("extract", "count", "exists")
+            if count != 1 and not (many and count > 0):
+                continue
+            if self.secret and await locators.locator(page.page, target).first.get_attribute("type") != "password":
+                self._left_out(str(target))
+                continue
+            fitting.append(changed)
+        found: list[Candidate] = []
+        for changed in fitting:
+            written = {name: self.refills(str(each)) for name, each in changed.items()}
+            why = "the document calls it so now"
+            found.append(Candidate(raw.model_copy(update=written), True, 0.9, why, named=len(fitting) == 1))
+        return found
+
+
+def _row(role: str, text: str) -> Target:
+    return Target(role=role, has_text=text)
+
+
+def _worth(meant: candidates.Meant, seen: candidates.Seen) -> float:
+    score = candidates.scored(meant, seen)
+    return score.worth if score is not None else 0.0

@@ -1,0 +1,214 @@
+"""What a run's log says of the step that it failed at."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from director.effects import effects
+from director.repair import candidates, failure_kinds
+from nodes.base import Leaf
+from nodes.browser_query import rows
+from nodes.errors import UsageError
+from nodes.rules import Rule
+from nodes.targets import Target
+from nodes.values import Json
+from runtime.engine import evidence
+from runtime.language import workflow
+from runtime.log import history, writer
+from runtime.log.store import store
+from runtime.system import regular_files
+
+Field = tuple[str | int, ...]
+"""Where in a node a target stands: ``("target",)``, ``("verify", 0, "target")``."""
+
+_WHOLE = re.compile(r"\{\{(.*)\}\}", re.DOTALL)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Case:
+    """A failure, with the node that failed as the file has it now."""
+
+    run: str
+    failure: failure_kinds.Failure
+    then: failure_kinds.Glance | None
+    found: workflow.Found | None
+    """Of the file as it is now; None where it has no such step any more."""
+    args: Mapping[str, Json]
+    """What the step was given, values filled in."""
+    field: Field
+    """Where the target stands that found nothing."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether the file has no such step any more, though the run says at which it failed."""
+        return bool(self.failure.path) and self.found is None
+
+    @property
+    def leaf(self) -> Leaf | None:
+        """The node, where it is a leaf."""
+        return self.found.node if self.found is not None and isinstance(self.found.node, Leaf) else None
+
+    @property
+    def raw(self) -> Target | None:
+        """The target as the file has it."""
+        value: Any = self.leaf
+        for step in self.field:
+            if value is None:
+                return None
+            value = value[step] if isinstance(step, int) else getattr(value, step, None)
+        return value if isinstance(value, Target) else None
+
+    @property
+    def rules(self) -> list[Rule]:
+        """How one sees that the node has done what it was to do, values filled in."""
+        found = [_parsed(Rule, each) for each in self.args.get("verify") or ()]
+        return [each for each in found if each is not None]
+
+    @property
+    def types_secret(self) -> bool:
+        """Whether the step types what the file takes from a secret, or from what may hold one."""
+        if self.leaf is None or self.found is None or self.failure.action not in ("fill", "type"):
+            return False
+        written = [each for each in effects.texts(effects.core(self.leaf)) if each in self.found.file.templates]
+        secret = any(use.root == "secrets" for each in written for use in self.found.file.templates[each].names)
+        return secret or "{{ secrets." in str(self.args.get("value"))
+
+    @property
+    def column(self) -> tuple[str, bool, list[candidates.Score]] | None:
+        """The column whose header the table has no more: its name, whether it is read as a number, and the headers that no other column is read from."""
+        read: Mapping[str, rows.ColumnOf] = getattr(self.leaf, "columns", None) or {}
+        known, header = self.failure.evidence.get("headers"), str(self.failure.evidence.get("header"))
+        name = next((name for name, each in read.items() if str(each.header) == header), None)
+        if name is None or not isinstance(known, list):
+            return None
+        taken = {str(each.header).casefold() for each in read.values()}
+        free = [str(each) for each in known if str(each).casefold() not in taken]
+        meant = candidates.Meant(header, "", "", "columnheader", "")
+        seen = [candidates.Seen(each, "columnheader", each) for each in free]
+        return name, read[name].type != "text", candidates.ranked(meant, seen)
+
+    def refills(self) -> Callable[[str], str]:
+        """Puts a reference in the place of each text that it stood for in the step."""
+        known: dict[str, str] = {}
+        if self.leaf is not None:
+            raw = self.leaf.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+            _pairs(raw, self.args, known)
+        texts = sorted(known, key=len, reverse=True)
+
+        def refill(text: str) -> str:
+            for each in texts:
+                text = re.sub(rf"(?<!\w){re.escape(each)}(?!\w)", lambda _found, said=known[each]: said, text)
+            return text
+
+        return refill
+
+
+def _pairs(raw: Json, filled: Json, known: dict[str, str]) -> None:
+    """Collect, of two forms of the same, which text each whole reference stood for."""
+    if isinstance(raw, dict) and isinstance(filled, dict):
+        for name, each in raw.items():
+            if name in filled:
+                _pairs(each, filled[name], known)
+    elif isinstance(raw, list) and isinstance(filled, list):
+        for one, other in zip(raw, filled, strict=False):
+            _pairs(one, other, known)
+    elif isinstance(raw, str) and isinstance(filled, str | int) and not isinstance(filled, bool):
+        said = _WHOLE.fullmatch(raw.strip())
+        # What stands for one letter would be found everywhere.
+        if said is not None and "}}" not in said[1] and "secrets" not in said[1] and len(str(filled)) > 1:
+            known.setdefault(str(filled), raw.strip())
+
+
+def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loaded) -> Case:
+    """The failure with which the run ended. Raises UsageError ``not-failed`` where it did not fail."""
+    ending = past.ending
+    if ending is None or ending.status != "failed":
+        state = f"is {ending.status}" if ending is not None else "died"
+        raise UsageError(
+            "not-failed",
+            f"run {run} has not failed: it {state}",
+            mend=f"go on with `runops resume {run}`",
+        )
+    error: dict[str, Json] = ending.data.get("error") or {}
+    path = str(ending.data.get("path") or "")
+    found = loaded.find(path) if path else None
+    leaf = found.node if found is not None and isinstance(found.node, Leaf) else None
+    last = past.last(path)
+    args: dict[str, Json] = (writer.value_of(last.call, kept) or {}) if last is not None else {}
+    field, target = _target(args, error)
+    failure = failure_kinds.Failure(
+        path=path,
+        code=str(error.get("code")),
+        who=str(error.get("who")),
+        message=str(error.get("message", "")),
+        evidence=error.get("evidence") or {},
+        phase=str(error.get("phase", "before")),
+        target=target,
+        action=(last.call.action or "") if last is not None else "",
+        seconds=leaf.page_seconds if leaf is not None else 10.0,
+        asked_for=_asked_for(past, kept, path),
+        signed_in=_signed_in(past, kept, path),
+    )
+    seen = evidence.of(past, path)
+    return Case(run, failure, failure_kinds.Glance.of(seen, _words(seen)), found, args, field)
+
+
+def _target(args: Mapping[str, Json], error: Mapping[str, Json]) -> tuple[Field, Target | None]:
+    """The target that the step failed with: its own, or that of the rule which does not hold."""
+    evidence: Mapping[str, Json] = error.get("evidence") or {}
+    if error.get("code") in failure_kinds.RULES:
+        for name in ("verify", "rules"):
+            for number, each in enumerate(args.get(name) or ()):
+                rule = _parsed(Rule, each)
+                if rule is None or str(rule) != evidence.get("rule"):
+                    continue
+                part = next((part for part in ("visible", "hidden", "target") if getattr(rule, part) is not None), None)
+                if part is not None:
+                    return (name, number, part), getattr(rule, part)
+        return ("verify",), None
+    return ("target",), _parsed(Target, args.get("target"))
+
+
+def _parsed(model: Any, value: Json) -> Any:
+    try:
+        return model.model_validate(value) if isinstance(value, dict) else None
+    except ValidationError:
+        return None
+
+
+def _asked_for(past: history.History, kept: store.Kept, path: str) -> str | None:
+    """The address that the run opened last, up to the step at ``path``."""
+    for attempt in reversed(past.all_attempts()):
+        if attempt.call.action not in ("goto", "open_tab") or (attempt.call.path != path and not attempt.settled):
+            continue
+        args: dict[str, Json] = writer.value_of(attempt.call, kept) or {}
+        if isinstance(url := args.get("url"), str):
+            return url
+    return None
+
+
+def _signed_in(past: history.History, kept: store.Kept, path: str) -> bool:
+    """Whether a secret was typed, or a signed-in state loaded, before the step at ``path``."""
+    for attempt in past.all_attempts():
+        if attempt.call.path == path or not attempt.settled:
+            continue
+        if attempt.call.action == "load_session":
+            return True
+        if attempt.call.action in ("fill", "type") and "{{ secrets." in str(writer.value_of(attempt.call, kept)):
+            return True
+    return False
+
+
+def _words(seen: Mapping[str, Json] | None) -> str:
+    """What was kept of what the page said; empty where that is gone."""
+    kept: Mapping[str, Json] = (seen or {}).get("observation") or {}
+    try:
+        return regular_files.read_text(Path(str(kept["path"])))
+    except (KeyError, OSError, UnicodeDecodeError):
+        return ""

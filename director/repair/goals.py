@@ -1,0 +1,96 @@
+"""What a model is asked that is to mend a run of which no candidate was proved: the goal, and what is known of the failure. Pure."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from director.repair import failure_kinds
+from director.tools import build_context
+from nodes.values import Json
+from runtime.context import briefs
+from runtime.display.text import cut, one_line
+from runtime.language import workflow
+from runtime.log import entries, history
+from runtime.log.store import store
+from runtime.observation import page_text
+
+if TYPE_CHECKING:
+    from director.repair import repair
+
+ASKED = failure_kinds.MENDED | {"unknown"}
+"""Kinds of failures of which a model may find a mend in the file."""
+
+WORDS = 4_000
+"""Characters of what the page showed."""
+
+LINE = 400
+"""Characters of a fact."""
+
+
+def is_open(outcome: repair.Outcome) -> bool:
+    """Whether a model could find more than was found: a mend in the file is possible, and none is proved, nor was one found whose proof a person refused."""
+    proved = outcome.proof is not None and (outcome.proof.verdict != "guess" or outcome.refused)
+    return outcome.found.kind in ASKED and not proved and not outcome.works_now and not outcome.case.gone
+
+
+def of(
+    outcome: repair.Outcome,
+    past: history.History,
+    loaded: workflow.Loaded,
+    kept: store.Kept,
+    *,
+    policy: build_context.Policy,
+    runs: int,
+) -> build_context.Wish:
+    """The wish of a build that mends it."""
+    assert past.header is not None
+    declared = loaded.workflow.inputs
+    inputs: Mapping[str, Json] = {name: value for name, value in past.header.inputs.items() if name in declared}
+    path = outcome.case.failure.path
+    file = loaded.path.absolute()
+    return build_context.Wish(
+        goal=f"Mend the step `{briefs.ours(path)}` of the workflow {loaded.workflow.name!r}, which fails.",
+        url=_site(outcome.case.failure.asked_for),
+        save=(kept.files(outcome.run) / f"{file.stem}.mended.yaml").absolute(),
+        runs=runs,
+        policy=policy,
+        inputs=inputs,
+        secrets=tuple(loaded.workflow.secrets),
+        force=True,
+        mends=entries.Mends(run=outcome.run, path=path, file=str(file), evidence=evidence(outcome)),
+    )
+
+
+def _site(url: str | None) -> str | None:
+    """An address that the run opened, without what only that run knew."""
+    if url is None:
+        return None
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("http", "https") or parts.username is not None or not parts.hostname:
+        return None
+    return urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+
+
+def evidence(outcome: repair.Outcome) -> str:
+    """What is known of the failure: the step and its error in our words, everything that a page had a part in as data."""
+    failure, found, then = outcome.case.failure, outcome.found, outcome.case.then
+    lines = [f"error: {_fact(failure.message)} ({failure.code})"]
+    lines += [f"looked for: {_fact(str(failure.target))}"] if failure.target is not None else []
+    lines += [f"why {found.kind}: {_fact(each)}" for each in found.why]
+    lines += [f"tried in vain: {_fact(each)}" for each in outcome.tried]
+    if outcome.proof is not None:
+        lines += [f"only guessed, not proved: {_fact(each.what)}" for each in outcome.proof.mends]
+    if then is not None:
+        lines.append(f"page then: {_fact(then.url)}")
+        lines += [f"alert: {_fact(then.alert)}"] if then.alert else []
+        lines += ["it showed:", cut(then.words, WORDS)] if then.words else []
+    step = (
+        f"A run failed at the step `{briefs.ours(failure.path)}` with {failure.code}; it was taken for: {found.kind}."
+    )
+    return f"{step} What is known of it:\n{page_text.fenced(chr(10).join(lines))}"
+
+
+def _fact(text: str) -> str:
+    return cut(one_line(text), LINE)

@@ -1,0 +1,255 @@
+"""A fresh look at where a run failed: a copy of it goes up to the step again, and what the page shows there is read before its browser ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from playwright.async_api import Error
+
+from director.effects import effects
+from director.repair import elements, failure_kinds
+from nodes.base import Leaf
+from nodes.errors import RunOpsError
+from nodes.rules import Rule
+from nodes.targets import Target
+from nodes.values import Json
+from runtime.browser.elements import locators, targets
+from runtime.browser.page.tab import Tab
+from runtime.context import briefs
+from runtime.engine import attempt, engine, evidence
+from runtime.observation.observation import Observation
+
+LOOK_SECONDS = 10.0
+"""How long what is read of the page may take."""
+
+LEAST_MORE, MOST_MORE = 3.0, 30.0
+"""Seconds that the target is waited for beyond the time of its step."""
+
+CLOSERS = (
+    "close",
+    "dismiss",
+    "×",
+    "✕",
+    "✖",
+    "x",
+    "no thanks",
+    "not now",
+    "later",
+    "skip",
+    "reject",
+    "reject all",
+    "decline",
+    "got it",
+    "ok",
+    "okay",
+    "continue",
+    "accept",
+    "accept all",
+    "accept cookies",
+    "allow all",
+    "agree",
+    "i agree",
+    "understood",
+)
+"""What closes something that lies over a page, what decides least first."""
+
+HARMLESS = frozenset(CLOSERS[: CLOSERS.index("got it") + 1])
+"""Those of them that agree to nothing, and may be pressed twice."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Closer:
+    """What closes something that lies over the page."""
+
+    target: Target
+    name: str
+
+    @property
+    def harmless(self) -> bool:
+        """Whether pressing it agrees to nothing."""
+        return self.name.casefold().strip() in HARMLESS
+
+
+@dataclasses.dataclass(slots=True)
+class Seen:
+    """All that the look found."""
+
+    look: failure_kinds.Look
+    candidates: list[elements.Candidate] = dataclasses.field(default_factory=list[elements.Candidate])
+    left_out: list[str] = dataclasses.field(default_factory=list[str])
+    """What is no candidate though it could take the deed, and why, each in a sentence."""
+    closer: Closer | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class Looker:
+    """Goes with a copy of a run, up to the step at ``path``, and holds what would change the site."""
+
+    path: str
+    node: Leaf | None
+    raw: Target | None
+    """The step's target as the file has it."""
+    resolved: Target | None
+    """The same with values filled in."""
+    action: str
+    code: str
+    """With which the step failed."""
+    refills: Callable[[str], str]
+    """Puts references back into a text of the page, where it holds what they stand for."""
+    rules: Sequence[Rule] = ()
+    """What holds once the step has done what it is to do, values filled in."""
+    secret: bool = False
+    """Whether a secret is typed: that only ever goes into a field which hides it."""
+    say: Callable[[str], None] = lambda _text: None
+    seen: Seen | None = None
+    _reached: bool = False
+
+    def holds(self, leaf: Leaf, path: str) -> bool:
+        """Every deed that changes the site is held; and whatever comes behind the step."""
+        if path == self.path:
+            self._reached = True
+            return effects.changes(leaf)
+        return self._reached or effects.changes(leaf)
+
+    async def ended(self, at: engine.ExecutionEngine, error: RunOpsError) -> None:
+        """Look at the page on which the copy ended."""
+        if at.browser is None:
+            return
+        page = cast("Tab", at.browser.page)
+        if self.node is not None and self.node.works_in is not None:
+            page = cast("Tab", at.browser.tabs.get(self.node.works_in))
+        at.browser.bound(LOOK_SECONDS)
+        again = error.path == self.path and not isinstance(error, attempt.Held)
+        fine = isinstance(error, attempt.Held) and (error.path == self.path or self._reached)
+        glance = await self._glance(at, page)
+        if fine:
+            # A deed that is held was found ready, and whether something lies over it only the deed itself would have told.
+            self.seen = Seen(failure_kinds.Look(glance, error.path, None))
+            if self.code == "target-not-actionable" and error.path == self.path:
+                with contextlib.suppress(RunOpsError, Error):
+                    self.seen.closer = await self._closer(page, await page.look())
+            return
+        look = failure_kinds.Look(glance, error.path, error.code)
+        self.seen = Seen(look)
+        if not again or self.resolved is None or page.dialog is not None or page.closed:
+            return
+        try:
+            await self._closely(at, page, look)
+        except (RunOpsError, Error):
+            # The page went away under the look; what was seen until then counts.
+            return
+
+    async def _glance(self, at: engine.ExecutionEngine, page: Tab) -> failure_kinds.Glance:
+        found = evidence.Gathering(at.journal)
+        signs = await found.part(page.signs) if page.dialog is None else None
+        view: Observation | None = await found.part(page.look) if page.dialog is None else None
+        kept: dict[str, Json] = {"url": page.url, "signs": signs, "dialog": page.dialog}
+        glance = failure_kinds.Glance.of(at.journal.masker.json(kept), view.words if view is not None else "")
+        assert glance is not None
+        return glance
+
+    async def _closely(self, at: engine.ExecutionEngine, page: Tab, look: failure_kinds.Look) -> None:
+        """Count what the parts of the target find, wait a while longer, and look for what might be meant by now."""
+        assert self.resolved is not None
+        assert self.seen is not None
+        assert at.browser is not None
+        came = await self._wait(page) if self.code in failure_kinds.FOUND_NOTHING | {"timeout"} else None
+        at.browser.bound(LOOK_SECONDS)
+        parts = [(str(part), await page.count(part)) for part in _parts(self.resolved)]
+        behind = parts[-1][1] == 0 and await _behind(page, self.resolved)
+        rows = await self._rows(page)
+        look = dataclasses.replace(look, parts=parts, came_after=came, behind=behind, rows=rows)
+        self.seen.look = look
+        view = await page.look()
+        self.seen.closer = await self._closer(page, view)
+        if came is None:
+            await self._likely(page, view)
+        already, proves = await self._holding(page)
+        near = any(each.shares for each in self.seen.candidates)
+        self.seen.look = dataclasses.replace(look, already=already, proves=proves, near=near)
+
+    async def _holding(self, page: Tab) -> tuple[bool, bool]:
+        """Whether all rules hold already that tell something of what the page says, and whether any rule does not.
+
+        An address alone tells nothing: it may be that of the page before, too.
+        """
+        held = [(each, await page.holds(each)) for each in self.rules if each.kind != "expr"]
+        telling = [holds for each, holds in held if each.kind not in ("url", "title", "hidden")]
+        return bool(telling) and all(telling), not all(holds for _each, holds in held)
+
+    async def _wait(self, page: Tab) -> float | None:
+        """Wait for the target beyond the time of its step; after how many seconds in all it was there, None where it did not come."""
+        assert self.resolved is not None
+        own = self.node.seconds if self.node is not None else 10.0
+        more = min(MOST_MORE, max(LEAST_MORE, 2 * own))
+        if await page.count(self.resolved) > 0:
+            return None
+        self.say(f"waiting up to {more:g} s longer for {briefs.ours(self.path)}")
+        begun = time.monotonic()
+        while time.monotonic() - begun < more:
+            if await page.count(self.resolved) > 0:
+                return own + time.monotonic() - begun
+            await asyncio.sleep(0.2)
+        return None
+
+    async def _rows(self, page: Tab) -> int | None:
+        """0 where the place in which rows were looked for is there and holds none."""
+        target = self.resolved
+        if target is None or target.css is None or self.action not in ("extract", "table", "count"):
+            return None
+        steps = target.css.split()
+        for end in range(len(steps) - 1, 0, -1):
+            if steps[end] in (">", "+", "~") or steps[end - 1] in ("+", "~"):
+                continue
+            around = " ".join(steps[:end]).rstrip("> ")
+            if around and await page.count(target.model_copy(update={"css": around})) > 0:
+                return 0
+        return None
+
+    async def _likely(self, page: Tab, view: Observation) -> None:
+        """Look for what might be meant by now."""
+        assert self.raw is not None
+        assert self.resolved is not None
+        assert self.seen is not None
+        found = elements.Elements(self.node, self.raw, self.resolved, self.action, self.refills, self.secret)
+        self.seen.candidates = await found.candidates(page, view)
+        self.seen.left_out = found.left_out
+
+    async def _closer(self, page: Tab, view: Observation) -> Closer | None:
+        """What closes that which lies over the page, what decides least first."""
+        assert self.seen is not None
+        front = self.seen.look.glance.front
+        if front is None and self.code != "target-not-actionable":
+            return None
+        best: tuple[int, str] | None = None
+        for ref in view.refs:
+            each = view.element(ref)
+            said = each.name.casefold().strip(" .!")
+            if each.role in ("button", "link") and said in CLOSERS:
+                rank = CLOSERS.index(said)
+                if best is None or rank < best[0]:
+                    best = rank, ref
+        if best is None:
+            return None
+        element = view.element(best[1])
+        async with page.pointed(best[1]) as pointed:
+            target = await targets.target_of(pointed, element.role, element.name, lambda _text: True)
+        return Closer(target, element.name)
+
+
+def _parts(target: Target) -> Sequence[Target]:
+    """The target's parts, the outermost first."""
+    return [*(_parts(target.within) if target.within is not None else ()), target]
+
+
+async def _behind(page: Tab, target: Target) -> bool:
+    """Whether an element of that name is in the document all the same, hidden from whoever looks at the page."""
+    if target.role is None or target.within is not None:
+        return False
+    found = page.page.get_by_role(cast("Any", target.role), name=target.name or "", include_hidden=True)
+    return await found.count() > 0 and locators.settled(target)

@@ -1,0 +1,94 @@
+"""A mend beside its run: as a patch for people, and as what ``--apply`` writes into the files that were looked at."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from director.draft import output_files
+from director.repair import patches
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime.log.store import store
+from runtime.runs import patches as runs_patches
+from runtime.system import files as system_files
+
+if TYPE_CHECKING:
+    from director.repair import repair
+
+
+def patches_of(made: Sequence[repair.Mend], run: str) -> list[patches.Patch]:
+    """The change of each file, all mends of it together, of which none claims to be proved as it was before ``run`` failed. Raises OSError."""
+    last = {mend.file: output_files.mended(mend.text, run) for mend in made}
+    return [patches.Patch.of(file, text) for file, text in last.items()]
+
+
+def unified(changes: Sequence[patches.Patch], folder: Path) -> str:
+    """The changes as one patch, with names as they are from ``folder`` on, where they stand below it."""
+    return "".join(each.unified(_named(each.file, folder)) for each in changes)
+
+
+def _named(file: Path, folder: Path) -> str:
+    name = os.path.relpath(file, folder)
+    return file.name if name.startswith("..") else name
+
+
+def keep(kept: store.Kept, run: str, known: Known, patch: str) -> Path:
+    """Keep a mend beside its run; the file of the patch. Raises LogError where the disk does not take it."""
+    folder = kept.files(run)
+    file = folder / f"{run}.patch"
+    files = [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in known.changes]
+    told: dict[str, Json] = {
+        "version": runs_patches.VERSION,
+        "verdict": known.verdict,
+        "proof": known.proof,
+        "done": list[Json](known.done),
+        "files": list[Json](files),
+    }
+    try:
+        system_files.folder(folder.parent)
+        system_files.folder(folder)
+        system_files.write(file, patch.encode())
+        system_files.write(runs_patches.file_of(kept, run), json.dumps(told).encode())
+    except OSError as error:
+        raise system_files.not_kept("the patch", file, error) from None
+    return file
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Known:
+    """A mend as it is kept."""
+
+    verdict: str
+    changes: Sequence[patches.Patch]
+    done: Sequence[str]
+    """The deeds that its proof did on the site."""
+    proof: str
+    """The copy of the run in which it was proved; of a mend that a model built the last run of the whole workflow."""
+
+
+def known(kept: store.Kept, run: str) -> Known | None:
+    """The mend of a run that was made last; None where there is none."""
+    told = runs_patches.read(kept, run)
+    if told is None:
+        return None
+    changes = [patches.Patch(Path(each["file"]), each["before"], each["after"]) for each in told["files"]]
+    return Known(str(told["verdict"]), changes, told["done"], str(told["proof"]))
+
+
+def apply(changes: Sequence[patches.Patch]) -> None:
+    """Write all changes, or none; those that stand in their files already are left alone. Raises UsageError ``file-changed``, ``file-not-written``."""
+    try:
+        left = [each for each in changes if not each.stands]
+        for each in left:
+            each.check()
+        for each in left:
+            each.apply()
+    except OSError as error:
+        raise UsageError(
+            "file-not-written", f"{error.filename}: {error.strerror or error}", mend="make it writable"
+        ) from None

@@ -1,0 +1,411 @@
+"""Mends of a run that failed: made from what a fresh look found, each tried in a copy of the run until one is proved.
+
+A mend is proved by going on: from before the step that failed, with the file as it would be, to the end of the workflow. What finds something there may
+still be the wrong thing. So it counts only where the step's own `verify` says that it worked, or where what is found is called as what was meant, and nothing
+else in its place nearly so; anything else is told as a guess, with what it may be instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from director.effects import effects
+from director.repair import candidates, failure_kinds, failures, inspection, patches
+from director.repair import effects as repair_effects
+from nodes.base import Leaf
+from nodes.errors import RunOpsError, UsageError
+from nodes.targets import Target
+from nodes.values import Json
+from runtime import events
+from runtime.context import briefs
+from runtime.engine import engine
+from runtime.language import callees, workflow
+from runtime.log import history
+from runtime.runs import start
+from runtime.runs.runtime import Runtime
+from runtime.workspace import host, run_index
+
+MOST_TRIES = 4
+"""Mends of one step that are tried."""
+
+MOST_STEPS = 6
+"""Steps that are mended one behind the other: a site that changed has often changed in several places."""
+
+LEAST_SECONDS, MOST_SECONDS = 5.0, 60.0
+"""What a step is given that ran out of time, where nobody has seen how long it takes."""
+
+CLEAR = 0.08
+"""By how much the best candidate of a deed that is held must be better than the next one: nothing else tells them apart."""
+
+Verdict = Literal["proved", "held", "guess"]
+"""The workflow went to its end; it went up to a deed that was held; or nothing says that what is found is what was meant."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mend:
+    """A change of one file."""
+
+    path: str
+    """Of the step that it mends."""
+    what: str
+    """In a sentence."""
+    file: Path
+    text: str
+    """Of the file, as it would be."""
+    shares: bool
+    """Whether what is found is called as what was meant, in whole or in part."""
+    named: bool
+    """Whether its name tells that it is what was meant: no other one is called nearly so."""
+    verified: bool
+    """Whether the step has a `verify` that did not hold before it: that it holds afterwards says something."""
+    clear: bool = True
+    """Whether no other candidate is nearly as good."""
+    target: Target | None = None
+    others: Sequence[str] = ()
+    """What it may be instead, where nothing tells."""
+
+    @property
+    def told(self) -> bool:
+        """Whether anything tells, or will tell, that what it finds is what was meant."""
+        return self.named or self.verified
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proof:
+    """How far a copy of the run came with mends."""
+
+    verdict: Verdict
+    mends: Sequence[Mend]
+    loaded: workflow.Loaded
+    """The workflow as it would be."""
+    run: str
+    """The copy."""
+    reached: str | None
+    """The deed that was held, or the step at which it ended otherwise; None where it went to its end."""
+    done: Sequence[str]
+    """The deeds of class *effect* that the copy did on the site."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a repair came to."""
+
+    run: str
+    case: failures.Case
+    found: failure_kinds.Found
+    proof: Proof | None
+    tried: Sequence[str] = ()
+    """What was tried in vain, each in a sentence."""
+    looked: str | None = None
+    """The copy that took the fresh look."""
+    works_now: bool = False
+    """Whether the fresh look found the step done, or ready: going on is all that it needs."""
+    refused: bool = False
+    """Whether a person has said no to a deed that a proof would have done."""
+
+
+class Mending:
+    """Repairs one run."""
+
+    def __init__(
+        self,
+        here: host.Host,
+        allowed: repair_effects.Deeds,
+        say: Callable[[str], None],
+        listener: Callable[[events.Event], None] | None = None,
+    ) -> None:
+        """``allowed`` says which deeds a proof may do; ``say`` tells a person what goes on, ``listener`` hears of the steps."""
+        self._carrier = Runtime.of(here)
+        self._kept = here.kept
+        self._deeds = allowed
+        self._say = say
+        self._listener = listener
+        self._tried: list[str] = []
+        self._lines = 0
+        """Lines of the run's own log; what a copy has beyond them it did itself."""
+        self._inputs: Mapping[str, Json] = {}
+
+    async def repair(self, run: str, loaded: workflow.Loaded) -> Outcome:
+        """Find out of what the run failed, and what mends it. Raises UsageError ``not-failed``, and what keeps the file from being run."""
+        past, reading = run_index.load_history(self._kept, run)
+        run_index.refuse_trial(past, run)
+        self._lines = len(reading.entries)
+        self._inputs = past.header.inputs if past.header is not None else {}
+        case = failures.read(run, past, self._kept, loaded)
+        at_once = failure_kinds.classify(case.failure, case.then, None)
+        if at_once.kind in ("finding", "workflow"):
+            return Outcome(run, case, at_once, None)
+        seen, copy = await self._look(case, loaded)
+        found = failure_kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
+        proof: Proof | None = None
+        if found.kind in failure_kinds.MENDED and seen is not None:
+            proof = await self._mended(case, loaded, found, seen, ())
+        works_now = seen is not None and seen.look.code is None
+        return Outcome(run, case, found, proof, self._tried, copy, works_now, self._deeds.refused)
+
+    async def _look(self, case: failures.Case, loaded: workflow.Loaded) -> tuple[inspection.Seen | None, str | None]:
+        """One fresh look at the page of the step; None where the run cannot go on with the file as it is now."""
+        self._say(f"looking at {briefs.ours(case.failure.path)} again, in a copy of run {case.run}")
+        looker = inspection.Looker(
+            path=case.failure.path,
+            node=case.leaf,
+            raw=case.raw,
+            resolved=case.failure.target if case.raw is not None else None,
+            action=case.failure.action,
+            code=case.failure.code,
+            refills=case.refills(),
+            rules=case.rules,
+            secret=case.types_secret,
+            say=self._say,
+        )
+        about: dict[str, Json] = {"node": case.failure.path, "copy": case.run, "for": "look"}
+        try:
+            options = start.Options(holds=looker.holds, parent=case.run)
+            ended = await self._copied(case.run, loaded, about, options, looker.ended)
+        except UsageError as error:
+            self._tried.append(f"no fresh look: {error.message}")
+            return None, None
+        if looker.seen is None and ended.status == "passed":
+            return inspection.Seen(failure_kinds.Look(failure_kinds.Glance(), None, None)), ended.run
+        if looker.seen is not None:
+            self._tried += looker.seen.left_out
+        return looker.seen, ended.run
+
+    # The mends.
+
+    async def _mended(
+        self,
+        case: failures.Case,
+        loaded: workflow.Loaded,
+        found: failure_kinds.Found,
+        seen: inspection.Seen,
+        before: Sequence[Mend],
+    ) -> Proof | None:
+        """The first mend that is proved, behind those that were made ``before``; else the best guess."""
+        guess: Proof | None = None
+        for mend in self._mends(case, loaded, found, seen)[:MOST_TRIES]:
+            if not mend.told and not mend.shares and not mend.clear:
+                self._tried.append(f"{mend.what}: and nothing tells it from others")
+                continue
+            proof = await self._try(case, loaded, mend, before)
+            if proof is None:
+                continue
+            if proof.verdict != "guess" or self._deeds.refused:
+                # A person who said no is not asked for the next best deed in its place.
+                return proof
+            guess = guess or proof
+        return guess
+
+    def _mends(
+        self, case: failures.Case, loaded: workflow.Loaded, found: failure_kinds.Found, seen: inspection.Seen
+    ) -> list[Mend]:
+        if case.found is None or case.leaf is None:
+            return []
+        if found.kind == "slow page" and seen.look.came_after is not None:
+            seconds = float(round(seen.look.came_after * 3 + 0.5))
+            text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
+            return [self._mend(case, f"give it {seconds:g} s", text, named=True)]
+        if found.kind == "slow page" and case.failure.code == "timeout" and seen.look.code is not None:
+            # Nobody has seen how long it takes: whether this is enough, the proof finds out.
+            seconds = float(round(min(MOST_SECONDS, max(LEAST_SECONDS, 4 * case.failure.seconds))))
+            text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
+            return [self._mend(case, f"give it {seconds:g} s", text, named=True)]
+        if found.kind == "overlay" and seen.closer is not None:
+            return [self._closing(case, seen.closer)]
+        if found.kind == "drift" and case.failure.code == "column-not-found":
+            return self._columns(case)
+        if found.kind == "drift":
+            return self._targets(case, seen)
+        return []
+
+    def _mend(
+        self,
+        case: failures.Case,
+        what: str,
+        text: str,
+        *,
+        named: bool,
+        shares: bool = True,
+        verified: bool = False,
+        clear: bool = True,
+        target: Target | None = None,
+        others: Sequence[str] = (),
+    ) -> Mend:
+        assert case.found is not None
+        file = case.found.file.path
+        return Mend(case.failure.path, what, file, text, shares, named, verified, clear, target, others)
+
+    def _closing(self, case: failures.Case, closer: inspection.Closer) -> Mend:
+        """A step in front of the one that failed, which closes what lies over the page where it is there."""
+        assert case.found is not None
+        assert case.leaf is not None
+        known = set(case.found.file.index)
+        name = next(each for each in _names("close_overlay") if each not in known)
+        fields: dict[str, Json] = {
+            "id": name,
+            "type": "browser_action",
+            "action": "click",
+            "target": closer.target.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "timeout": 3,
+            "on_error": "continue",
+        }
+        if closer.harmless:
+            fields["effect"] = "idempotent"
+        text = patches.with_node_before(case.found.file, case.leaf.id, fields)
+        return self._mend(case, f'press "{closer.name}" before it, where that is there', text, named=True)
+
+    def _targets(self, case: failures.Case, seen: inspection.Seen) -> list[Mend]:
+        """The target in the place of the one that finds nothing: first what its name tells, then those that are called alike."""
+        raw, leaf = case.raw, case.leaf
+        if raw is None or leaf is None or case.found is None:
+            return []
+        mends: list[Mend] = []
+        verified = bool(case.rules) and seen.look.proves
+        ordered = sorted(seen.candidates, key=lambda each: (not each.named, not each.shares, -each.worth))
+        for each in ordered:
+            others = [other for other in ordered if other is not each]
+            clear = all(each.worth - other.worth >= CLEAR or (each.shares and not other.shares) for other in others)
+            try:
+                text = patches.with_target(case.found.file, leaf.id, case.field, raw, each.target)
+                self._parsed(case.found.file, text)
+            except RunOpsError:
+                # A name of the page that no file can hold.
+                continue
+            if text == case.found.file.text or any(text == known.text for known in mends):
+                continue
+            what = f"find it as {each.target}: {each.why}"
+            instead = [str(other.target) for other in others if other.shares or not each.shares]
+            told = {"named": each.named, "shares": each.shares, "verified": verified, "clear": clear}
+            mends.append(self._mend(case, what, text, **told, target=each.target, others=instead))
+        return mends
+
+    def _columns(self, case: failures.Case) -> list[Mend]:
+        """Another header for the column that the table has no more: what is called alike, or holds what is read as the column is."""
+        column = case.column
+        if column is None or case.found is None or case.leaf is None:
+            return []
+        name, typed, scores = column
+        mends: list[Mend] = []
+        for each in scores:
+            text = patches.with_column(case.found.file, case.leaf.id, name, each.seen.name)
+            others = [f'the column "{other.seen.name}"' for other in scores if other is not each]
+            named = candidates.named(each, scores)
+            what = f'read `{name}` from the column "{each.seen.name}"{": it is called alike" if each.shares else ""}'
+            mends.append(self._mend(case, what, text, named=named, shares=each.shares, clear=typed, others=others))
+        return mends
+
+    # Trying them.
+
+    async def _copied(
+        self,
+        run: str,
+        loaded: workflow.Loaded,
+        about: dict[str, Json],
+        options: start.Options,
+        ended: start.Ended | None = None,
+    ) -> events.RunEnded:
+        """Continue a copy of the run by another file, to its end."""
+        carried = await self._carrier.copy(
+            run, loaded, about=about, ended=ended, options=options, listener=self._listener
+        )
+        return await carried.to_its_end()
+
+    async def _try(
+        self, case: failures.Case, loaded: workflow.Loaded, mend: Mend, before: Sequence[Mend]
+    ) -> Proof | None:
+        """How far the run comes with the mend; None where it does not come past the step that it mends."""
+        self._say(f"trying to {mend.what}")
+        try:
+            patched = self._patched(loaded, mend)
+            page = case.then.url if case.then is not None else None
+            wanted = repair_effects.after(patched, mend.path)
+            holds = await self._deeds.demand(patched, wanted, inputs=self._inputs, at=mend.path, page=page)
+            if not mend.told:
+                holds = _but(holds, mend.path)
+            about: dict[str, Json] = {"node": mend.path, "copy": case.run, "for": "proof"}
+            options = start.Options(holds=holds, parent=case.run)
+            ended = await self._copied(case.run, patched, about, options)
+        except UsageError as error:
+            self._tried.append(f"{mend.what}: {error.message}")
+            return None
+        mends = (*before, mend)
+        past = run_index.load_history(self._kept, ended.run)[0]
+        if ended.status == "passed":
+            verdict: Verdict = "proved" if _counts(mends) else "guess"
+            return Proof(verdict, mends, patched, ended.run, None, _done(past, self._lines))
+        reason = (ended.question or {}).get("reason")
+        if ended.status == "paused" and reason == "held":
+            at_step = ended.path == mend.path
+            sure = all(each.named for each in mends) if at_step else _counts(mends)
+            return Proof("held" if sure else "guess", mends, patched, ended.run, ended.path, _done(past, self._lines))
+        if _same_step(ended.path, mend.path) or past.done(mend.path) is None:
+            self._tried.append(f"{mend.what}: {(ended.error or ended.question or {}).get('message')}")
+            return None
+        return await self._further(ended, patched, mends)
+
+    async def _further(self, ended: events.RunEnded, patched: workflow.Loaded, mends: Sequence[Mend]) -> Proof | None:
+        """The step is mended, for all that it says, and another one behind it failed: that may have drifted, too, or the mend was the wrong one."""
+        mend = mends[-1]
+        if not _counts(mends) or len(mends) >= MOST_STEPS or ended.status != "failed":
+            code = (ended.error or ended.question or {}).get("code") or (ended.question or {}).get("reason")
+            self._tried.append(f"{mend.what}: then {briefs.ours(ended.path or '')} failed ({code})")
+            return None
+        past = run_index.load_history(self._kept, ended.run)[0]
+        case = failures.read(ended.run, past, self._kept, patched)
+        seen, _copy = await self._look(case, patched)
+        found = failure_kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
+        proof = None
+        if found.kind in failure_kinds.MENDED and seen is not None:
+            proof = await self._mended(case, patched, found, seen, mends)
+        if proof is None:
+            self._tried.append(f"{mend.what}: then {briefs.ours(ended.path or '')} failed ({found.kind})")
+        return proof
+
+    def _patched(self, loaded: workflow.Loaded, mend: Mend) -> workflow.Loaded:
+        """The workflow with the mend in one of its files."""
+        texts = {**loaded.texts()}
+        folder, text = loaded.path.parent, loaded.text
+        if mend.file == loaded.path:
+            text = mend.text
+        else:
+            texts[os.path.relpath(mend.file, folder)] = mend.text
+        return workflow.parse(text, str(loaded.path), callees.Texts(texts, str(folder)))
+
+    @staticmethod
+    def _parsed(file: workflow.Loaded, text: str) -> workflow.Loaded:
+        return workflow.parse(text, str(file.path), callees.Texts(file.texts(), str(file.path.parent)))
+
+
+def _counts(mends: Sequence[Mend]) -> bool:
+    """Whether of each mend something says that what it finds is what was meant."""
+    return all(each.told for each in mends)
+
+
+def _but(holds: engine.Holds, at: str) -> engine.Holds:
+    """What is held, and the deed of one step in any case: nobody is to press what is only guessed."""
+
+    def held(leaf: Leaf, path: str) -> bool:
+        return holds(leaf, path) or (path == at and effects.changes(leaf))
+
+    return held
+
+
+def _same_step(one: str | None, other: str) -> bool:
+    return one is not None and effects.static(one) == effects.static(other)
+
+
+def _done(past: history.History, after: int) -> list[str]:
+    """The deeds of class *effect* that were done, or may have been, behind a line of the log."""
+    return [
+        attempt.call.path
+        for attempt in past.all_attempts()
+        if attempt.call.seq > after and attempt.call.effect == "effect" and attempt.may_have_happened
+    ]
+
+
+def _names(name: str) -> Sequence[str]:
+    return [name, *(f"{name}_{number}" for number in range(2, 100))]

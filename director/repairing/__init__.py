@@ -1,1 +1,0 @@
-"""A run that failed, looked into: what it failed of, and what would mend it."""

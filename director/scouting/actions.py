@@ -1,0 +1,373 @@
+"""Deeds on the pages of the scout. Each is a run of its own, of a workflow with that one node: the engine's own step code does it, with its barrier, its guard, its log."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from typing_extensions import override
+
+from director.scouting import observer, page_tools, single_node
+from nodes.base import Leaf
+from nodes.errors import ModelError, OriginRefused, SiteError
+from nodes.values import Json
+from runtime.agents import secret_checks
+from runtime.browser import borrowed, origins
+from runtime.browser.elements import facts as element_facts
+from runtime.browser.elements import targets
+from runtime.browser.page.tab import Tab
+from runtime.browser.session import Session
+from runtime.engine import engine as engines
+from runtime.language import prepare
+from runtime.language.diagnostics import WorkflowInvalid
+from runtime.log import entries
+from runtime.models.turns import turn
+from runtime.observation import page_text
+from runtime.runs import start
+from runtime.secrets import masking
+
+if TYPE_CHECKING:
+    from director.tools.build_context import Workshop
+    from runtime.observation.observation import Observation
+
+SETTLE_SECONDS = 3.0
+"""How long what a deed set off is waited for."""
+
+MOST_COMPLAINTS = 3
+"""Complaints of a page that are told of one deed."""
+
+HELD = "held"
+"""Why a run paused that came to a deed which is not to be done."""
+
+ENDED = frozenset({"page-crashed", "guard-lost"})
+"""Codes of errors behind which the whole browser may be gone."""
+
+ON_ELEMENT = frozenset({"click", "fill", "select", "check", "uncheck", "hover"})
+"""Actions that need a ref."""
+
+WITH_VALUE = frozenset({"fill", "select", "press"})
+"""Actions that need a value."""
+
+_SECRET = re.compile(r"\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deed(start.Part):
+    """One node, done in the tab that it names."""
+
+    node: Leaf
+    tab: str
+
+    @property
+    @override
+    def header(self) -> dict[str, Json]:
+        return {"node": self.node.id, "nodes": [self.node.id], "scouting": True}
+
+    @override
+    async def run(self, engine: engines.ExecutionEngine) -> Json:
+        """Do it, and wait for what it sets off; its value."""
+        browser = cast("borrowed.Lent", await engine.need_browser(self.node.id))
+        row: Any = browser.tabs
+        page: Tab = row.get(self.tab) if self.tab in row.named else row.current
+        async with page.settling(SETTLE_SECONDS):
+            # Within a unit no checkpoint is taken: nothing ever goes on from here.
+            value = await engine.block([self.node], engine.root, "", unit=True)
+        engine.journal.scope("", "committed", "run", value=value)
+        return value
+
+
+class Deeds:
+    """Does what one model asks for."""
+
+    def __init__(self, shop: Workshop, looks: page_tools.Looking, mine: list[str] | None = None) -> None:
+        """``mine`` are the only tabs in which it may do anything; those that open from them become some of them."""
+        self._shop, self._looks, self._mine = shop, looks, mine
+        self._eyes = cast("observer.Eyes", shop.eyes)
+        self._leads = ""
+        """Where the link leads that is about to be clicked."""
+
+    async def navigate(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
+        """Load an address in a tab; the first opens the browser."""
+        async with self._eyes.scout.used() as session:
+            if self._mine is not None and self._mine[0] not in session.tabs.named:
+                await session.tabs.open(self._mine[0])
+            page = self._page(arguments["tab"])
+            url = self._address(str(arguments["url"]), page.url)
+            return await self._do(call, session, page, {"action": "goto", "url": url})
+
+    async def open_tab(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
+        """Open a tab of that name at an address."""
+        name = str(arguments["name"])
+        if name == observer.BENCH or name.startswith(observer.SCOUT):
+            raise ModelError("tool-arguments", f"`{name}` is what a browser is called", mend="give another name")
+        async with self._eyes.scout.used() as session:
+            if name in session.tabs.named:
+                raise ModelError(
+                    "tool-arguments", f"a tab `{name[:80]}` is open", mend="give another name, or `debug_navigate`"
+                )
+            page = self._page(None)
+            url = self._address(str(arguments["url"]), page.url)
+            return await self._do(call, session, page, {"action": "open_tab", "url": url}, name)
+
+    async def close_tab(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
+        """Close a tab."""
+        async with self._eyes.scout.there() as session:
+            return await self._do(call, session, self._page(arguments["name"]), {"action": "close_tab"})
+
+    async def act(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
+        """Do one action in a tab."""
+        async with self._eyes.scout.there() as session:
+            page = self._page(arguments["tab"])
+            if page.dialog is None and self._eyes.last_of(page) is None:
+                # What the deed changes is told against what was there before it.
+                await self._eyes.look_at(page)
+            action = str(arguments["action"])
+            if page.dialog is not None and action != "dialog":
+                raise SiteError("dialog-open", "the page shows a dialog", mend=f"{page_tools.ANSWER} first")
+            earlier = self._eyes.last_of(page)
+            try:
+                fields = await self._fields(page, action, arguments["ref"], arguments["value"])
+            except SiteError as error:
+                return await self._not_found(page, earlier, error)
+            return await self._do(call, session, page, fields)
+
+    async def _not_found(self, page: Tab, earlier: Observation | None, error: SiteError) -> turn.Outcome:
+        """The element is not there any more: what the page shows now has the one that is."""
+        more, theirs, whole = await self._looks.after(page, earlier)
+        recorded: dict[str, Json] = self._masker.json(error.as_json())
+        ours = "\n".join(filter(None, [_failed(recorded), more]))
+        told = await self._looks.told(page, ours, f"{recorded['message']}\n{theirs}", whole=whole)
+        return dataclasses.replace(told, error=recorded)
+
+    # What is to be done.
+
+    def _page(self, tab: Json) -> Tab:
+        name: str | None = tab
+        if self._mine is not None:
+            _where, name = self._looks.place(name)
+        elif name is not None:
+            where, name = self._eyes.place(name)
+            if where == "bench":
+                mend = "run nodes there: `execute_nodes`; or null"
+                raise ModelError("page-unknown", "the bench is no tab of the scout", mend=mend)
+        return self._eyes.page("scout", name)
+
+    def _address(self, url: str, here: str) -> str:
+        """A whole address of a web site."""
+        base = here if origins.origin(here) is not None else self._shop.wish.url or ""
+        whole = urllib.parse.urljoin(base, url) if url.startswith(("/", "?")) else url
+        if origins.origin(whole) is not None:
+            return whole
+        allowed = self._eyes.scout.origins()
+        raise OriginRefused(
+            "origin-refused",
+            f"`{url[:100]}` is no whole address of a web site",
+            mend=f"give it with https:// or http://, or from / on; {', '.join(allowed) or 'no site'} may be opened",
+            evidence={"allowed": list[Json](allowed), "kind": "main frame"},
+        )
+
+    async def _fields(self, page: Tab, action: str, ref: Json, value: Json) -> dict[str, Json]:
+        """The fields of the node. Raises ModelError ``tool-arguments``, SiteError for an element that is not there, or that no target finds."""
+        self._leads = ""
+        if action in ON_ELEMENT and ref is None:
+            raise _misfit(f"`{action}` needs the ref of an element")
+        if action in WITH_VALUE and value is None:
+            raise _misfit(f"`{action}` needs a value")
+        if action == "dialog":
+            return self._answer(page, value)
+        if action == "back":
+            return {"action": "back"}
+        fields: dict[str, Json] = {"action": action}
+        if ref is not None:
+            target, facts = await self._target(page, str(ref))
+            fields["target"] = target
+            if action == "click" and facts.type == "radio":
+                fields["action"] = "check"
+            elif action == "click" and facts.type == "checkbox":
+                fields["action"] = "uncheck" if facts.checked else "check"
+            elif action == "click" and facts.link:
+                self._leads = urllib.parse.urljoin(page.url, facts.link)
+        if action == "press":
+            fields["key"] = value
+        elif action == "select":
+            fields["value"] = _options(str(value))
+        elif action == "fill":
+            fields["value"] = value
+        return fields
+
+    def _answer(self, page: Tab, value: Json) -> dict[str, Json]:
+        if page.dialog is None:
+            raise SiteError("no-dialog", "the page shows no dialog", mend="go on without one")
+        if value in (None, "dismiss"):
+            return {"action": "dialog", "answer": "dismiss"}
+        typed = {} if value == "accept" else {"value": value}
+        return {"action": "dialog", "answer": "accept", **typed}
+
+    async def _target(self, page: Tab, ref: str) -> tuple[Json, element_facts.Facts]:
+        masker = self._masker
+        async with self._eyes.pointed_at(page, ref) as (pointed, element):
+            target = await targets.target_of(
+                pointed, element.role, element.name, lambda text: secret_checks.refusal(text, masker) is None
+            )
+            return target.model_dump(mode="json", exclude_unset=True, by_alias=True), pointed.facts
+
+    @property
+    def _masker(self) -> masking.Masker:
+        return masking.Masker(self._shop.known())
+
+    # Doing it.
+
+    async def _do(
+        self, call: entries.Call, session: Session, page: Tab, fields: dict[str, Json], tab: str | None = None
+    ) -> turn.Outcome:
+        """Do it as a run, and tell what became of it. ``tab`` is the one that it is about, where that is not ``page``."""
+        session.tabs.name_new()
+        name = tab or next((each for each, there in session.tabs.named.items() if there is page.page), None)
+        if name is None:
+            raise ModelError("page-unknown", "the tab is closed", mend="`debug_open_tab` opens one")
+        written = self._written({**fields, **({"tab": name} if fields["action"] == "open_tab" else {})})
+        prepared = prepare.Prepared(written.loaded, written.inputs, dict(self._shop.known()))
+        # No file could name a tab that no node of it opens.
+        node = written.node.model_copy(update={"tab": name})
+        earlier, before = self._eyes.last_of(page), set(session.tabs.named)
+        holds = None
+        if node.effect_class == "effect":
+            holds = await self._holds(written.literal, call, page)
+        # What it complained of before is none of this deed's.
+        self._eyes.scout.complaints()
+        ended = await self._shop.runs.follow(
+            call,
+            lambda listener, options: self._shop.carrier.begin(
+                prepared,
+                listener=listener,
+                options=dataclasses.replace(
+                    options, part=Deed(node, name), browsers=borrowed.Lender(session), holds=holds
+                ),
+            ),
+        )
+        ours: list[str] = []
+        error: dict[str, Json] | None = None
+        paused = ended.question.get("reason") if ended.question is not None else None
+        # What has no target has no summary of its own.
+        said = written.literal.summary()
+        what = self._eyes.mask(str(fields["action"]) if said == written.literal.type else said)
+        if paused == HELD:
+            refused = self._shop.wish.policy == "ask"
+            why = "the person does not want it" if refused else "what it needs was found and is ready"
+            ours.append(f"held: {why}, and it was not done; that is no failure")
+            # What a person refused is done in no other way either.
+            if not refused and origins.origin(self._leads) is not None:
+                ours.append("it is a link: `debug_navigate` loads where it leads")
+                what = f"{what}\nleads to {self._eyes.mask(self._leads)}"
+        elif ended.status == "passed":
+            ours.append("done")
+        else:
+            error = ended.error or _unknown(ended.question)
+            if error["code"] in ENDED or not session.tabs.all():
+                await self._eyes.scout.demand_alive()
+                error = {**error, "mend": "`debug_close_tab` closes the tab, `debug_open_tab` opens another one"}
+            ours.append(_failed(error))
+            what = f"{what}\n{error['message']}"
+        complained = [f"page complains: {self._eyes.mask(each)}" for each in self._eyes.scout.complaints()]
+        what = "\n".join([what, *complained[:MOST_COMPLAINTS]])
+        left = self._left_on(session, page, name, ours, before)
+        if left is None:
+            text = "\n".join([*ours, page_text.fenced(what)])
+            return turn.Outcome(text, text, error)
+        ours = [*(await self._bad_tabs(session, left, before)), *ours]
+        more, theirs, whole = await self._looks.after(left, earlier if left is page else None)
+        told = await self._looks.told(left, "\n".join(filter(None, [*ours, more])), f"{what}\n{theirs}", whole=whole)
+        return dataclasses.replace(told, error=error)
+
+    async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> engines.Holds:
+        """Whether the one deed of the run is held. A person is asked for it as the page calls it."""
+        where = self._eyes.mask(page.url)
+        if page.dialog is not None:
+            literal = literal.model_copy(update={"text": self._eyes.mask(page.dialog)})
+        decided = await self._shop.effects.demand([(literal, literal.id)], place=call.path, page=where)
+        held = decided(literal, literal.id)
+        return lambda leaf, _path: held and leaf.effect_class == "effect"
+
+    def _written(self, fields: dict[str, Json]) -> single_node.Written:
+        try:
+            return single_node.written(fields, self._secrets(fields), self._eyes.scout.origins())
+        except WorkflowInvalid as error:
+            raise _misfit("; ".join(dict.fromkeys(each.message for each in error.diagnostics))) from None
+
+    def _secrets(self, fields: Mapping[str, Json]) -> Sequence[str]:
+        """The secrets that are typed. Raises ModelError for one that is none of the session's, and for whatever else looks like one."""
+        value = fields.get("value")
+        names = _SECRET.findall(value) if isinstance(value, str) else []
+        known = self._shop.known()
+        if unknown := [each for each in names if each not in known]:
+            raise ModelError(
+                "secret-refused",
+                f"there is no secret `{unknown[0][:80]}`",
+                mend=f"there are: {', '.join(known) or 'none'}",
+            )
+        rest = {**fields, "value": _SECRET.sub("", value)} if names and isinstance(value, str) else fields
+        if (why := secret_checks.refusal(dict(rest), self._masker)) is not None:
+            mend = "type one as `{{ secrets.NAME }}` in `value` of fill, and nowhere else"
+            raise ModelError("secret-refused", why, mend=mend)
+        return list(dict.fromkeys(names))
+
+    # What became of it.
+
+    async def _bad_tabs(self, session: Session, told: Tab, before: set[str]) -> list[str]:
+        """What is said first of all of tabs that opened beside the one that is told of, and show an error of the site."""
+        found: list[str] = []
+        for name in [each for each in session.tabs.named if each not in before]:
+            tab = session.tabs.get(name)
+            status = await self._eyes.status(tab) if tab is not told else None
+            if status is not None and status >= page_tools.BAD:
+                found.append(f"the document in {name} was answered with HTTP status {status}")
+        return found
+
+    def _left_on(self, session: Session, page: Tab, name: str, ours: list[str], before: set[str]) -> Tab | None:
+        """The tab that is told of, if any is left; what there is to say of tabs is added to ``ours``."""
+        opened = session.tabs.name_new()
+        new = [each for each in session.tabs.named if each not in before and each not in opened]
+        if opened:
+            ours.append(f"{page_text.OPENED}{', '.join(opened)}")
+        if self._mine is not None:
+            self._mine += opened
+        if page.closed:
+            ours.append("the tab is closed")
+        there = [each for each in session.tabs.named if self._mine is None or each in self._mine]
+        left = new[0] if new else name if not page.closed else next(iter(there), None)
+        if self._mine is None and left is not None:
+            self._eyes.scout.latest = left
+        return session.tabs.get(left) if left is not None else None
+
+
+def _options(value: str) -> Json:
+    """One option, or several as a JSON list."""
+    if value.lstrip().startswith("["):
+        try:
+            several = json.loads(value)
+        except ValueError:
+            return value
+        if several and all(isinstance(each, str) for each in several):
+            return several
+    return value
+
+
+def _misfit(message: str) -> ModelError:
+    return ModelError("tool-arguments", message, mend="call it again, mended")
+
+
+def _unknown(question: Mapping[str, Any] | None) -> dict[str, Json]:
+    """A run that paused: nobody knows whether its deed was done."""
+    message = str((question or {}).get("message") or "the run did not end")
+    return ModelError(
+        "scout-unknown", f"nobody knows whether it was done: {message}", mend="look at what the site says"
+    ).as_json()
+
+
+def _failed(error: Mapping[str, Json]) -> str:
+    mend = f"; {error['mend']}" if error.get("mend") else ""
+    return f"failed: {error['code']}{mend}"

@@ -1,0 +1,159 @@
+"""What a model is told of pages: a look, what of it matters, elements that are searched for, a picture."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from director.scouting import observer, relevance
+from nodes.errors import ModelError, RunOpsError, SiteError
+from nodes.values import Json
+from runtime.browser.elements import targets
+from runtime.browser.page.tab import Tab
+from runtime.models.turns import turn
+from runtime.observation import page_text
+from runtime.system import files
+
+if TYPE_CHECKING:
+    from director.tools.build_context import Where, Workshop
+    from runtime.observation.observation import Observation
+
+WHOLE = observer.WHOLE
+
+ANSWER = "answer it with `debug_action` dialog (accept or dismiss)"
+
+BAD = 400
+"""HTTP statuses from here on are told: what looks like an empty list may be an error page."""
+
+_FOLD = re.compile(r"^(\s*… .*): look\(ref=(\w+)\)$", re.MULTILINE)
+
+
+class Looking:
+    """Looks at pages for one model."""
+
+    def __init__(self, shop: Workshop, eyes: observer.Eyes, thread: str, mine: Sequence[str] | None = None) -> None:
+        """For the model of this ``thread``; ``mine`` are the tabs of the scout that it may see, and then it sees no other page: the first where it names none."""
+        self._shop, self._eyes, self._thread, self._mine = shop, eyes, thread, mine
+
+    def place(self, tab: str | None) -> tuple[Where, str | None]:
+        """The page that is meant by ``tab``. Raises ModelError ``page-unknown``."""
+        if self._mine is None:
+            return self._eyes.place(tab)
+        name = tab or self._mine[0]
+        if name not in self._mine:
+            raise ModelError(
+                "page-unknown",
+                f"`{name[:80]}` is no tab of yours",
+                mend=f"yours: {', '.join(self._mine)}; null is the first",
+            )
+        session = self._eyes.scout.session
+        if session is None or name not in session.tabs.named:
+            raise ModelError("page-unknown", "you have no page yet", mend="load one: `debug_navigate`")
+        return "scout", name
+
+    @contextlib.asynccontextmanager
+    async def _page(self, tab: str | None, *, despite_dialog: bool = False) -> AsyncGenerator[Tab]:
+        """The page, for this model alone. Raises SiteError ``dialog-open``."""
+        where, name = self.place(tab)
+        async with self._eyes.alone(where):
+            page = self._eyes.page(where, name)
+            if page.dialog is not None and not despite_dialog:
+                mend = f"{ANSWER} first" if where == "scout" else "a `dialog` node of the draft answers it"
+                raise SiteError("dialog-open", "the page shows a dialog", mend=mend)
+            yield page
+
+    async def inspect(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
+        """The page, or a part of it: what matters to an instruction, what changed since the model was shown it, or all of it."""
+        ref, instruction = arguments["ref"], str(arguments["instruction"] or "").strip()
+        async with self._page(arguments["tab"], despite_dialog=True) as page:
+            if page.dialog is not None:
+                return await self.told(
+                    page, "the page shows a dialog, and nothing else can be seen", self._eyes.mask(page.dialog)
+                )
+            earlier = self._eyes.last_of(page)
+            view = await self._eyes.look_at(page)
+            if ref is not None and not view.has(ref):
+                raise observer.gone(str(ref))
+            ours, whole = "", False
+            part = view if ref is None else view.part(str(ref))
+            if instruction:
+                theirs = relevance.chosen(part, instruction, known=self._eyes.around(page, self._thread))
+            elif ref is not None:
+                theirs = view.subtree(str(ref), WHOLE)
+            elif earlier is not None and self._eyes.knows(page, self._thread):
+                ours = "what changed since you saw it last; ask once more for all of it"
+                theirs = view.since(earlier, page_text.CHANGED)
+                self._eyes.forget(page, self._thread)
+            else:
+                theirs, whole = view.render(WHOLE, known=self._eyes.around(page, self._thread)), True
+            return await self.told(page, ours, theirs, whole=whole)
+
+    async def find(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
+        """The elements of a role, name, row and text."""
+        role, name, row, text = (arguments[each] or None for each in ("role", "name", "row", "text"))
+        if not (role or name or row or text):
+            raise ModelError(
+                "tool-arguments", "give at least one of role, name, row and text", mend="call it again, mended"
+            )
+        async with self._page(arguments["tab"]) as page:
+            view = await self._eyes.look_at(page)
+            return await self.told(page, "", view.find(role, name, row, text, WHOLE))
+
+    async def screenshot(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        """A picture in the session's files, secrets painted over."""
+        mask = self._eyes.masking()
+        ref = arguments["ref"]
+        async with self._page(arguments["tab"]) as page:
+            view = await self._eyes.look_at(page)
+            target = None
+            if ref is not None:
+                async with self._eyes.pointed_at(page, str(ref)) as (pointed, element):
+                    target = await targets.target_of(
+                        pointed, element.role, element.name, lambda text: mask(text) == text
+                    )
+            page.calm()
+            data = await page.screenshot(target, full_page=False, hide=lambda text: mask(text) != text)
+        name = f"{place.path.replace('/', '-')}.png"
+        try:
+            kept = await self._shop.pen.put_file(name, data)
+        except OSError as error:
+            raise files.not_kept("a picture", Path(name), error) from None
+        ours = f"kept: {kept['path']} ({kept['size']:,} bytes)"
+        value: Json = {"path": kept["path"], "size": kept["size"]}
+        return turn.Outcome(f"{ours}\n{page_text.fenced(_head(view))}", value)
+
+    async def told(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
+        """What is told of the last look at a page: in our words, and in its own."""
+        self._eyes.shown(page, theirs, self._thread if whole else None)
+        self._eyes.learned(page, theirs, self._thread)
+        status = await self._eyes.status(page)
+        bad = f"the document was answered with HTTP status {status}" if status is not None and status >= BAD else ""
+        text = "\n".join(filter(None, [bad, ours, page_text.fenced(_FOLD.sub(r"\1: inspect_tab ref=\2", theirs))]))
+        return turn.Outcome(text, text)
+
+    async def after(self, page: Tab, earlier: Observation | None) -> tuple[str, str, bool]:
+        """What there is to say of a page behind a deed: in our words, in its own, and whether that is all of it."""
+        if page.dialog is not None:
+            asks = f"the page shows a dialog: {ANSWER} before anything else. It says:"
+            return asks, self._eyes.mask(page.dialog), False
+        try:
+            view = await self._eyes.look_at(page)
+        except SiteError as error:
+            if error.code == "page-crashed":
+                await self._eyes.scout.demand_alive()
+            return f"the page cannot be looked at now ({error.code})", "", False
+        except RunOpsError as error:
+            return f"the page cannot be looked at now ({error.code})", "", False
+        known = self._eyes.around(page, self._thread)
+        if earlier is None:
+            return "", view.render(WHOLE, known=known), True
+        # In another document every ref is another one, also where it looks the same; the frame of the site is found by its own.
+        theirs = page_text.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), known=known)
+        return "", theirs, theirs == view.render(WHOLE, known=known)
+
+
+def _head(view: Observation) -> str:
+    return view.render(200).partition("\n")[0]

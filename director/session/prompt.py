@@ -1,0 +1,95 @@
+"""What stands around the conversation in a request of a session: how the model is to work before it, what the session keeps behind it.
+
+The mode decides what stands before, and nothing else: tools, state and conversation are the same in each. The strategy decides how much of the state
+is told. All of it is made anew for each request and stands in no log.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from importlib import resources
+
+from director.session import plan as plans
+from director.session import state, variables
+from director.session.subject import Subject
+from runtime.context import window
+from runtime.context.window import Part
+from runtime.log import entries
+from runtime.messages.messages import Tool
+from runtime.observation import page_text
+
+Knowledge = Callable[[str], Sequence[Part]]
+"""What is known about a question, the best first."""
+
+
+def nothing(_asked: str) -> Sequence[Part]:
+    """What is known where there is no knowledge."""
+    return ()
+
+
+def around(
+    mode: entries.Mode,
+    limits: window.Limits,
+    desk: state.Desk,
+    subject: Subject,
+    tools: Sequence[Tool],
+    knowledge: Knowledge = nothing,
+) -> window.Around:
+    """What stands around the conversation now. No secret that the session knows stands in it."""
+    masked = desk.masker.text
+
+    def known(asked: str) -> Sequence[Part]:
+        return [Part(masked(each.name), masked(each.text)) for each in knowledge(asked)]
+
+    return window.Around(
+        tuple(Part(each.name, masked(each.text)) for each in _prefix(mode, subject)),
+        tuple(tools),
+        tuple(Part(each.name, masked(each.text)) for each in _state(limits.strategy, desk, subject)),
+        known,
+    )
+
+
+def of_delegate(tools: Sequence[Tool]) -> window.Around:
+    """What stands around the conversation of a delegate."""
+    return window.Around(tuple(Part(name, prompt(name)) for name in ("delegate", "rules", "tools")), tuple(tools))
+
+
+@functools.cache
+def prompt(name: str) -> str:
+    """A text of ``director/prompts``."""
+    return resources.files("director").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
+    """The banner of the mode, the rules, how tools are used, who the model is, and where the run stands."""
+    yield Part("mode", prompt(mode))
+    yield Part("rules", prompt("rules"))
+    yield Part("tools", prompt("tools"))
+    if mode != "chat":
+        yield Part("persona", prompt("persona"))
+    yield from subject.instructions()
+    if mode == "run":
+        yield Part("directive", subject.directive() or "RUN_DIRECTIVE\nThere is no run yet.")
+
+
+def _state(strategy: window.Strategy, desk: state.Desk, subject: Subject) -> Iterator[Part]:
+    """What the session keeps, as far as the strategy tells it, in order of weight."""
+    if strategy == "clean":
+        return
+    plan = desk.plan
+    if strategy == "hybrid":
+        yield Part("status", _one_line(subject.title))
+        if plan is not None:
+            yield Part("plan", plans.as_text(plan))
+        return
+    yield Part("plan", plans.as_text(plan) if plan is not None else "(there is no plan yet)")
+    yield Part("outline", subject.outline() or "(there is no workflow yet)")
+    told = "\n".join(variables.told({**subject.variables(), **desk.variables.all()}))
+    # Whatever a step has read may stand in a variable.
+    yield Part("variables", page_text.fenced(told) if told else "(none has a value)")
+    yield Part("browser state", subject.browser_state())
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,55 @@
+"""Settings that a session keeps, beside those of its window: what a flag of the command said of them holds from then on, whoever goes on with it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from director.session import state
+from director.tools import build_context
+from nodes.values import Json
+from runtime.log import entries, session, writer
+from runtime.settings import settings
+
+FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate_clean_context": "--delegate-clean"}
+"""The flags that say them, by their names."""
+
+OF_BUILDS = {"build_effects": "--effects", "build_runs": "--runs"}
+"""Those that a build keeps in the place of what its wish says."""
+
+
+def given(chosen: settings.Settings, flags: Mapping[str, object]) -> dict[str, Json]:
+    """Those that ``flags`` say (None: not given), as they are kept: ``chosen`` has them, found fit."""
+    values = {name: getattr(chosen, name) for name in FLAGS if flags.get(name) is not None}
+    return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+
+
+def keep(own: state.Desk, said: Mapping[str, Json]) -> None:
+    """Keep what flags ``said``, where it is something else than what is kept."""
+    for name, value in said.items():
+        if own.value("setting", name) != value:
+            flag = f"{({**FLAGS, **OF_BUILDS})[name]} {value}"
+            if isinstance(value, bool):
+                flag = FLAGS[name] if value else "--delegate-inherit"
+            own.keep(entries.Version(of="setting", name=name, number=0, reason=flag, by="person"), value)
+
+
+def of_session(
+    history: session.Session, texts: writer.Texts, chosen: settings.Settings, said: Mapping[str, Json] | None = None
+) -> settings.Settings:
+    """The settings of a session: what it keeps goes before what is ``chosen``, and what flags ``said`` just now before that."""
+    kept: dict[str, Any] = {}
+    for name in FLAGS:
+        found = history.latest("setting", name)
+        if found is not None and name not in (said or {}):
+            value = texts.value_of(found)
+            kept[name] = Path(value) if isinstance(value, str) and name == "chat_knowledge" else value
+    return chosen.model_copy(update=kept)
+
+
+def wished(wish: build_context.Wish, own: state.Desk) -> build_context.Wish:
+    """The wish of a build, with what was said of its deeds and its proof since it began."""
+    policy, runs = own.value("setting", "build_effects"), own.value("setting", "build_runs")
+    return dataclasses.replace(wish, policy=policy or wish.policy, runs=runs or wish.runs)

@@ -1,0 +1,189 @@
+"""What a session keeps beside what is said: the plan, the description, the draft, variables. Each is a version in the log, with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from director.draft import draft as drafts
+from director.draft import layout, project_files
+from director.session import plan as plans
+from director.session import variables
+from director.session.variables import By
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime.language import callees
+from runtime.language.diagnostics import WorkflowInvalid
+from runtime.log import entries, session, writer
+from runtime.secrets import masking
+
+VERSIONS = 10
+"""How many versions of the draft are looked through for what was written last."""
+
+LONGEST = 20_000
+"""Characters of a description."""
+
+
+class Desk:
+    """Reads and writes what a session keeps."""
+
+    def __init__(self, pen: writer.Journal[session.Session], files: callees.Files | None = None) -> None:
+        """``pen`` is the session's; ``files`` are those that the draft may use: of a build those of the project in which it will stand, where nothing else is said."""
+        header = pen.history.header
+        if files is None and header is not None and header.build is not None:
+            files = project_files.of_build(header.build)
+        self._pen, self._files = pen, files
+        self._drafts: dict[int, drafts.Draft] = {}
+        self.variables = variables.Variables(self)
+
+    @property
+    def history(self) -> session.Session:
+        """The session's fold."""
+        return self._pen.history
+
+    @property
+    def masker(self) -> masking.Masker:
+        """What finds the secrets that the session knows."""
+        return self._pen.masker
+
+    @property
+    def conversation(self) -> str:
+        """The session's id."""
+        return self._pen.conversation.id
+
+    def value(self, of: str, name: str = "") -> Json:
+        """What is kept now; None where nothing is."""
+        found = self._pen.history.latest(of, name)
+        return self._pen.value_of(found) if found is not None else None
+
+    def value_of(self, result: entries.Result) -> Json:
+        """What a call of the session yielded."""
+        return self._pen.value_of(result)
+
+    def keep(self, version: entries.Version, value: Json) -> entries.Version:
+        """Write a further version: its number follows from those before. Raises ModelError ``reason-missing``.
+
+        What the last one says, for the same reason, is not written once more: a tool that a crash has interrupted is taken again, and tells the same.
+        """
+        reason = self.masker.text(" ".join(version.reason.split()))
+        if not reason:
+            raise ModelError("reason-missing", "there is no reason for the change", mend="say in a sentence why")
+        before = self._pen.history.versions(version.of, version.name)
+        if before and self._says(before[-1], version.model_copy(update={"reason": reason}), value):
+            return before[-1]
+        number = len(before) + 1
+        path = "/".join(filter(None, (version.of, version.name, str(number))))
+        return self._pen.version(version.model_copy(update={"number": number, "reason": reason}), value, path)
+
+    def _says(self, last: entries.Version, version: entries.Version, value: Json) -> bool:
+        """Whether the last version says just that."""
+        same = (last.cleared, last.reason, last.by) == (version.cleared, version.reason, version.by)
+        return same and self._pen.value_of(last) == self.masker.json(value)
+
+    # The plan.
+
+    @property
+    def plan(self) -> plans.Plan | None:
+        """The plan; None where there is none."""
+        data = self.value("plan")
+        return plans.of(data) if data is not None else None
+
+    def set_plan(self, plan: plans.Plan, *, reason: str, by: By) -> entries.Version:
+        """Put a plan in the place of the one before."""
+        return self.keep(entries.Version(of="plan", number=0, reason=reason, by=by), plan.as_json())
+
+    def patch_task(
+        self,
+        task_id: str,
+        *,
+        status: plans.Status | None = None,
+        notes: str | None = None,
+        description: str | None = None,
+        node_ids: Sequence[str] | None = None,
+        reason: str,
+        by: By,
+    ) -> plans.Plan:
+        """Change one task in what is given; the plan as it is then. Raises ModelError ``plan-missing``, ``task-unknown``, ``plan-invalid``."""
+        before = self.plan
+        if before is None:
+            raise ModelError("plan-missing", "there is no plan yet", mend="write one first: `update_plan`")
+        patched = before.patch(task_id, status=status, notes=notes, description=description, node_ids=node_ids)
+        self.set_plan(patched, reason=reason, by=by)
+        return patched
+
+    # The description.
+
+    @property
+    def description(self) -> str:
+        """What is wanted, in the words that were last agreed on; empty where nothing was."""
+        return str(self.value("description") or "")
+
+    def describe(self, text: str, *, reason: str, by: By) -> entries.Version:
+        """Put a description in the place of the one before. Raises ModelError ``description-too-long``."""
+        if len(text) > LONGEST:
+            raise ModelError(
+                "description-too-long",
+                f"the description has {len(text):,} characters, and may have {LONGEST:,}",
+                mend="say it in fewer words",
+            )
+        return self.keep(entries.Version(of="description", number=0, reason=reason, by=by), text)
+
+    # The draft.
+
+    @property
+    def files(self) -> callees.Files | None:
+        """The files that the draft may use."""
+        return self._files
+
+    @property
+    def draft(self) -> drafts.Draft | None:
+        """The workflow that is built; None where there is none."""
+        found = self.history.latest("draft")
+        return self._draft_of(found) if found is not None else None
+
+    def write_draft(self, draft: drafts.Draft, *, reason: str, by: By) -> entries.Version:
+        """Put a draft in the place of the one before. Raises ModelError ``secret-refused`` where a secret stands in it."""
+        variables.refuse_secret(self.masker, draft.text, "the draft")
+        written = self.keep(entries.Version(of="draft", number=0, reason=reason, by=by), draft.text)
+        self._drafts[written.seq] = draft
+        return written
+
+    def draft_with(self, sha256: str) -> drafts.Draft | None:
+        """The draft of which a run kept a text with this checksum, secrets masked; None where it was none of this session, or is none any more."""
+        for each in reversed(self.history.versions("draft")):
+            if not each.cleared:
+                text = self.masker.text(str(self._pen.value_of(each)))
+                if entries.blob_of(text.encode(), "").sha256 == sha256:
+                    return self._once(each)
+        return None
+
+    def recent_nodes(self) -> list[str]:
+        """The ids of the nodes of the draft that were written last, at most as many as ``layout.RECENT``, the newest first."""
+        found: dict[str, None] = {}
+        for newer, older in self._versions_of_draft():
+            before = older.loaded.fingerprints.items() if older is not None else ()
+            written = [each for each, it in newer.loaded.fingerprints.items() if (each, it) not in before]
+            found |= dict.fromkeys(reversed(written))
+        now = self.draft
+        known = now.loaded.fingerprints if now is not None else {}
+        return [each for each in found if each in known][: layout.RECENT]
+
+    def _versions_of_draft(self) -> Iterator[tuple[drafts.Draft, drafts.Draft | None]]:
+        """The last versions of the draft, each with the one before, the newest first."""
+        versions = [each for each in self.history.versions("draft") if not each.cleared][-VERSIONS:]
+        texts = [self._once(each) for each in versions]
+        first = None if len(versions) < VERSIONS else texts.pop(0)
+        for newer, older in zip(reversed(texts), [*reversed(texts[:-1]), first], strict=True):
+            if newer is not None:
+                yield newer, older
+
+    def _once(self, version: entries.Version) -> drafts.Draft | None:
+        """A version of before; None where it is none any more: a file that it used may be gone."""
+        try:
+            return self._draft_of(version)
+        except WorkflowInvalid:
+            return None
+
+    def _draft_of(self, version: entries.Version) -> drafts.Draft:
+        if version.seq not in self._drafts:
+            self._drafts[version.seq] = drafts.Draft.of(str(self._pen.value_of(version)), self._files)
+        return self._drafts[version.seq]

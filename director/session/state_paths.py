@@ -1,0 +1,117 @@
+"""What stands behind the paths ``@state/…`` that a model is told: a part of it at a time, and nothing that no entry of the log names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime.log import entries as log_entries
+from runtime.log import threads, writer
+from runtime.observation import page_text
+
+if TYPE_CHECKING:
+    from director.session.state import Desk
+
+NAME = "read_state"
+"""What the tool is called that reads them."""
+
+AT_ONCE = 6_000
+"""Characters of one part."""
+
+LINE = "@state/line/"
+"""What the path of a line of the session's own log begins with."""
+
+
+def part(text: str, start: int | None, end: int | None) -> str:
+    """The characters from ``start`` to before ``end``, at most ``AT_ONCE``, with which of how many they are; as data, for a page may have said them."""
+    first = min(max(0, start or 0), len(text))
+    last = min(len(text) if end is None else max(first, end), first + AT_ONCE, len(text))
+    more = f"; read on from {last}" if last < len(text) else ""
+    return f"(characters {first} to {last} of {len(text)}{more})\n{page_text.fenced(text[first:last])}"
+
+
+def of_session(desk: Desk, path: str, texts: writer.Texts) -> str | None:
+    """What a path of the session's own log stands for; None where it stands for nothing there."""
+    if path.startswith(LINE):
+        number = path.removeprefix(LINE)
+        wanted = int(number) if number.isdecimal() and len(number) < 12 else 0
+        found = next((each for each in _said(desk) if each.seq == wanted), None)
+        return texts.text_of(found) if found is not None else None
+    return of_entries(_with_blobs(desk), path, texts)
+
+
+def of_entries(entries: Iterator[log_entries.AnyEntry], path: str, texts: writer.Texts) -> str | None:
+    """What is kept in a blob that one of the entries names so; of several what a step yielded, else what was told, else the newest."""
+    found: tuple[int, int, log_entries.AnyEntry] | None = None
+    for entry in entries:
+        blob: log_entries.Blob | None = getattr(entry, "blob", None)
+        if blob is not None and blob.path == path:
+            weight = 3 if isinstance(entry, log_entries.Result) else 2 if isinstance(entry, log_entries.Told) else 1
+            if found is None or (weight, entry.seq) >= found[:2]:
+                found = weight, entry.seq, entry
+    entry = found[2] if found is not None else None
+    if isinstance(entry, log_entries.Said):
+        return texts.text_of(entry)
+    if isinstance(entry, log_entries.Result | log_entries.Scope | log_entries.Call | log_entries.Version):
+        return as_text(texts.value_of(entry))
+    return None
+
+
+def as_text(value: Json) -> str:
+    """A value as a text of which a part can be read."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def unknown(path: str) -> ModelError:
+    """The error of whoever wants to read what no log names."""
+    return ModelError(
+        "state-unknown",
+        f"nothing is kept at `{path[:200]}`",
+        mend="take a path as you were told it, from `@state/` on",
+    )
+
+
+def _said(desk: Desk) -> Iterator[log_entries.Said]:
+    """What was said in the session and by its delegates."""
+    past = desk.history
+    names = [log_entries.SESSION_THREAD, *(log_entries.delegate_thread(call) for call in past.deeds)]
+    for name in names:
+        thread = past.thread(name)
+        if thread.summary is not None:
+            yield thread.summary
+        for each in thread.said:
+            match each:
+                case threads.Exchange():
+                    yield each.answer
+                    yield from (done.told for done in each.done.values() if done.told is not None)
+                case threads.Happened():
+                    yield from each.events
+                case _:
+                    yield each
+
+
+def _with_blobs(desk: Desk) -> Iterator[log_entries.AnyEntry]:
+    """What of the session may be large."""
+    past = desk.history
+    for each in _said(desk):
+        if isinstance(
+            each,
+            log_entries.User
+            | log_entries.Assistant
+            | log_entries.Told
+            | log_entries.ModelError
+            | log_entries.Summary
+            | log_entries.Event,
+        ):
+            yield each
+    for deed in past.deeds.values():
+        yield deed.call
+        if deed.result is not None:
+            yield deed.result
+    for of in ("plan", "description", "draft", "mode", "window"):
+        yield from past.versions(of)
+    for variable in past.variables():
+        yield from past.versions("variable", variable.name)

@@ -1,0 +1,55 @@
+"""``ask_user``: the only way in which a build asks its person something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from typing_extensions import override
+
+from director.tools import schemas
+from director.tools.build_context import Workshop
+from director.tools.toolbox import Kit, OfBuild
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime.models.turns import turn
+
+NAME = "ask_user"
+
+LONGEST = 2_000
+"""Characters of a question."""
+
+MOST = 9
+"""Choices of a question."""
+
+
+_CHOICES: dict[str, Json] = {"type": ["array", "null"], "items": schemas.TEXT}
+ASK = schemas.tool(
+    NAME,
+    "Asks the person what neither the wish nor the site tells.",
+    {"question": schemas.TEXT, "choices": schemas.of(_CHOICES, "Short answers to choose from.")},
+)
+
+
+class AskUser(OfBuild):
+    """The tool."""
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        question = str(arguments["question"]).strip()
+        choices = [str(each).strip() for each in arguments.get("choices") or ()]
+        if not question or len(question) > LONGEST or len(choices) > MOST or not all(choices):
+            raise ModelError(
+                "question-invalid",
+                f"a question has 1 to {LONGEST:,} characters, and at most {MOST} choices, none of them empty",
+                mend="ask again, in short",
+            )
+        # No line of it stands where ours stand: our answers, our commands.
+        question = "\n    ".join(filter(None, map(str.strip, question.splitlines())))
+        choices = [" ".join(each.split()) for each in choices]
+        answer = await self._shop.person.ask(question, choices, place=place.path, free=True)
+        return turn.Outcome(answer, answer)
+
+
+def kits(shop: Workshop) -> Sequence[Kit]:
+    """The tools of asking."""
+    return (AskUser(shop, ASK),)

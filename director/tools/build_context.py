@@ -1,0 +1,221 @@
+"""What the tools of a build work with."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from director.session import person as persons
+from director.session import runs as session_runs
+from director.session import state
+from director.session.events import Listener
+from nodes.base import Leaf
+from nodes.values import Json
+from runtime.browser import port
+from runtime.engine import engine
+from runtime.language import prepare
+from runtime.log import entries, session, writer
+from runtime.observation.observation import Observation
+from runtime.runs.runtime import Runtime
+from runtime.workspace import host
+
+Policy = Literal["ask", "allow", "hold"]
+"""What becomes of deeds of class *effect* in a build: a person is asked once for each, all are done, or none."""
+
+Where = Literal["bench", "scout"]
+"""The two browsers of a build: that of ``execute_nodes``, and that of scouting, which is no part of the workflow."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wish:
+    """What a build is to reach, as the person said it."""
+
+    goal: str
+    url: str | None
+    """Where the site is; the origin is the first that the draft may open."""
+    save: Path
+    """Where the workflow is left."""
+    runs: int = 2
+    """How often the draft must pass."""
+    policy: Policy = "ask"
+    inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """The inputs with which it is proved, by name."""
+    secrets: Sequence[str] = ()
+    """Names of the secrets that it may use."""
+    force: bool = False
+    """Whether ``save`` may be a file that was there before."""
+    mends: entries.Mends | None = None
+    """Where a workflow is mended that is there."""
+
+    @property
+    def place(self) -> Path:
+        """Where the workflow is meant to stand: what it reads beside itself is found from there."""
+        return Path(self.mends.file) if self.mends is not None else self.save
+
+    @classmethod
+    def of(cls, build: entries.Build) -> Wish:
+        """As it stands in the log."""
+        return cls(
+            build.goal,
+            build.url,
+            Path(build.save),
+            build.runs,
+            build.effects,
+            build.inputs,
+            build.secrets,
+            build.force,
+            build.mends,
+        )
+
+    def as_logged(self) -> entries.Build:
+        """As it stands in the log."""
+        return entries.Build(
+            goal=self.goal,
+            url=self.url,
+            save=str(self.save),
+            force=self.force,
+            runs=self.runs,
+            effects=self.policy,
+            inputs=dict(self.inputs),
+            secrets=list(self.secrets),
+            mends=self.mends,
+        )
+
+
+class Effects(Protocol):
+    """What may be done of class *effect*: ``director.effects.grants``."""
+
+    async def demand(
+        self,
+        deeds: Sequence[tuple[Leaf, str]],
+        *,
+        place: str,
+        page: str | None = None,
+        inputs: Mapping[str, Json] | None = None,
+        pins: Mapping[str, Json] | None = None,
+        astray: bool = False,
+    ) -> engine.Holds:
+        """What of these deeds (each with its path) is held, once those were asked for that nobody was asked for yet.
+
+        ``place`` is the path of the call that wants them, ``page`` the address where they are done, as far as that is known; ``inputs`` are those of the run, where they are not the wish's, and
+        ``pins`` the values that stand in the place of what nodes yield, where they are not the session's variables.
+
+        Under `ask` a deed is asked for once, as it is: one that finds another element, or does or types something else, is another one; and so is one that is
+        done ``astray``, on a page to which the draft need not lead: that is asked for each time. A yes is for that
+        deed alone, also where other deeds are done below its path. Deeds of another class may be among them, and are never held.
+
+        Raises Paused ``question`` where nobody is there to be asked. So it is called before the tool's call is written (``deeds.done``): a call that waits
+        for a person was not begun, and is taken again with the answer.
+        """
+        ...
+
+
+class Bench(Protocol):
+    """Where nodes of the draft are tried: ``director.bench``."""
+
+    @property
+    def browser(self) -> port.Browser | None:
+        """As the last nodes left it; None before any ran."""
+        ...
+
+    def values(self) -> Mapping[str, Json]:
+        """The values that nodes have by now, by id, stale ones left out."""
+        ...
+
+    def marks(self) -> Mapping[str, str]:
+        """How each node outside of loops stands that was executed, by id: ``done``, ``passed by``, or ``stale: `` and of what."""
+        ...
+
+    def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> engine.Watch:
+        """Looks on during a run of the whole draft that a tool's ``call`` starts, so that the values of its nodes count here too."""
+        ...
+
+    async def take_over(self, run: str) -> None:
+        """Begin with what a run of the draft as it stands had come by that failed: its values, and the state of its last checkpoint."""
+        ...
+
+    async def close(self) -> None:
+        """End its browser."""
+        ...
+
+
+class OpenTab(Protocol):
+    """A tab, as it is now."""
+
+    @property
+    def where(self) -> Where:
+        """In which browser."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Empty for one that nobody has named."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Empty where nobody has looked at it."""
+        ...
+
+    @property
+    def current(self) -> bool:
+        """Whether it is meant where none is named."""
+        ...
+
+
+class Eyes(Protocol):
+    """Looks at the pages of both browsers: ``director.scouting.observer``."""
+
+    async def look(self, where: Where, tab: str | None = None) -> Observation:
+        """The page as it is now, secrets masked; refs are those of this look. Raises SiteError, ModelError ``page-unknown``."""
+        ...
+
+    def tabs(self) -> Sequence[OpenTab]:
+        """Every open tab of both browsers, those of the bench first."""
+        ...
+
+    def last(self, where: Where, tab: str | None = None) -> Observation | None:
+        """The last look at that page."""
+        ...
+
+    async def close(self) -> None:
+        """End the browser of scouting."""
+        ...
+
+
+@dataclasses.dataclass(slots=True)
+class Workshop:
+    """One build, in this process. Tools read it; what a tool keeps stands in the session's log."""
+
+    pen: writer.Journal[session.Session]
+    desk: state.Desk
+    here: host.Host
+    """Its settings are those of the runs and browsers that it starts."""
+    listener: Listener
+    wish: Wish
+    person: persons.Person
+    runs: session_runs.Runs
+    known: Callable[[], Mapping[str, str]]
+    """The secrets that are set of those that the draft and the wish name."""
+    carrier: Runtime = dataclasses.field(init=False)
+    """Carries those runs."""
+    effects: Effects = dataclasses.field(init=False)
+    bench: Bench = dataclasses.field(init=False)
+    eyes: Eyes = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.carrier = Runtime.of(self.here)
+
+    async def close(self) -> None:
+        """End the runs and the browsers."""
+        await self.carrier.aclose()
+        for each in ("bench", "eyes"):
+            if hasattr(self, each):
+                await getattr(self, each).close()

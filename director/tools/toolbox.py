@@ -1,0 +1,212 @@
+"""What a tool of a session is, and the tools of one model together: offered the same in every mode, and refused in words where the mode does not allow them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from typing_extensions import override
+
+from director.session import state, state_paths
+from director.session.events import Listener
+from director.tools import barrier
+from nodes.errors import ModelError, RunOpsError
+from nodes.values import Json
+from runtime.log import entries
+from runtime.messages.messages import Tool, ToolCall
+from runtime.models.turns import turn
+from runtime.observation import page_text
+
+if TYPE_CHECKING:
+    from director.tools.build_context import Workshop
+
+LONGEST = 6_000
+"""Characters that a model is told of one call; of more it is told how it begins, and where the rest is."""
+
+BEGINNING = 4_000
+"""Characters of what is longer that it is told."""
+
+FINISH = "finish"
+"""What the tool of a build is called that ends it where it succeeds."""
+
+READ: frozenset[entries.Mode] = frozenset({"chat", "agent", "run"})
+KEPT: frozenset[entries.Mode] = frozenset({"chat", "agent"})
+CHANGED: frozenset[entries.Mode] = frozenset({"agent"})
+"""The modes in which a tool may be used that reads; that keeps a value; that changes what the session is to do."""
+
+
+class Kit(Protocol):
+    """One tool, with what it does."""
+
+    @property
+    def tool(self) -> Tool:
+        """What the model is told of it; the same at every request of a thread, unless the tool says otherwise."""
+        ...
+
+    @property
+    def modes(self) -> frozenset[entries.Mode]:
+        """The modes in which it may be used."""
+        ...
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether several calls of it that follow each other are done at the same time."""
+        ...
+
+    @property
+    def reads(self) -> bool:
+        """Whether it changes nothing: then it is done behind a call of the same answer that failed, too, and stops nothing where it fails."""
+        return self.modes == READ
+
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        """Do it. What the model did wrong is an outcome, or a RunOpsError that is told to it; the ``value`` is what is told after a crash."""
+        ...
+
+    def find_out(self, call: entries.Call) -> turn.Outcome | None:
+        """What came of a call of it that a crash left open, where that is known; None for calls of other tools too."""
+        return None
+
+
+class Offered(Kit):
+    """A tool that is told of in one way only, and used one call at a time."""
+
+    def __init__(self, offered: Tool, modes: frozenset[entries.Mode]) -> None:
+        """``offered`` is what a model is told of it."""
+        self._offered, self._modes = offered, modes
+
+    @property
+    @override
+    def tool(self) -> Tool:
+        return self._offered
+
+    @property
+    @override
+    def modes(self) -> frozenset[entries.Mode]:
+        return self._modes
+
+    @property
+    @override
+    def side_by_side(self) -> bool:
+        return False
+
+
+class Simple(Offered):
+    """A tool that answers with a text, at once."""
+
+    def __init__(self, offered: Tool, modes: frozenset[entries.Mode], do: Callable[[dict[str, Json]], str]) -> None:
+        """``do`` is given the arguments, and answers."""
+        super().__init__(offered, modes)
+        self._do = do
+
+    @override
+    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        text = self._do(arguments)
+        return turn.Outcome(text, text)
+
+
+class OfBuild(Offered):
+    """A tool of a build, used where the model works unless it is said otherwise."""
+
+    def __init__(self, shop: Workshop, offered: Tool, modes: frozenset[entries.Mode] = CHANGED) -> None:
+        """``shop`` is that of the build."""
+        super().__init__(offered, modes)
+        self._shop = shop
+
+    @override
+    def find_out(self, call: entries.Call) -> turn.Outcome | None:
+        return self.broken_off(call) if call.action == self._offered.name else None
+
+    def broken_off(self, _call: entries.Call) -> turn.Outcome | None:
+        """What came of a call of this very tool that a crash left open; None for a tool that has done nothing which could be left so."""
+        return None
+
+
+class Box(turn.Tools):
+    """The tools of one model, in a session."""
+
+    def __init__(self, desk: state.Desk, listener: Listener, kits: Sequence[Kit]) -> None:
+        """``desk`` is that of the session."""
+        self._desk, self._listener = desk, listener
+        self._kits: Mapping[str, Kit] = {each.tool.name: each for each in kits}
+
+    @property
+    @override
+    def offered(self) -> Sequence[Tool]:
+        return tuple(each.tool for each in self._kits.values())
+
+    @property
+    @override
+    def final(self) -> Collection[str]:
+        return (FINISH,)
+
+    @property
+    @override
+    def side_by_side(self) -> Collection[str]:
+        return frozenset(name for name, each in self._kits.items() if each.side_by_side)
+
+    @property
+    @override
+    def reads(self) -> Collection[str]:
+        return frozenset(name for name, each in self._kits.items() if each.reads)
+
+    @override
+    async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        self._listener.called(place.path, asked.name, asked.arguments)
+        outcome = await self._outcome(self._kits[asked.name], arguments, place)
+        told = self._bounded(outcome.told, place) if asked.name != state_paths.NAME else outcome.told
+        self._listener.done(place.path, self._desk.masker.text(told), failed=outcome.error is not None)
+        return dataclasses.replace(outcome, told=told)
+
+    def refused(self, asked: ToolCall, place: turn.Place, told: str) -> None:
+        """A call came to no tool; whoever watches hears of it all the same."""
+        masker = self._desk.masker
+        self._listener.called(place.path, asked.name, masker.text(asked.arguments))
+        self._listener.done(place.path, masker.text(told), failed=True)
+
+    async def _outcome(self, kit: Kit, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+        try:
+            self._refuse(kit)
+            return await kit.take(arguments, place)
+        except ModelError as error:
+            return turn.Outcome(_words(error.as_json()), error=error.as_json())
+        except RunOpsError as error:
+            # What is kept cannot be written any more, or was taken over: nothing goes on from here.
+            if error.who in barrier.ENDS:
+                raise
+            return turn.Outcome(_words(error.as_json()), error=error.as_json())
+
+    def _refuse(self, kit: Kit) -> None:
+        mode = self._desk.history.mode
+        if mode not in kit.modes:
+            allowed = " or ".join(f"`/mode {each}`" for each in sorted(kit.modes))
+            raise ModelError(
+                "tool-not-in-mode",
+                f"`{kit.tool.name}` cannot be used in mode {mode}",
+                mend=f"tell the person what you would do; they allow it with {allowed}",
+            )
+
+    def _bounded(self, text: str, place: turn.Place) -> str:
+        """What is told of a text: all of it, or its beginning, with where the rest is: the value of the call is the whole."""
+        if len(text) <= LONGEST:
+            return text
+        where = f"@state/{self._desk.conversation}/{place.path}"
+        begins = text[:BEGINNING]
+        if begins.rfind(page_text.BEGIN) > begins.rfind(page_text.END):
+            begins = f"{begins}\n{page_text.END}"
+        return f"{begins}\n… ({len(text):,} characters in all; read on: `read_state` {where} from {BEGINNING})"
+
+    @override
+    def told(self, asked: ToolCall, result: entries.Result) -> str:
+        if result.error is not None:
+            return _words(result.error)
+        value = self._desk.value_of(result)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        call = self._desk.history.deeds[result.call].call
+        return self._bounded(text, turn.Place(0, call.path, call.thread)) if asked.name != state_paths.NAME else text
+
+
+def _words(error: dict[str, Json]) -> str:
+    """An error as a model is told it: what is wrong, and the mend."""
+    return f"{error['message']} ({error['code']}). {error.get('mend') or ''}".rstrip()
