@@ -11,9 +11,9 @@ from typing_extensions import override
 from nodes.base import EffectClass, Leaf
 from nodes.budgets import Budget
 from nodes.cognition import LONGEST_ANSWER, SHORTEST_ANSWER
-from nodes.outputs import OutputField
 from nodes.ports import Task
 from nodes.rules import Rule
+from nodes.schema.output import OutputField
 from nodes.template import Text
 from nodes.values import Json
 

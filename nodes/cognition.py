@@ -11,7 +11,7 @@ from typing_extensions import override
 from nodes import budgets
 from nodes.base import EffectClass, Leaf
 from nodes.budgets import Budget
-from nodes.outputs import OutputField
+from nodes.schema.output import OutputField
 from nodes.template import JsonValue, Text
 from nodes.values import Json
 

@@ -17,7 +17,7 @@ from nodes.values import Json
 
 if TYPE_CHECKING:
     from nodes.budgets import Budget
-    from nodes.outputs import Output
+    from nodes.schema.output import Output
 
 
 class Artifacts(Protocol):

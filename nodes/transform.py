@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from nodes import sheets
+from nodes import csv_text
 from nodes.base import EffectClass, Leaf
 from nodes.errors import AuthorError
 from nodes.template import OPENING, JsonValue, Text, kind_of
@@ -103,8 +103,8 @@ def written(value: Json, name: str) -> bytes:
     match PurePath(name).suffix.lower():
         case ".csv":
             try:
-                return sheets.written(value).encode()
-            except sheets.NoSheet as error:
+                return csv_text.written(value).encode()
+            except csv_text.NoSheet as error:
                 raise AuthorError(
                     "value-misfit", str(error), mend="make maps of it first, or save it as .json"
                 ) from None

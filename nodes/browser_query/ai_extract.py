@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from nodes import budgets, fitting, read_off
+from nodes import budgets
+from nodes.browser_query import ai_answer
+from nodes.browser_query.ai_answer import Path, Value
 from nodes.browser_query.base import BrowserQuery
+from nodes.browser_query.provenance import Words
 from nodes.budgets import Budget
 from nodes.cognition import LONGEST_ANSWER, SHORTEST_ANSWER
 from nodes.errors import AuthorError, ModelError, SiteError
-from nodes.outputs import Misfit, OutputField
-from nodes.read_off import Path, Value
-from nodes.sightings import Words
+from nodes.schema import answers
+from nodes.schema.output import Misfit, OutputField
 from nodes.targets import Target
 from nodes.template import Text
 from nodes.values import Json
@@ -90,8 +92,8 @@ class AiExtract(BrowserQuery):
     @model_validator(mode="after")
     def _takes_refs(self) -> AiExtract:
         try:
-            read_off.form(self.output, refs=self.refs)
-        except read_off.NoRefs:
+            ai_answer.form(self.output, refs=self.refs)
+        except ai_answer.NoRefs:
             raise ValueError(
                 "with `refs` every single value must have a place in `output`: say for each map its fields and for each list its items, and nothing"
                 " that depends on another value"
@@ -120,13 +122,13 @@ class AiExtract(BrowserQuery):
         answer = await ctx.model.answer(
             "\n".join([RULES, *([REFS] if self.refs else []), "", str(self.instruction)]),
             fenced(page),
-            read_off.form(self.output, refs=self.refs),
+            ai_answer.form(self.output, refs=self.refs),
             model=self.model,
             max_output=self.max_output,
             budget=self.allowance,
         )
         self._tell_folded(ctx, page)
-        plain, values = read_off.values(answer, refs=self.refs)
+        plain, values = ai_answer.values(answer, refs=self.refs)
         settled = self._held_against_output(plain, view)
         refs = self._known_refs(ctx, view, values) if self.refs else {}
         seen = self._looked_for(ctx, settled, Words(view.words), Words(f"{shown.words}\n{page}"))
@@ -134,9 +136,9 @@ class AiExtract(BrowserQuery):
             return settled
         found = {
             each.path: {"value": each.value, "ref": refs.get(each.path), "seen": seen.get(each.path)}
-            for each in read_off.values(settled, refs=False)[1]
+            for each in ai_answer.values(settled, refs=False)[1]
         }
-        return read_off.with_refs(settled, found)
+        return ai_answer.with_refs(settled, found)
 
     def _tell_folded(self, ctx: LeafContext, page: str) -> None:
         """Where the model saw only a part of the page, what it gives may be only a part, too."""
@@ -150,7 +152,7 @@ class AiExtract(BrowserQuery):
     def _held_against_output(self, plain: Json, view: View) -> Json:
         """The value that ``output`` takes; a null that it does not take is something that the page lacks."""
         try:
-            settled, missing = read_off.missing(plain, self.output)
+            settled, missing = ai_answer.missing(plain, self.output)
         except Misfit as misfit:
             raise ModelError(
                 "model-output-invalid",
@@ -160,7 +162,7 @@ class AiExtract(BrowserQuery):
             ) from None
         if not missing:
             return settled
-        places = [fitting.place_of(each) for each in missing]
+        places = [answers.place_of(each) for each in missing]
         raise SiteError(
             "not-on-page",
             f"the page does not have {_listed(places)}, says the model",
@@ -173,8 +175,8 @@ class AiExtract(BrowserQuery):
         """The refs that the page has; any other is flagged."""
         unknown = [each for each in values if each.ref is not None and not view.has(each.ref)]
         if unknown:
-            told = [f"{fitting.place_of(each.path)} ({each.ref})" for each in unknown]
-            places: list[Json] = [{"at": fitting.place_of(each.path), "ref": each.ref} for each in unknown[:LISTED]]
+            told = [f"{answers.place_of(each.path)} ({each.ref})" for each in unknown]
+            places: list[Json] = [{"at": answers.place_of(each.path), "ref": each.ref} for each in unknown[:LISTED]]
             ctx.flag("unknown-ref", f"the page has no such ref as the model gave for {_listed(told)}", {"refs": places})
         return {each.path: each.ref for each in values if each.ref is not None and view.has(each.ref)}
 
@@ -182,10 +184,10 @@ class AiExtract(BrowserQuery):
         """Whether the page says each value; the model was ``shown`` it with its secrets masked."""
         seen: dict[Path, bool] = {}
         unseen: list[Value] = []
-        for each in read_off.values(settled, refs=False)[1]:
+        for each in ai_answer.values(settled, refs=False)[1]:
             if each.value is None or isinstance(each.value, bool):
                 continue
-            if read_off.is_choice(each.value, each.path, self.output):
+            if ai_answer.is_choice(each.value, each.path, self.output):
                 continue
             seen[each.path] = page.say(each.value)
             if not seen[each.path]:
@@ -197,9 +199,9 @@ class AiExtract(BrowserQuery):
         return seen
 
     def _tell_unseen(self, ctx: LeafContext, unseen: list[Value]) -> None:
-        told = [f"{fitting.place_of(each.path)} = {fitting.short(each.value)}" for each in unseen]
+        told = [f"{answers.place_of(each.path)} = {answers.short(each.value)}" for each in unseen]
         message = f"the page does not say {_listed(told)}"
-        values: list[Json] = [{"at": fitting.place_of(each.path), "value": each.value} for each in unseen[:LISTED]]
+        values: list[Json] = [{"at": answers.place_of(each.path), "value": each.value} for each in unseen[:LISTED]]
         evidence: dict[str, Json] = {"unseen": values, "page": ctx.page.url}
         if self.unseen == "flag":
             ctx.flag("value-unseen", message, evidence)
@@ -227,7 +229,7 @@ def _listed(each: list[str]) -> str:
 def _masked(value: Value) -> AuthorError:
     return AuthorError(
         "value-secret",
-        f"a secret of the run stands where {fitting.place_of(value.path)} is read, and secrets are sent to no model",
+        f"a secret of the run stands where {answers.place_of(value.path)} is read, and secrets are sent to no model",
         mend="read it with `query: text`, or leave it out of `output`",
         phase="after",
     )

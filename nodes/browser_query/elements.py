@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from nodes.browser_query.base import OfElement
-from nodes.readings import Kind, read_as
+from nodes.parsing import Kind, read_as
 from nodes.values import Json
 
 if TYPE_CHECKING:

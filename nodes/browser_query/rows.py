@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field
 
 from nodes.browser_query.base import OfElement
 from nodes.errors import SiteError
+from nodes.parsing import Kind, read_as
 from nodes.part import Part
-from nodes.readings import Kind, read_as
 from nodes.template import Text as TextField
 from nodes.values import Json
 

@@ -28,8 +28,8 @@ from nodes.errors import (
     RunOpsError,
     SiteError,
 )
-from nodes.outputs import Misfit
 from nodes.ports import Task
+from nodes.schema.output import Misfit
 from nodes.values import Json
 from runtime import events
 from runtime.agents import ports, secret_checks, tool_schemas

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from nodes.outputs import Output
+from nodes.schema.output import Output
 from nodes.values import Json
 from runtime.messages.messages import Tool
 

@@ -20,7 +20,7 @@ from nodes import budgets as node_budgets
 from nodes.base import Container, Leaf, Node
 from nodes.context import Context, Question
 from nodes.errors import RunOpsError
-from nodes.outputs import WHOLE, Output
+from nodes.schema.output import WHOLE, Output
 from nodes.template import Template
 from nodes.values import Json
 from runtime.engine import scopes

@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from nodes.errors import ModelError
-from nodes.outputs import Misfit, Output
+from nodes.schema.output import Misfit, Output
 from nodes.values import Json
 from runtime.log import writer
 from runtime.messages.messages import Answer, Message, Request

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nodes import fitting
+from nodes.schema import answers
 from runtime.messages import estimates
 from runtime.testing import responses, scripted_model
 from tests import models
@@ -43,7 +43,7 @@ async def test_a_long_text_is_counted_and_read_beside_the_run(
 
         monkeypatch.setattr(module, name, call)
 
-    seen(fitting, "read")
+    seen(answers, "read")
     seen(estimates, "tokens")
     text = "tea " * (size // 4)
     with responses.serve([scripted_model.server_error(), scripted_model.text({"value": text})]) as server:

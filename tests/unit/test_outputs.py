@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from nodes.outputs import Misfit, Output, OutputField
 from nodes.part import Part
+from nodes.schema.output import Misfit, Output, OutputField
 from nodes.values import normalise
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes import patterns
 from nodes.errors import AuthorError
-from nodes.fitting import Misfit
-from nodes.outputs import Output
+from nodes.schema import regex
+from nodes.schema.answers import Misfit
+from nodes.schema.output import Output
 from tests.expressions import value_of
 
 ENDLESS = [r"(a+)+[!?]", r"^(\w+\s?)*[!?]", r"(a|aa)*[!?]", r"(?i)(A+)+$", r"(?:a{1,99}){1,99}[!?]"]
@@ -57,7 +57,7 @@ def test_a_pattern_that_would_run_for_ever_is_stopped(
     use: str, thread: Callable[[Callable[[], Any]], Any], pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On every thread alike the filter fails after the time that it has."""
-    monkeypatch.setattr(patterns, "SECONDS", 0.05)
+    monkeypatch.setattr(regex, "SECONDS", 0.05)
     code, message = thread(lambda: value_of(f"x | {use}", x=TEXT, p=pattern))
     assert code == "expression-failed"
     assert "takes too long on a text of 5001 characters" in message
@@ -66,8 +66,8 @@ def test_a_pattern_that_would_run_for_ever_is_stopped(
 def test_many_matches_share_the_time_of_one_use() -> None:
     """Matches that are quick each, and too many, end after the time of one."""
     began = time.process_time()
-    with pytest.raises(patterns.PatternRefused, match="takes too long"):
-        for _match in patterns.matches("(?:a|aa)+[!?]|b", ("a" * 16 + "b") * 5000, 0.2):
+    with pytest.raises(regex.PatternRefused, match="takes too long"):
+        for _match in regex.matches("(?:a|aa)+[!?]|b", ("a" * 16 + "b") * 5000, 0.2):
             pass
     assert time.process_time() - began < 5
 
@@ -101,18 +101,18 @@ def test_a_pattern_finds_what_python_finds(parts: list[str], text: str) -> None:
     try:
         meant = re.compile(pattern)
     except re.error:
-        with pytest.raises(patterns.PatternRefused, match="is not a pattern"):
-            patterns.compiled(pattern)
+        with pytest.raises(regex.PatternRefused, match="is not a pattern"):
+            regex.compiled(pattern)
         return
-    found = [(each.span(), each.groups()) for each in patterns.matches(pattern, text)]
+    found = [(each.span(), each.groups()) for each in regex.matches(pattern, text)]
     assert found == [(each.span(), each.groups()) for each in meant.finditer(text)]
 
 
 @pytest.mark.parametrize("pattern", [r"\p{L}", r"(?|a|b)", r"\X", r"(?<a>b)", r"(?e)a", "("])
 def test_what_only_the_library_reads_is_no_pattern(pattern: str) -> None:
     """The syntax is Python's, and nothing beyond it."""
-    with pytest.raises(patterns.PatternRefused, match="is not a pattern"):
-        patterns.compiled(pattern)
+    with pytest.raises(regex.PatternRefused, match="is not a pattern"):
+        regex.compiled(pattern)
 
 
 SCHEMAS: list[tuple[dict[str, Any], Any]] = [
@@ -129,7 +129,7 @@ def test_a_schema_whose_pattern_takes_too_long_takes_no_value(
     schema: dict[str, Any], value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A value that cannot be checked in time does not fit, whatever stands around the pattern."""
-    monkeypatch.setattr(patterns, "SECONDS", 0.05)
+    monkeypatch.setattr(regex, "SECONDS", 0.05)
     output = Output.of({"json_schema": schema})
     with pytest.raises(Misfit, match="takes too long on a text of 5001 characters"):
         output.read(_answer(output, value))
@@ -137,7 +137,7 @@ def test_a_schema_whose_pattern_takes_too_long_takes_no_value(
 
 def test_all_patterns_of_a_schema_share_the_time_of_one_use(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many texts a value has, it is checked or refused after a fixed time."""
-    monkeypatch.setattr(patterns, "SECONDS", 0.05)
+    monkeypatch.setattr(regex, "SECONDS", 0.05)
     output = Output.of({"json_schema": {"type": "array", "items": {"type": "string", "pattern": "(?:a|aa)+[!?]|b"}}})
     began = time.process_time()
     with pytest.raises(Misfit, match=r"takes? too long"):

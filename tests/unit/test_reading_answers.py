@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.outputs import Misfit, Output
+from nodes.schema.output import Misfit, Output
 
 
 def operation(name: str) -> dict[str, Any]:

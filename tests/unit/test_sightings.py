@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.sightings import MONTHS, Words
+from nodes.browser_query.provenance import MONTHS, Words
 
 NUMBERS = st.decimals(min_value=0, max_value=10**9, places=2)
 

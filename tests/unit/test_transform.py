@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes import sheets
+from nodes import csv_text
 from runtime.language import workflow
 from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 from tests.rig import Rig
@@ -91,9 +91,9 @@ async def test_a_value_that_a_file_cannot_hold_fails_the_step(ending: str, code:
 def test_csv_is_read_back_as_it_was(rows: list[dict[str, str]]) -> None:
     """Quotes, commas and line breaks in names and cells survive; a field that a row lacks is an empty cell. A byte order mark at the beginning is no text."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    found = list(csv.reader(io.StringIO(sheets.written(rows), newline="")))
+    found = list(csv.reader(io.StringIO(csv_text.written(rows), newline="")))
     assert found == ([names, *([row.get(name, "") for name in names] for row in rows)] if names else [])
-    assert sheets.read(sheets.written(rows)) == (
+    assert csv_text.read(csv_text.written(rows)) == (
         [{name: row.get(name, "") for name in names} for row in rows] if names else []
     )
 
@@ -101,5 +101,5 @@ def test_csv_is_read_back_as_it_was(rows: list[dict[str, str]]) -> None:
 @pytest.mark.parametrize("value", [{"a": 1}, [1], "text", None])
 def test_csv_holds_a_list_of_maps_only(value: object) -> None:
     """Anything else is refused."""
-    with pytest.raises(sheets.NoSheet, match="list of maps"):
-        sheets.written(value)
+    with pytest.raises(csv_text.NoSheet, match="list of maps"):
+        csv_text.written(value)

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
+from nodes.csv_text import cell
 from nodes.errors import UsageError
-from nodes.sheets import cell
 from nodes.values import Json
 from runtime.cli import console, signals
 from runtime.cli.commands.runs import table

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from jinja2 import filters as jinja_filters
 
-from nodes import patterns, sheets
-from nodes.readings import read_number
+from nodes import csv_text
+from nodes.parsing import read_number
+from nodes.schema import regex as regexes
 from nodes.template import kind_of
 from nodes.values import Json, as_text, normalise
 from runtime.language.expressions import limits
@@ -89,7 +90,7 @@ def regex_replace(value: Json, pattern: str, replacement: str, count: int = 0) -
     end = length = 0
     with _matched(pattern):
         for found in itertools.islice(_matches(text, pattern, "regex_replace"), count or None):
-            pieces += (text[end : found.start()], patterns.expanded(found, replacement))
+            pieces += (text[end : found.start()], regexes.expanded(found, replacement))
             end = found.end()
             length = limits.check_text(length + len(pieces[-2]) + len(pieces[-1]))
     limits.check_text(length + len(text) - end)
@@ -97,7 +98,7 @@ def regex_replace(value: Json, pattern: str, replacement: str, count: int = 0) -
 
 
 def _matches(value: Json, pattern: str, name: str) -> Iterator[Match[str]]:
-    return patterns.matches(text_of(pattern, name), text_of(value, name))
+    return regexes.matches(text_of(pattern, name), text_of(value, name))
 
 
 @contextlib.contextmanager
@@ -105,7 +106,7 @@ def _matched(pattern: str) -> Generator[None]:
     """Say in words what is wrong with a pattern, a group or a replacement."""
     try:
         yield
-    except patterns.PatternRefused as error:
+    except regexes.PatternRefused as error:
         raise Unusable(str(error)) from None
     except IndexError as error:
         raise Unusable(f"{pattern!r}: {error}") from None
@@ -367,7 +368,7 @@ def flatten(value: Json) -> Json:
 def csv(value: Json, separator: str = ",") -> Json:
     """A list of maps as CSV text: a header with all keys in order of first appearance, null as nothing, lists and maps as JSON."""
     limits.check_weight(value)
-    return _sheet(lambda mark: sheets.written(normalise(value), mark), separator, "csv")
+    return _sheet(lambda mark: csv_text.written(normalise(value), mark), separator, "csv")
 
 
 @own
@@ -375,7 +376,7 @@ def from_csv(value: Json, separator: str = ",") -> Json:
     """The rows of a CSV text as a list of maps, named by its first line; every cell is text (`number` makes numbers of them)."""
     text = text_of(value, "from_csv")
     limits.check_text(len(text))
-    return _sheet(lambda mark: sheets.read(text, mark), separator, "from_csv")
+    return _sheet(lambda mark: csv_text.read(text, mark), separator, "from_csv")
 
 
 def _sheet(make: Callable[[str], Json], separator: str, name: str) -> Json:
@@ -383,7 +384,7 @@ def _sheet(make: Callable[[str], Json], separator: str, name: str) -> Json:
         raise Unusable(f"the separator of `{name}` is a comma, a semicolon, a tab or `|`")
     try:
         return make(separator)
-    except sheets.NoSheet as error:
+    except csv_text.NoSheet as error:
         raise Unusable(f"`{name}`: {error}") from None
 
 

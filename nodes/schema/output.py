@@ -14,9 +14,10 @@ from typing import Annotated, Any, LiteralString
 from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationError, WithJsonSchema
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from nodes import fitting, schemas, strictly
-from nodes.fitting import Misfit
-from nodes.schemas import Problem
+from nodes.schema import answers, problems
+from nodes.schema import strict as schema_strict
+from nodes.schema.answers import Misfit
+from nodes.schema.problems import Problem
 from nodes.template import OPENING, kind_of
 from nodes.values import Json
 
@@ -58,7 +59,7 @@ class Output:
         found.no_references(said, ())
         if whole:
             meant = said[WHOLE]
-            found.problems += [Problem((WHOLE, *each.path), each.text) for each in schemas.problems(meant)]
+            found.problems += [Problem((WHOLE, *each.path), each.text) for each in problems.problems(meant)]
         else:
             meant = found.form(said, (), inside=False)
         if found.problems:
@@ -81,7 +82,7 @@ class Output:
 
     def read(self, text: str) -> Json:
         """The value in an answer's text. Raises Misfit with every problem and its place, to be told to the model."""
-        return fitting.read(text, self.meant, wrapped=self.wrapped, fill=self.short)
+        return answers.read(text, self.meant, wrapped=self.wrapped, fill=self.short)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -91,8 +92,8 @@ class Output:
 
 
 def _wire(output: Output) -> tuple[dict[str, Json], bool]:
-    rooted = strictly.rooted(output.meant) if output.wrapped else output.meant
-    found = strictly.form(rooted)
+    rooted = schema_strict.rooted(output.meant) if output.wrapped else output.meant
+    found = schema_strict.form(rooted)
     plain = {key: value for key, value in rooted.items() if key != "$schema"}
     return (plain, False) if found is None else (found, True)
 
@@ -114,7 +115,7 @@ class _Reader:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
 
-    def form(self, said: Json, path: schemas.Path, *, inside: bool) -> dict[str, Json]:
+    def form(self, said: Json, path: problems.Path, *, inside: bool) -> dict[str, Json]:
         """The schema of one form; ``inside`` another one a map is a field that is written out, else it is a map of fields."""
         if isinstance(said, str):
             return self._word(said, path)
@@ -124,16 +125,16 @@ class _Reader:
             return self._spelt(said, path) if inside else self._fields(said, path)
         return self._wrong(path, f"an output is {FORMS}; this is {'left empty' if said is None else kind_of(said)}")
 
-    def _wrong(self, path: schemas.Path, text: str, choices: tuple[str, ...] = ()) -> dict[str, Json]:
+    def _wrong(self, path: problems.Path, text: str, choices: tuple[str, ...] = ()) -> dict[str, Json]:
         self.problems.append(Problem(path, text, choices))
         return {}
 
-    def _word(self, said: str, path: schemas.Path) -> dict[str, Json]:
+    def _word(self, said: str, path: problems.Path) -> dict[str, Json]:
         found = WORD.fullmatch(said)
         if found is None:
             if OPENING in said:
                 return {}  # told as a reference
-            close = schemas.near(said.rstrip("[]?"), WORDS)
+            close = problems.near(said.rstrip("[]?"), WORDS)
             mend = "to choose from texts, write a list of them"
             if close:
                 mend = f"did you mean `{close}`?" if close not in said else "a list of lists is written with `items`"
@@ -144,7 +145,7 @@ class _Reader:
             return one
         return {"type": ["array", "null"] if no_list else "array", "items": one}
 
-    def _choices(self, said: list[Json], path: schemas.Path) -> dict[str, Json]:
+    def _choices(self, said: list[Json], path: problems.Path) -> dict[str, Json]:
         if not said:
             return self._wrong(path, "there is nothing to choose from: write at least one text into the list")
         for index, each in enumerate(said):
@@ -154,7 +155,7 @@ class _Reader:
                 self._wrong((*path, index), f'"{each}" stands twice: take one away')
         return {"type": "string", "enum": said}
 
-    def _fields(self, said: dict[str, Json], path: schemas.Path) -> dict[str, Json]:
+    def _fields(self, said: dict[str, Json], path: problems.Path) -> dict[str, Json]:
         if not said:
             self._wrong(path, "there are no fields: write at least one, `name: string`")
         properties: dict[str, Json] = {}
@@ -166,10 +167,10 @@ class _Reader:
         needed = [name for name, each in properties.items() if "null" not in _types(each)]
         return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
 
-    def _spelt(self, said: dict[str, Json], path: schemas.Path) -> dict[str, Json]:
+    def _spelt(self, said: dict[str, Json], path: problems.Path) -> dict[str, Json]:
         for key in said:
             if key not in SPELT:
-                close = schemas.near(key, sorted(SPELT))
+                close = problems.near(key, sorted(SPELT))
                 mend = f"did you mean `{close}`?" if close else "the fields of a map stand under `fields`"
                 self._wrong((*path, key), f"`{key}` says nothing of a field: {mend}")
         schema = dict(self._base(said, path))
@@ -185,7 +186,7 @@ class _Reader:
             schema = _nullable(schema)
         return schema
 
-    def _base(self, said: dict[str, Json], path: schemas.Path) -> dict[str, Json]:
+    def _base(self, said: dict[str, Json], path: problems.Path) -> dict[str, Json]:
         """What the field is, by ``type``, ``choices``, ``items`` or ``fields``: just one of them, but for a type that says the same."""
         given = [key for key in ("choices", "items", "fields") if key in said]
         kind = said.get("type")
@@ -213,7 +214,7 @@ class _Reader:
             return self._wrong(place, f"`{given[0]}` is {what}, and this is {kind_of(inner)}")
         return self.form(inner, place, inside=False)
 
-    def no_references(self, said: Json, path: schemas.Path) -> None:
+    def no_references(self, said: Json, path: problems.Path) -> None:
         """An output is known before anything runs, so that a file can be checked: no reference stands in it."""
         if isinstance(said, str) and OPENING in said:
             self._wrong(path, "`output` takes no references: write what it is; values belong into `input`")

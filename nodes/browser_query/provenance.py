@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from nodes.readings import DIGITS
+from nodes.parsing import DIGITS
 from nodes.values import Json
 
 GROUPED = re.compile(r"\d{1,3}(?P<mark>[.,'’])(?:\d{2,3}(?P=mark))*\d{3}")

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from nodes.schemas import NARROWING, NOTES, named
+from nodes.schema.problems import NARROWING, NOTES, named
 from nodes.values import Json
 
 VALUE = "value"

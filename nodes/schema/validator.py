@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from nodes import patterns, schemas
+from nodes.schema import problems, regex
 from nodes.values import Json
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Judge:
         # Each entry holds its value, so that no other value gets its identity.
         self._found: dict[tuple[str, int], tuple[Json, tuple[ValidationError, ...]]] = {}
         self._taken: dict[tuple[int, int], tuple[Json, Json, bool]] = {}
-        self._seconds = patterns.SECONDS
+        self._seconds = regex.SECONDS
 
     def takes(self, value: Json, schema: Json) -> bool:
         """Whether the value fits a part of the schema. Raises PatternRefused where that takes too long."""
@@ -59,12 +59,12 @@ class Judge:
         Raises PatternRefused where the patterns of the schema take too long: then nobody knows whether the value fits.
         """
         whole = {**schema, "$defs": self._defs} if isinstance(schema, dict) else schema
-        yield from self._kind(whole, format_checker=schemas.checker()).iter_errors(value)
+        yield from self._kind(whole, format_checker=problems.checker()).iter_errors(value)
 
     def _reference(self, validator: Any, reference: str, value: Json, _schema: Json) -> Iterator[ValidationError]:
         key = reference, id(value)
         if key not in self._found:
-            found = validator.descend(value, self._defs[schemas.named(reference)])
+            found = validator.descend(value, self._defs[problems.named(reference)])
             self._found[key] = value, tuple(map(_alone, found))
         # Whoever hands an error on writes its own place into it.
         yield from map(_alone, self._found[key][1])
@@ -104,9 +104,9 @@ class Judge:
 
     def _matches(self, pattern: str, text: str) -> bool:
         if self._seconds <= 0:
-            raise patterns.PatternRefused(f"{pattern!r} and other patterns take too long on this value")
+            raise regex.PatternRefused(f"{pattern!r} and other patterns take too long on this value")
         before = time.process_time()
-        found = next(patterns.matches(pattern, text, self._seconds), None)
+        found = next(regex.matches(pattern, text, self._seconds), None)
         self._seconds -= time.process_time() - before
         return found is not None
 

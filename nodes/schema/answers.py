@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from nodes import judging, patterns, schemas
-from nodes.strictly import VALUE
+from nodes.schema import problems as schema_problems
+from nodes.schema import regex, validator
+from nodes.schema.strict import VALUE
 from nodes.values import LARGEST_INTEGER, Json, NotJson, normalise
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def read(text: str, meant: dict[str, Json], *, wrapped: bool, fill: bool) -> Jso
     try:
         value = fit.settled(answer, meant)
         problems = fit.problems(value, place)
-    except patterns.PatternRefused as error:
+    except regex.PatternRefused as error:
         raise Misfit((f"{place}: {error}",)) from None
     if problems:
         raise Misfit(problems)
@@ -75,7 +76,7 @@ def held_against(
     try:
         settled = fit.settled(value, meant)
         return settled, fit.places(settled)
-    except patterns.PatternRefused as error:
+    except regex.PatternRefused as error:
         return value, [((), f"$: {error}")]
 
 
@@ -139,7 +140,7 @@ class _Fit:
         self._defs: dict[str, Json] = schema.get("$defs", {})
         self._schema = schema
         self._fill = fill
-        self._judge = judging.Judge(schema)
+        self._judge = validator.Judge(schema)
         # Each entry holds its value and its schema, so that no others get their identity.
         self._settled: dict[tuple[int, int], tuple[Json, Json, Json]] = {}
 
@@ -158,7 +159,7 @@ class _Fit:
             return value
         said: dict[str, Json] = schema
         if "$ref" in said:
-            value = self.settled(value, self._defs[schemas.named(said["$ref"])])
+            value = self.settled(value, self._defs[schema_problems.named(said["$ref"])])
         for each in said.get("allOf", ()):
             value = self.settled(value, each)
         if "anyOf" in said:
@@ -233,7 +234,7 @@ def _whole(value: Json, schema: dict[str, Json]) -> Json:
     types = schema.get("type", ())
     types = (types,) if isinstance(types, str) else types
     meant = "integer" in types and "number" not in types and isinstance(value, float)
-    return int(value) if meant and value.is_integer() and abs(value) < judging.EXACT else value
+    return int(value) if meant and value.is_integer() and abs(value) < validator.EXACT else value
 
 
 def _step(step: str | int) -> str:

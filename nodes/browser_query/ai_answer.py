@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from nodes import fitting, strictly
-from nodes.outputs import Output
-from nodes.schemas import NARROWING, NOTES, named
+from nodes.schema import answers, strict
+from nodes.schema.output import Output
+from nodes.schema.problems import NARROWING, NOTES, named
 from nodes.values import Json
 
 Path = tuple[str | int, ...]
@@ -89,7 +89,7 @@ def _is_single(schema: dict[str, Json]) -> bool:
 
 def _single(schema: dict[str, Json], refs: bool) -> dict[str, Json]:
     if all(each in OF_SINGLE or each.startswith("x-") for each in schema):
-        inner = strictly.nullable(schema if "type" in schema else {**schema, "type": _types_of(schema["enum"])})
+        inner = strict.nullable(schema if "type" in schema else {**schema, "type": _types_of(schema["enum"])})
     else:
         inner: dict[str, Json] = {"anyOf": [schema, {"type": "null"}]}
     if not refs:
@@ -160,13 +160,13 @@ def missing(plain: Json, output: Output) -> tuple[Json, list[Path]]:
 
     Raises Misfit where anything else does not fit.
     """
-    settled, problems = fitting.held_against(plain, output.meant, fill=output.short)
+    settled, problems = answers.held_against(plain, output.meant, fill=output.short)
     nulls = [each.path for each in values(settled, refs=False)[1] if each.value is None]
     found: dict[Path, None] = {}
     for place, text in problems:
         below = [each for each in nulls if each[: len(place)] == place]
         if not below:
-            raise fitting.Misfit((text,))
+            raise answers.Misfit((text,))
         found.update(dict.fromkeys(below))
     return settled, list(found)
 

@@ -15,7 +15,7 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from nodes import patterns
+from nodes.schema import regex
 from nodes.values import Json
 
 if TYPE_CHECKING:
@@ -164,8 +164,8 @@ def _patterns(key: str, value: Json, place: Path) -> Iterator[Problem]:
     for pattern, where in found:
         try:
             if isinstance(pattern, str):
-                patterns.compiled(pattern)
-        except patterns.PatternRefused as error:
+                regex.compiled(pattern)
+        except regex.PatternRefused as error:
             yield Problem(where, str(error))
 
 
