@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, field_validator
 from typing_extensions import override
 
-from nodes.base import EffectClass, Leaf
+from nodes.base import Leaf
 from nodes.budgets import Budget
 from nodes.cognition import LONGEST_ANSWER, SHORTEST_ANSWER
+from nodes.part import EffectClass
 from nodes.ports import Task
 from nodes.rules import Rule
 from nodes.schema.output import OutputField

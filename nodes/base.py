@@ -7,12 +7,13 @@ thing and is one call in the log; a *container* owns blocks of nodes and leaves 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
-from nodes.part import Part
+from nodes.errors import InternalError
+from nodes.part import EffectClass, Part
 from nodes.rules import Rule
 from nodes.template import Condition
 from nodes.values import Json
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from nodes.budgets import Budget
     from nodes.ports import BlockContext, LeafContext
 
-EffectClass = Literal["read", "idempotent", "effect"]
-"""What doing a step twice would mean: nothing, the same again, or a second deed."""
 
 LEAF_SECONDS = 10.0
 """How long one attempt of a leaf may take unless ``timeout`` says otherwise."""
@@ -44,10 +43,18 @@ class Retry(Part):
     """Error codes to try again, also after the deed. Without it every error before the deed is tried again."""
 
 
-def _parse_block(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    from nodes import registry
+def _unknown_types(_value: Any) -> list[Node]:
+    raise InternalError(
+        "block-parser", "a block was read before nodes.registry was imported, which knows the node types"
+    )
 
-    return registry.parse_block(value)
+
+block_parser: Callable[[Any], list[Node]] = _unknown_types
+"""Parses the nodes of a block. The registry sets it: it knows every node type, and each of them imports this module."""
+
+
+def _parse_block(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    return block_parser(value)
 
 
 Block = Annotated[list[Any], WrapValidator(_parse_block, json_schema_input_type=list[Any])]

@@ -9,8 +9,9 @@ from pydantic import Field
 from typing_extensions import override
 
 from nodes import budgets
-from nodes.base import EffectClass, Leaf
+from nodes.base import Leaf
 from nodes.budgets import Budget
+from nodes.part import EffectClass
 from nodes.schema.output import OutputField
 from nodes.template import JsonValue, Text
 from nodes.values import Json

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nodes.base import EffectClass, Leaf
-from nodes.part import Part
+from nodes.base import Leaf
+from nodes.part import EffectClass, Part
 from nodes.template import JsonValue, ListValue, Text
 from nodes.values import Json
 

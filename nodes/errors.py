@@ -20,6 +20,7 @@ RunOpsError
 
 from __future__ import annotations
 
+import difflib
 from typing import Any, ClassVar, Literal, Self
 
 from nodes.values import Json, sound, sound_json
@@ -190,3 +191,8 @@ class InternalError(RunOpsError):
 
     who = "internal"
     exit = 70
+
+
+def near(word: str, words: Any) -> str | None:
+    """The word most like ``word``, or None where none is near."""
+    return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)), None)

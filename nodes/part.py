@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -18,3 +20,7 @@ class Part(BaseModel):
         # A file has a few of the eighty kinds of node: only what it has is built.
         defer_build=True,
     )
+
+
+EffectClass = Literal["read", "idempotent", "effect"]
+"""What doing a step twice would mean: nothing, the same again, or a second deed."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from nodes.base import EffectClass, Node
 from nodes.errors import RunOpsError
 from nodes.pages import Page, Tabs
-from nodes.part import Part
+from nodes.part import EffectClass, Part
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
+
+Nodes = Sequence[Any]
+"""The nodes of a block: ``Sequence[nodes.base.Node]``, which is built on this module."""
 
 if TYPE_CHECKING:
     from nodes.budgets import Budget
@@ -234,13 +236,13 @@ class BlockContext(Protocol):
         """What this scope decided when it was first opened, or else what ``evaluate()`` yields now, which is then recorded."""
         ...
 
-    async def block(self, nodes: Sequence[Node]) -> Json:
+    async def block(self, nodes: Nodes) -> Json:
         """Run a block in the scope around the container, once; the value of its last node that ran, None if none did."""
         ...
 
     async def turn(
         self,
-        nodes: Sequence[Node],
+        nodes: Nodes,
         item: Item,
         *,
         collect: str | None = None,
@@ -265,7 +267,7 @@ class BlockContext(Protocol):
 
     async def part(
         self,
-        nodes: Sequence[Node],
+        nodes: Nodes,
         name: str,
         number: int,
         *,
@@ -281,7 +283,7 @@ class BlockContext(Protocol):
         """
         ...
 
-    async def finish(self, nodes: Sequence[Node], name: str, number: int, outcome: RunOpsError | None) -> bool:
+    async def finish(self, nodes: Nodes, name: str, number: int, outcome: RunOpsError | None) -> bool:
         """Run a block at the end, in a scope of its own, and keep with it how the round ended.
 
         Whether the run has failed, and was resumed, since: then the round is over. An error of the block is raised, with ``outcome`` in

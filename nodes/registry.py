@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 from collections.abc import Mapping
 from typing import Any, LiteralString, cast
@@ -13,6 +12,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from nodes import (
     agent,
+    base,
     browser_action,
     browser_query,
     cognition,
@@ -82,11 +82,6 @@ def node_types() -> Mapping[str, NodeType]:
     return types
 
 
-def near(word: str, words: Any) -> str | None:
-    """The word most like ``word``, or None where none is near."""
-    return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)), None)
-
-
 def parse_block(value: Any) -> list[Node]:
     """The nodes of a block. Raises pydantic's ValidationError with every problem of every node, each located by position and field."""
     if not isinstance(value, list):
@@ -105,6 +100,9 @@ def parse_block(value: Any) -> list[Node]:
     if problems:
         raise ValidationError.from_exception_data("block", problems)
     return nodes
+
+
+base.block_parser = parse_block
 
 
 def parse_node(value: Any) -> Node:

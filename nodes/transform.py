@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from nodes import csv_text
-from nodes.base import EffectClass, Leaf
+from nodes.base import Leaf
 from nodes.errors import AuthorError
+from nodes.part import EffectClass
 from nodes.template import OPENING, JsonValue, Text, kind_of
 from nodes.values import Json
 

@@ -12,6 +12,7 @@ from typing import Any
 from director.builds import loop, toolsets
 from director.builds import open as open_build
 from director.conversation import reply
+from director.draft import goal
 from director.session import open as open_session
 from director.session import person, state
 from director.session.events import Listener
@@ -44,7 +45,7 @@ class Life:
     """The one that goes on; None: a new one."""
     who: person.Person = dataclasses.field(default_factory=person.Nobody)
     budget: str | None = None
-    policy: build_context.Policy = "hold"
+    policy: goal.Policy = "hold"
     url: str | None = "http://127.0.0.1:9"
     more: Callable[[build_context.Workshop], Sequence[Kit]] = lambda _shop: ()
     """Tools beside those of every build."""
@@ -58,7 +59,7 @@ class Life:
     def __post_init__(self) -> None:
         self.kept = file_store.Files(self.folder / ".runops")
         if self.session is None:
-            wish = build_context.Wish(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
+            wish = goal.Goal(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
             header = entries.SessionHeader(
                 purpose="build", versions=version.versions(), budget=self.budget, build=wish.as_logged()
             )

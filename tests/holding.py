@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from director.draft import draft
+from director.draft import draft, goal
 from director.effects import effects
 from director.tools import build_context
 from nodes import registry
@@ -53,7 +53,7 @@ def leaf(shop: build_context.Workshop, name: str) -> Leaf:
 
 
 def asking(
-    folder: Path, *answers: str, text: str = TEXT, policy: build_context.Policy = "ask"
+    folder: Path, *answers: str, text: str = TEXT, policy: goal.Policy = "ask"
 ) -> tuple[build_context.Workshop, list[str]]:
     """A workshop whose person gives these answers, and what they were asked."""
     who = workshops.Answering(*answers)

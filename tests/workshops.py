@@ -13,6 +13,7 @@ from typing_extensions import override
 from director.builds import toolsets
 from director.conversation.session_tools import Toolbox
 from director.draft import draft
+from director.draft import goal as draft_goal
 from director.session import open as open_session
 from director.session import person, state
 from director.session import runs as session_runs
@@ -48,7 +49,7 @@ def opened(
     url: str | None = None,
     text: str | None = None,
     *,
-    policy: build_context.Policy = "allow",
+    policy: draft_goal.Policy = "allow",
     who: person.Person | None = None,
     inputs: Mapping[str, Json] | None = None,
     known: Mapping[str, str] | None = None,
@@ -69,7 +70,7 @@ def opened(
         desk=own,
         here=here,
         listener=heard,
-        wish=build_context.Wish(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
+        wish=draft_goal.Goal(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
         person=who or person.Nobody(),
         runs=session_runs.Runs(pen, here.kept, heard, lambda _usage, _model: None),
         known=lambda: known or {},

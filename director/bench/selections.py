@@ -6,7 +6,7 @@ import dataclasses
 import re
 
 from director.bench.node_map import Place, Places
-from nodes import registry
+from nodes import errors
 from nodes.errors import ModelError
 
 _NUMBER = re.compile(r"[0-9]{1,6}")
@@ -89,7 +89,7 @@ def _one(said: str, places: Places, items: dict[str, str]) -> Place:
         if found is not None and "/" in said:
             _take_items(said, found, places, items)
     if found is None:
-        close = registry.near(said, places.all)
+        close = errors.near(said, places.all)
         mend = (
             f"did you mean `{close}`?"
             if close

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from director.builds import subject, toolsets
+from director.draft import goal
 from director.session import person, runs, settings, state
 from director.session.events import Listener
 from director.tools import build_context
@@ -26,7 +27,7 @@ def of_session(
     header = pen.history.header
     assert header is not None
     assert header.build is not None, "a build says in its first line what it is to reach"
-    wish = settings.wished(build_context.Wish.of(header.build), desk)
+    wish = settings.wished(goal.Goal.of(header.build), desk)
 
     def known() -> Mapping[str, str]:
         draft = desk.draft

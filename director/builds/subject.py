@@ -9,11 +9,11 @@ from typing_extensions import override
 
 from director.draft import header
 from director.draft.draft import Draft
+from director.draft.goal import Goal
 from director.editing import reference
 from director.session import prompt
 from director.session import state as session_state
 from director.subjects.files import DraftSubject
-from director.tools.build_context import Wish
 from nodes.values import Json
 from runtime.context import window
 from runtime.display.text import cut, one_line
@@ -39,7 +39,7 @@ class BuildSubject(DraftSubject):
     def __init__(
         self,
         desk: session_state.Desk,
-        wish: Wish,
+        wish: Goal,
         values: Callable[[], Mapping[str, Json]] = dict,
         states: Callable[[], Mapping[str, str]] = dict,
         tabs: Callable[[], Sequence[str]] = tuple,
@@ -139,7 +139,7 @@ def _some(ids: Sequence[str]) -> str:
     return f"{', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
 
 
-def told(wish: Wish) -> str:
+def told(wish: Goal) -> str:
     """The wish, as the model is told it with each request."""
     lines = ["The wish", f"Goal: {wish.goal}"]
     base = header.given(wish).get(header.BASE)

@@ -19,7 +19,7 @@ from runtime import version
 from runtime.context import limits
 from runtime.log import entries, threads, writer
 from runtime.log import session as log_session
-from runtime.log.store import owners, store
+from runtime.log.store import store
 from runtime.models import run_models, selection
 from runtime.secrets import masking, sources
 from runtime.settings import prices, settings
@@ -210,7 +210,7 @@ async def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[wri
             budget=budget,
         )
         pen = await session_open.begin(here.store, header, masking.Masker({**about.secrets(here), **masked}))
-    async with owners.given_up_where_it_fails(pen.conversation):
+    async with store.release_on_error(pen.conversation):
         _write_wish(pen, wish, chosen, begun=named is None)
     return pen, named is not None
 

@@ -12,7 +12,7 @@ from director.draft import layout, lines, node_lists
 from director.draft import splices as draft_splices
 from director.draft.node_lists import Item, Items
 from director.draft.splices import Patched, Splice
-from nodes import registry
+from nodes import errors
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import yaml_text
@@ -219,7 +219,7 @@ class Editor:
     def _place(self, node: str) -> Path:
         found = self._places.get(node)
         if found is None:
-            close = registry.near(node, self._places)
+            close = errors.near(node, self._places)
             raise ModelError(
                 "node-unknown",
                 f"the draft has no node `{node[:80]}`",

@@ -20,7 +20,7 @@ from runtime.language import writer
 from runtime.language.yaml_text import Document
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Wish
+    from director.draft.goal import Goal
 
 BASE = "base_url"
 """The input that says where the site is."""
@@ -31,7 +31,7 @@ LONGEST_NAME = 60
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 
 
-def begun(wish: Wish) -> str:
+def begun(wish: Goal) -> str:
     """The head of a new draft, as text: all of it is what the person has said.
 
     Name and purpose come from the goal; the site's origin is the input ``base_url``, with that as its default; the other inputs have none: a run that forgets one
@@ -53,7 +53,7 @@ def begun(wish: Wish) -> str:
     return "".join([writer.text(data), *(f"{line}\n" for line in lines), writer.text(behind) if behind else ""])
 
 
-def given(wish: Wish) -> dict[str, Json]:
+def given(wish: Goal) -> dict[str, Json]:
     """The inputs with which a draft begins, each with the value that the person gave; first among them where the site is, as far as that was said."""
     at = origin(wish.url) if wish.url is not None else None
     return {**({BASE: at} if at else {}), **wish.inputs}

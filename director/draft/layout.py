@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
-from nodes import registry
+from nodes import errors
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import yaml_text
@@ -118,7 +118,7 @@ class Layout:
             return chosen
         known = {each.kind for each in self.nodes}
         if kind not in known:
-            close = registry.near(kind, known)
+            close = errors.near(kind, known)
             raise _unknown(
                 f"there is no node of type `{kind[:80]}`",
                 f"did you mean `{close}`?" if close else f"these types are there: {', '.join(sorted(known)) or 'none'}",
@@ -140,7 +140,7 @@ class Layout:
         if part in ids:
             return {ids[part]}
         if (found := _RANGE.fullmatch(part)) is None:
-            close = registry.near(part, ids)
+            close = errors.near(part, ids)
             mend = (
                 f"did you mean `{close}`?"
                 if close

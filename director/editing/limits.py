@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from director.draft.draft import Draft
-from director.tools.build_context import Wish
+from director.draft.goal import Goal
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime.browser.options import BrowserOptions
@@ -45,7 +45,7 @@ MEANT = {
 _ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
 
 
-def refused(made: Draft, before: Draft | None, wish: Wish, allowed: Sequence[str]) -> list[Diagnostic]:
+def refused(made: Draft, before: Draft | None, wish: Goal, allowed: Sequence[str]) -> list[Diagnostic]:
     """What keeps a draft from being written, though it is valid, each at its place; what stood in it ``before`` may stay.
 
     Its nodes may call functions of the ``allowed`` Python modules.
@@ -64,7 +64,7 @@ def refused(made: Draft, before: Draft | None, wish: Wish, allowed: Sequence[str
     return found or _origins(made, before, wish)
 
 
-def granted(wish: Wish) -> set[str]:
+def granted(wish: Goal) -> set[str]:
     """The origins that the person has named: with ``--url``, as an input, in the goal."""
     named = [
         wish.url or "",
@@ -74,7 +74,7 @@ def granted(wish: Wish) -> set[str]:
     return {known for each in named if (known := origin(each.rstrip(".,;:!?")))}
 
 
-def given(made: Draft, wish: Wish) -> dict[str, Json]:
+def given(made: Draft, wish: Goal) -> dict[str, Json]:
     """The values of the draft's inputs in a proof: as the person gave them, else the defaults. Raises UsageError."""
     declared = made.loaded.workflow.inputs
     values = {name: value for name, value in wish.inputs.items() if name in declared}
@@ -104,7 +104,7 @@ def _browser(made: Draft, before: Draft | None) -> list[Diagnostic]:
     ]
 
 
-def _secrets(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
+def _secrets(made: Draft, before: Draft | None, wish: Goal) -> list[Diagnostic]:
     was = before.loaded.workflow.secrets if before is not None else ()
     allowed = list(dict.fromkeys([*wish.secrets, *was]))
     return [
@@ -120,7 +120,7 @@ def _secrets(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
     ]
 
 
-def _inputs(made: Draft, wish: Wish) -> list[Diagnostic]:
+def _inputs(made: Draft, wish: Goal) -> list[Diagnostic]:
     declared = made.loaded.workflow.inputs
     lacking = [name for name in wish.inputs if name not in declared]
     found = [
@@ -144,7 +144,7 @@ def _inputs(made: Draft, wish: Wish) -> list[Diagnostic]:
     return found
 
 
-def _unknown(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
+def _unknown(made: Draft, before: Draft | None, wish: Goal) -> list[Diagnostic]:
     """New inputs of which nobody knows a value: no run of the draft could begin."""
     was = before.loaded.workflow.inputs if before is not None else {}
     return [
@@ -176,7 +176,7 @@ def _names(made: Draft, before: Draft | None) -> list[Diagnostic]:
     ]
 
 
-def _origins(made: Draft, before: Draft | None, wish: Wish) -> list[Diagnostic]:
+def _origins(made: Draft, before: Draft | None, wish: Goal) -> list[Diagnostic]:
     """Origins that nobody has granted."""
     try:
         wanted = _opens(made, given(made, wish))

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from director.draft.draft import Draft
+from director.draft.goal import Goal
 from director.effects import effects as effects_effects
 from director.effects import requests
-from director.tools.build_context import Wish
 from nodes.base import Container, Leaf, Node
 from nodes.iterate import Iterate
 from nodes.rules import Rule, with_query
@@ -67,7 +67,7 @@ class Hint:
         return f"{self.node}: {self.text}; {self.mend}"
 
 
-def hints(draft: Draft, wish: Wish, secrets: Mapping[str, str] | None = None) -> list[Hint]:
+def hints(draft: Draft, wish: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
     """All of them: ``literals``, ``effects``, ``after_crashes``, ``defaults``, ``addresses``, ``positions``, ``descriptions``."""
     found = [
         effects(draft),
@@ -80,7 +80,7 @@ def hints(draft: Draft, wish: Wish, secrets: Mapping[str, str] | None = None) ->
     return [*literals(draft, wish, secrets), *itertools.chain.from_iterable(found)]
 
 
-def literals(draft: Draft, wish: Wish, secrets: Mapping[str, str] | None = None) -> list[Hint]:
+def literals(draft: Draft, wish: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
     """Values of inputs that stand in nodes as they are, addresses of the site, and (errors) values of ``secrets``, which are given by name.
 
     A value of an input is meant where a whole field is just that, or where it stands as whole words of a text; never within an address.
@@ -215,7 +215,7 @@ def after_crashes(draft: Draft) -> list[Hint]:
     return [Hint("hint", each.code, each.node, each.text, each.fix) for each in of_file.of(draft.loaded)]
 
 
-def defaults(draft: Draft, wish: Wish) -> list[Hint]:
+def defaults(draft: Draft, wish: Goal) -> list[Hint]:
     """Inputs that say on what a deed is done, and have for a default what the person gave this once: whoever forgets them later does the deed on that again."""
     loaded, found = draft.loaded, dict[str, Hint]()
     same = {

@@ -9,9 +9,10 @@ from typing import Any, cast
 from director.draft import draft as drafts
 from director.draft import edits, header
 from director.draft.draft import Draft
+from director.draft.goal import Goal
 from director.editing import limits, lint, reference
 from director.tools import schemas
-from director.tools.build_context import Wish, Workshop
+from director.tools.build_context import Workshop
 from director.tools.schemas import PERHAPS, REASON, TEXT, of
 from director.tools.toolbox import CHANGED, READ, Kit, Simple
 from nodes.errors import ModelError, RunOpsError
@@ -200,7 +201,7 @@ def _said(draft: Draft | None) -> dict[str, dict[str, Json]]:
     return {each.id: workflow.plain(each) for each in draft.loaded.nodes()} if draft is not None else {}
 
 
-def advised(before: Draft | None, made: Draft, wish: Wish) -> list[str]:
+def advised(before: Draft | None, made: Draft, wish: Goal) -> list[str]:
     """What could be better in the nodes that are new or changed, a line each."""
     was: Mapping[str, str] = before.loaded.fingerprints if before is not None else {}
     found = [each for each in lint.hints(made, wish) if was.get(each.node) != made.loaded.fingerprints[each.node]]

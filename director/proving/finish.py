@@ -22,7 +22,8 @@ from runtime.log import entries
 from runtime.secrets import masking
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Wish, Workshop
+    from director.draft.goal import Goal
+    from director.tools.build_context import Workshop
 
 
 CHANGED = ModelError(
@@ -336,7 +337,7 @@ def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
     }
 
 
-def _needed(loaded: workflow.Loaded, wish: Wish) -> dict[str, Json]:
+def _needed(loaded: workflow.Loaded, wish: Goal) -> dict[str, Json]:
     """The inputs without which the workflow does not run, as they were in the proof."""
     declared = loaded.workflow.inputs
     return {name: value for name, value in wish.inputs.items() if name in declared and declared[name].required}

@@ -18,7 +18,8 @@ from runtime.language import workflow
 from runtime.system import regular_files
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Wish, Workshop
+    from director.draft.goal import Goal
+    from director.tools.build_context import Workshop
 
 UNCHANGED = "change what the mend needs; where it passes as it is, or nothing in the file would mend it, finish with `done` false and say so"
 
@@ -77,7 +78,7 @@ def missed(shop: Workshop, loaded: workflow.Loaded, ran: Sequence[proofs.Ran]) -
     )
 
 
-def command(wish: Wish) -> str | None:
+def command(wish: Goal) -> str | None:
     """What writes the mend into the file; None where nothing is to be mended."""
     return f"runops repair --run {wish.mends.run} --apply" if wish.mends is not None else None
 

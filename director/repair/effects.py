@@ -15,7 +15,7 @@ from runtime.language import workflow
 from runtime.runs import single_node
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Policy
+    from director.draft.goal import Policy
 
 
 class Deeds:

@@ -6,8 +6,8 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from director.draft import goal
 from director.repair import failure_kinds
-from director.tools import build_context
 from nodes.values import Json
 from runtime.context import briefs
 from runtime.display.text import cut, one_line
@@ -41,16 +41,16 @@ def of(
     loaded: workflow.Loaded,
     kept: store.Kept,
     *,
-    policy: build_context.Policy,
+    policy: goal.Policy,
     runs: int,
-) -> build_context.Wish:
+) -> goal.Goal:
     """The wish of a build that mends it."""
     assert past.header is not None
     declared = loaded.workflow.inputs
     inputs: Mapping[str, Json] = {name: value for name, value in past.header.inputs.items() if name in declared}
     path = outcome.case.failure.path
     file = loaded.path.absolute()
-    return build_context.Wish(
+    return goal.Goal(
         goal=f"Mend the step `{briefs.ours(path)}` of the workflow {loaded.workflow.name!r}, which fails.",
         url=_site(outcome.case.failure.asked_for),
         save=(kept.files(outcome.run) / f"{file.stem}.mended.yaml").absolute(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import bisect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from nodes.errors import UsageError
 from nodes.values import Json
@@ -16,9 +16,6 @@ from runtime.log.store import owners, store
 from runtime.secrets import masking
 from runtime.workspace import session_index
 
-if TYPE_CHECKING:
-    pass
-
 Purpose = Literal["chat", "build"]
 
 Pen = writer.Journal[session.Session]
@@ -27,7 +24,7 @@ Pen = writer.Journal[session.Session]
 async def begin(kept: store.Store, header: log_entries.SessionHeader, masker: masking.Masker) -> Pen:
     """A new session, which this process owns. Raises LogError."""
     pen = writer.Journal(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
-    async with owners.given_up_where_it_fails(pen.conversation):
+    async with store.release_on_error(pen.conversation):
         _open(pen, header)
         _claimed(pen)
     return pen
@@ -49,7 +46,7 @@ async def reopen(
     # Nothing is claimed, and nobody is ended, for what is no session.
     session_index.fold(await kept.read(conversation))
     owned, entries = await kept.claim(conversation, take_over=take_over)
-    async with owners.given_up_where_it_fails(owned):
+    async with store.release_on_error(owned):
         past = await asyncio.to_thread(session.Session, entries)
         pen = writer.Journal(owned, past, masker, kept.kept)
         told: dict[str, Json] = {"taken_from": owned.taken_from.told()} if owned.taken_from is not None else {}
@@ -91,7 +88,7 @@ async def fork(
         "budget": budget if budget is not None else past.budget,
     }
     pen = writer.Journal(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
-    async with owners.given_up_where_it_fails(pen.conversation):
+    async with store.release_on_error(pen.conversation):
         _open(pen, past.header.model_copy(update=update))
         # A power cut leaves the line that says what this is, so that a piece of what follows is seen for what it is.
         await pen.barrier()

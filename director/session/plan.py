@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
-from nodes import registry
+from nodes import errors
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.display import plans
@@ -85,7 +85,7 @@ class Plan(Part):
         """
         if all(each.task_id != task_id for each in self.tasks()):
             known = [each.task_id for each in self.tasks()]
-            close = registry.near(task_id, known)
+            close = errors.near(task_id, known)
             raise ModelError(
                 "task-unknown",
                 f"the plan has no task `{task_id}`",
@@ -128,7 +128,7 @@ def of(data: Json) -> Plan:
         if twice := next((each for each in every if every.count(each) > 1), None):
             raise _invalid(f"two {what} are called `{twice}`")
     if plan.current_phase and plan.current_phase not in names:
-        close = registry.near(plan.current_phase, names)
+        close = errors.near(plan.current_phase, names)
         raise _invalid(
             f"the current phase `{plan.current_phase}` is none of its phases",
             f"did you mean `{close}`?" if close else "name one of them, or leave it empty",

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from director.draft import goal
 from director.session import state
-from director.tools import build_context
 from nodes.values import Json
 from runtime.log import entries, session, writer
 from runtime.settings import settings
@@ -49,7 +49,7 @@ def of_session(
     return chosen.model_copy(update=kept)
 
 
-def wished(wish: build_context.Wish, own: state.Desk) -> build_context.Wish:
+def wished(wish: goal.Goal, own: state.Desk) -> goal.Goal:
     """The wish of a build, with what was said of its deeds and its proof since it began."""
     policy, runs = own.value("setting", "build_effects"), own.value("setting", "build_runs")
     return dataclasses.replace(wish, policy=policy or wish.policy, runs=runs or wish.runs)

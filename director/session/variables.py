@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Literal, Protocol
 
-from nodes import registry
+from nodes import errors
 from nodes.errors import ModelError
 from nodes.values import Json, NotJson, normalise
 from runtime.context import briefs
@@ -121,7 +121,7 @@ def unknown(name: str, names: list[str], lacks: tuple[str, str] | None = None) -
     """The error of whoever asks for a variable that has no value; ``lacks`` is why it has none, and what gives it one, where that is known."""
     if lacks is not None:
         return ModelError("variable-unknown", f"`{name[:100]}` has no value that counts: {lacks[0]}", mend=lacks[1])
-    close = registry.near(name, names)
+    close = errors.near(name, names)
     listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return ModelError(
         "variable-unknown",

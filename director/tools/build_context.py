@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Literal, Protocol
 
+from director.draft import goal as draft_goal
 from director.session import person as persons
 from director.session import runs as session_runs
 from director.session import state
@@ -21,67 +21,8 @@ from runtime.observation.observation import Observation
 from runtime.runs.runtime import Runtime
 from runtime.workspace import host
 
-Policy = Literal["ask", "allow", "hold"]
-"""What becomes of deeds of class *effect* in a build: a person is asked once for each, all are done, or none."""
-
 Where = Literal["bench", "scout"]
 """The two browsers of a build: that of ``execute_nodes``, and that of scouting, which is no part of the workflow."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Wish:
-    """What a build is to reach, as the person said it."""
-
-    goal: str
-    url: str | None
-    """Where the site is; the origin is the first that the draft may open."""
-    save: Path
-    """Where the workflow is left."""
-    runs: int = 2
-    """How often the draft must pass."""
-    policy: Policy = "ask"
-    inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The inputs with which it is proved, by name."""
-    secrets: Sequence[str] = ()
-    """Names of the secrets that it may use."""
-    force: bool = False
-    """Whether ``save`` may be a file that was there before."""
-    mends: entries.Mends | None = None
-    """Where a workflow is mended that is there."""
-
-    @property
-    def place(self) -> Path:
-        """Where the workflow is meant to stand: what it reads beside itself is found from there."""
-        return Path(self.mends.file) if self.mends is not None else self.save
-
-    @classmethod
-    def of(cls, build: entries.Build) -> Wish:
-        """As it stands in the log."""
-        return cls(
-            build.goal,
-            build.url,
-            Path(build.save),
-            build.runs,
-            build.effects,
-            build.inputs,
-            build.secrets,
-            build.force,
-            build.mends,
-        )
-
-    def as_logged(self) -> entries.Build:
-        """As it stands in the log."""
-        return entries.Build(
-            goal=self.goal,
-            url=self.url,
-            save=str(self.save),
-            force=self.force,
-            runs=self.runs,
-            effects=self.policy,
-            inputs=dict(self.inputs),
-            secrets=list(self.secrets),
-            mends=self.mends,
-        )
 
 
 class Effects(Protocol):
@@ -199,7 +140,7 @@ class Workshop:
     here: host.Host
     """Its settings are those of the runs and browsers that it starts."""
     listener: Listener
-    wish: Wish
+    wish: draft_goal.Goal
     person: persons.Person
     runs: session_runs.Runs
     known: Callable[[], Mapping[str, str]]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import model_validator
 from typing_extensions import override
 
-from nodes.base import EffectClass
 from nodes.browser_action.base import BrowserAction
+from nodes.part import EffectClass
 from nodes.template import SecretText, Text
 from nodes.values import Json
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import model_validator
 
-from nodes.base import EffectClass
 from nodes.browser_action.base import BrowserAction, OnElement
-from nodes.part import Part
+from nodes.part import EffectClass, Part
 from nodes.targets import Target
 from nodes.template import Integer
 from nodes.values import Json

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from nodes.base import EffectClass
 from nodes.browser_action.base import OnElement
+from nodes.part import EffectClass
 from nodes.targets import Target
 from nodes.template import Condition, Ref, SecretText, Unfit, to_text
 from nodes.values import Json

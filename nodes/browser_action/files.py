@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, model_validator
 
-from nodes.base import EffectClass
 from nodes.browser_action.base import BrowserAction, OnElement
 from nodes.errors import AuthorError
+from nodes.part import EffectClass
 from nodes.targets import Target
 from nodes.template import Condition, Ref, Text, Unfit, to_text
 from nodes.values import Json

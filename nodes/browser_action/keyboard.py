@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 from typing_extensions import override
 
-from nodes.base import EffectClass
 from nodes.browser_action.base import BrowserAction, OnElement
+from nodes.part import EffectClass
 from nodes.tabs import TabName
 from nodes.targets import Target
 from nodes.template import Ref, SecretText, Unfit, to_text

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import model_validator
 
-from nodes.base import EffectClass
 from nodes.browser_action.base import BrowserAction, demand_whole
+from nodes.part import EffectClass
 from nodes.template import Text
 from nodes.values import Json
 

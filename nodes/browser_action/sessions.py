@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from nodes.base import EffectClass
 from nodes.browser_action.base import BrowserAction
 from nodes.errors import SiteError
+from nodes.part import EffectClass
 from nodes.template import Ref, Unfit, to_text
 from nodes.values import Json
 

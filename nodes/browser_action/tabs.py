@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from nodes.base import EffectClass, Leaf
+from nodes.base import Leaf
 from nodes.browser_action.base import demand_whole
+from nodes.part import EffectClass
 from nodes.tabs import TabName
 from nodes.template import Text
 from nodes.values import Json

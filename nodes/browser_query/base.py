@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from nodes.base import EffectClass
+from nodes.part import EffectClass
 from nodes.tabs import InTab
 from nodes.targets import Target
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, LiteralString
 from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationError, WithJsonSchema
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
+from nodes.errors import near
 from nodes.schema import answers, problems
 from nodes.schema import strict as schema_strict
 from nodes.schema.answers import Misfit
@@ -134,7 +135,7 @@ class _Reader:
         if found is None:
             if OPENING in said:
                 return {}  # told as a reference
-            close = problems.near(said.rstrip("[]?"), WORDS)
+            close = near(said.rstrip("[]?"), WORDS)
             mend = "to choose from texts, write a list of them"
             if close:
                 mend = f"did you mean `{close}`?" if close not in said else "a list of lists is written with `items`"
@@ -170,7 +171,7 @@ class _Reader:
     def _spelt(self, said: dict[str, Json], path: problems.Path) -> dict[str, Json]:
         for key in said:
             if key not in SPELT:
-                close = problems.near(key, sorted(SPELT))
+                close = near(key, sorted(SPELT))
                 mend = f"did you mean `{close}`?" if close else "the fields of a map stand under `fields`"
                 self._wrong((*path, key), f"`{key}` says nothing of a field: {mend}")
         schema = dict(self._base(said, path))

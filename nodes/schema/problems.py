@@ -12,9 +12,10 @@ import functools
 import json
 import re
 import urllib.parse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from nodes.errors import near
 from nodes.schema import regex
 from nodes.values import Json
 
@@ -247,13 +248,6 @@ def _stands_for(schema: Json) -> Iterator[str]:
     whole: list[Json] = [*words.get("anyOf", ()), *words.get("allOf", ()), *dependent.values()]
     for each in (*whole, *(words.get(key) for key in ("not", "if", "then", "else"))):
         yield from _stands_for(each)
-
-
-def near(word: str, choices: Iterable[str]) -> str | None:
-    """The one of ``choices`` that was meant, if any."""
-    from nodes import registry  # it knows every node, and some have an output
-
-    return registry.near(word, choices)
 
 
 def named(reference: str) -> str:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from nodes import registry
+from nodes import errors
 from nodes.errors import UsageError
 from nodes.values import Json, NotJson, normalise
 from runtime.language import workflow, yaml_text
@@ -39,7 +39,7 @@ class Given:
                 continue
             place = f"{self.places[name]}: " if name in self.places else ""
             whose = "the workflow has no" if len(files) == 1 else f"none of the {len(files)} workflows has an"
-            close = registry.near(name, declared)
+            close = errors.near(name, declared)
             listed = ", ".join(f"{each} ({kind})" for each, kind in declared.items())
             known = f"there is {listed}" if declared else "there is none: take it away"
             raise UsageError(
@@ -208,7 +208,7 @@ def _invalid(place: str, message: str, mend: str | None = None) -> UsageError:
 
 def _similar(file: Path) -> str | None:
     try:
-        close = registry.near(file.name, [each.name for each in file.parent.iterdir()])
+        close = errors.near(file.name, [each.name for each in file.parent.iterdir()])
     except OSError:
         return None
     return f"did you mean {file.parent / close}?" if close else "give the path of a file that is there"

@@ -1,15 +1,13 @@
-"""The small interface behind which all displays stand, and the one choice among them."""
+"""Interface of all displays."""
 
 from __future__ import annotations
 
 import abc
 import asyncio
-import sys
 from types import TracebackType
 from typing import Self
 
 from runtime import events
-from runtime.display.stream import Talk, kind_for
 
 
 class Display(abc.ABC):
@@ -54,26 +52,3 @@ class Display(abc.ABC):
 
     def end(self) -> None:  # noqa: B027 — a quiet display has nothing to clear away
         """Leave the terminal as a person expects it. May be called twice."""
-
-
-class Quiet(Display):
-    """Says nothing; what went wrong is said at the end, by the command."""
-
-    def __call__(self, event: events.Event) -> None:
-        """Nothing."""
-
-
-def choose(*, quiet: bool = False, stream: Talk | None = None) -> Display:
-    """The display for a run whose talk goes to ``stream`` (stderr)."""
-    talk = stream if stream is not None else Talk(sys.stderr)
-    match kind_for(talk, quiet=quiet):
-        case "tree":
-            from runtime.display.tree import Tree  # rich is slow to load, and only a terminal needs it
-
-            return Tree(talk)
-        case "plain":
-            from runtime.display.plain import Plain
-
-            return Plain(talk)
-        case "quiet":
-            return Quiet()

@@ -20,7 +20,7 @@ from nodes.part import Part
 from nodes.values import Json, NotJson, normalise
 from runtime import events, version
 from runtime.browser import port
-from runtime.engine import blocks, checkpoints, programs, reconcile, recorders, rendering, scopes, skipped_steps, steps
+from runtime.engine import blocks, checkpoints, reconcile, recorders, rendering, scopes, skipped_steps, steps
 from runtime.engine import clock as clocks
 from runtime.log import history, writer
 from runtime.system import tasks
@@ -128,7 +128,7 @@ class ExecutionEngine:
     def _begin(self) -> None:
         """Put everything that a walk builds up back to its beginning."""
         self.walked = 0
-        own = programs.Program(self.loaded, self.journal.conversation.id, self.secrets)
+        own = scopes.Program(self.loaded, self.journal.conversation.id, self.secrets)
         self.root = own.scope(self._inputs)
 
     @property

@@ -1,15 +1,77 @@
-"""What a reference can see: names and their values, in nested scopes."""
+"""A workflow file as it is being run: the run's own, and each that a ``group`` uses. None of them sees anything of another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from nodes.errors import AuthorError
+from nodes.errors import AuthorError, UsageError
 from nodes.values import Json
+from runtime.browser import port
+from runtime.language import callees
 
 if TYPE_CHECKING:
-    from runtime.engine import programs
+    from runtime.language import workflow
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Program:
+    """One run of a file, or one use of it within a run."""
+
+    loaded: workflow.Loaded
+    run: str
+    """Id of the run."""
+    secrets: Mapping[str, str]
+    """Those that the file may read."""
+    path: str = ""
+    """The step path of the group that uses it; empty for the run's own file."""
+    origins: Sequence[str] | None = None
+    """The origins whose documents may load while it runs; None for all that the browser was opened with."""
+    variables: dict[str, Json] = dataclasses.field(default_factory=dict)
+    """What its ``context`` nodes set."""
+    facts: dict[str, Json] = dataclasses.field(init=False)
+    """What ``run`` is in its references."""
+
+    def __post_init__(self) -> None:
+        """Begin with no facts."""
+        self.facts = {"id": self.run, "errors": {}, "taken": {}, "failures": {}}
+
+    def scope(self, inputs: Mapping[str, Json]) -> Frame:
+        """Its outermost scope, with these inputs."""
+        names: dict[str, Json] = {"inputs": dict(inputs), "vars": self.variables, "run": self.facts}
+        return Frame(names=names, program=self)
+
+    def inputs_of(self, group: str, given: Mapping[str, Json]) -> dict[str, Json]:
+        """The inputs of the file that a group uses, defaults filled in. Raises AuthorError ``value-misfit`` for a value of another kind."""
+        file = self.loaded.callees[group]
+        for name, value in given.items():
+            if wrong := callees.misfit(file.workflow.inputs[name], value):
+                raise AuthorError(
+                    "value-misfit",
+                    f"`with.{name}` {wrong}",
+                    mend=f"give `{name}` a value of that kind; filters turn one into another (`number`, `from_json`, `list`, `json`)",
+                    evidence={"field": f"with.{name}", "file": str(file.path)},
+                )
+        return {name: given.get(name, each.default) for name, each in file.workflow.inputs.items()}
+
+    def callee(self, group: str, path: str, inputs: Mapping[str, Json], secrets: Sequence[str]) -> Program:
+        """The file that a group at ``path`` uses, with these inputs. Raises AuthorError ``bad-origin`` for an origin that is none."""
+        file = self.loaded.callees[group]
+        try:
+            own = file.origins(inputs)
+        except UsageError as error:
+            raise AuthorError(error.code, error.message, mend=error.mend, evidence={"file": str(file.path)}) from None
+        # A file that names no address works on the pages that it is given.
+        if file.workflow.allowed_origins is None and not own:
+            origins = self.origins
+        else:
+            origins = own if self.origins is None else [each for each in own if each in self.origins]
+        return Program(file, self.run, {name: self.secrets[name] for name in secrets}, path, origins)
+
+    def confine(self, browser: port.Browser) -> None:
+        """From now on let documents load only from where the file may load them."""
+        browser.confine(self.origins, str(self.loaded.path))
 
 
 class Lost:
@@ -31,7 +93,7 @@ class Frame(Mapping[str, Json]):
         self,
         outer: Frame | None = None,
         names: dict[str, Json] | None = None,
-        program: programs.Program | None = None,
+        program: Program | None = None,
     ) -> None:
         """A scope within ``outer``, with ``names`` bound; or the outermost of ``program``."""
         self.outer = outer
@@ -39,7 +101,7 @@ class Frame(Mapping[str, Json]):
         self.names: dict[str, Json] = {} if names is None else names
 
     @property
-    def program(self) -> programs.Program:
+    def program(self) -> Program:
         """The file to which the scope belongs, as it is being run."""
         assert self._program is not None, "a scope of no file"
         return self._program

@@ -19,7 +19,7 @@ from runtime.browser import origins
 
 if TYPE_CHECKING:
     from runtime.browser import port
-    from runtime.engine import programs
+    from runtime.engine import scopes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Aftermath:
     verified: Verified
     address: str | None = None
     """Where the page is to be first, unless the next step loads another one."""
-    program: programs.Program | None = None
+    program: scopes.Program | None = None
     """The file whose origins count on the way there."""
     strict: bool = True
     """Whether nothing may be read where the rules do not hold on the page that was loaded; else somebody has said to take it as it is."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Protocol
 
-from nodes import registry
+from nodes import errors
 from nodes.group import Group
 from nodes.template import OPENING, kind_of
 from nodes.values import Json
@@ -102,7 +102,7 @@ class Project:
 
 
 def _not_found(name: str, known: Iterable[str]) -> Unusable:
-    close = registry.near(name, list(known))
+    close = errors.near(name, list(known))
     meant = f"did you mean `{PurePath(close).name}`?" if close else None
     return Unusable("use-not-found", f"there is no file {name}", meant, "the path is relative to this file's folder")
 
@@ -163,7 +163,7 @@ class Calls:
         for name, value in given.items():
             declared = callee.inputs.get(name)
             if declared is None:
-                close = registry.near(name, callee.inputs)
+                close = errors.near(name, callee.inputs)
                 has = f"it has {', '.join(callee.inputs)}" if callee.inputs else "it has none"
                 meant = f"did you mean `{close}`?" if close else None
                 self.report(unit, "with", "unknown-input", f"{file} has no input `{name}`", meant or has, at=[name])
@@ -184,7 +184,7 @@ class Calls:
             return
         for index, name in enumerate(given):
             if name not in callee.secrets:
-                close = registry.near(name, callee.secrets)
+                close = errors.near(name, callee.secrets)
                 mend = f"did you mean `{close}`?" if close else "a file gets only the secrets that it declares"
                 self.report(unit, "secrets", "unknown-secret", f"{file} declares no secret `{name}`", mend, at=[index])
             elif name not in own:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from nodes import registry
+from nodes import errors
 from nodes.errors import UsageError
 from nodes.part import Part
 from nodes.template import kind_of
@@ -73,7 +73,7 @@ def check(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str,
     """
     for name in given:
         if name not in declared:
-            close = registry.near(name, declared)
+            close = errors.near(name, declared)
             mend = f"did you mean `{close}`?" if close else _declared(declared)
             raise UsageError("unknown-input", f"the workflow has no input `{name}`", mend=mend)
     missing = [name for name, field in declared.items() if field.required and name not in given]

@@ -13,7 +13,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nodes import registry
+from nodes import errors, registry
 from nodes.base import Block, Confirm, Leaf, Node
 from nodes.part import Part
 from nodes.template import Ref, to_text
@@ -160,7 +160,7 @@ class Anatomy:
         kinds = registry.node_types()
         kind = next((each for each in kinds.values() if model is each.base or model in each.models), None)
         choices: Mapping[str, Any] = kinds if field == "type" else kind.variants if kind and field == kind.field else {}
-        if not choices or value in choices or not (close := registry.near(value, choices)):
+        if not choices or value in choices or not (close := errors.near(value, choices)):
             return value
         self.mistaken[path] = (field, value, close)
         return close
@@ -185,7 +185,7 @@ class Anatomy:
     @staticmethod
     def _meant(key: str, fields: Mapping[str, bool], data: Mapping[str, Json]) -> str | None:
         lacking = [field for field, required in fields.items() if required and field not in data]
-        return registry.near(key, lacking) or registry.near(key, [field for field in fields if field not in data])
+        return errors.near(key, lacking) or errors.near(key, [field for field in fields if field not in data])
 
     def _value(self, value: Json, shape: Shape, path: Path, unit: Unit | None, field: str) -> Json:
         if shape.ref is not None:
@@ -257,13 +257,13 @@ def model_of(data: Mapping[str, Json]) -> type[Node] | None:
 
 
 def _entry(data: Mapping[str, Json], key: str) -> Json:
-    return data[key] if key in data else data.get(registry.near(key, data) or key)
+    return data[key] if key in data else data.get(errors.near(key, data) or key)
 
 
 def _near(word: Json, choices: Mapping[str, Any]) -> str:
     if not isinstance(word, str):
         return ""
-    return word if word in choices else registry.near(word, choices) or ""
+    return word if word in choices else errors.near(word, choices) or ""
 
 
 @functools.cache

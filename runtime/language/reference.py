@@ -15,7 +15,7 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from nodes import registry
+from nodes import errors, registry
 from nodes.base import Block, Confirm, Container, Leaf, Node, Retry
 from nodes.errors import UsageError
 from nodes.part import Part
@@ -146,7 +146,7 @@ def entry(name: str, kind: str | None = None) -> Entry:
         )
     known = [*types_, *PARTS, *(f"{each.name}.{variant}" for each in types_.values() for variant in each.variants)]
     last = [each.rpartition(".")[2] for each in known]
-    close = registry.near(name, known) or registry.near(name.rpartition(".")[2], last)
+    close = errors.near(name, known) or errors.near(name.rpartition(".")[2], last)
     raise UsageError(
         "unknown-node",
         f"there is no node type `{name}`",

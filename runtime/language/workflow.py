@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
-from nodes import registry
+from nodes import errors
 from nodes.base import Block, Leaf, Node
 from nodes.errors import UsageError
 from nodes.part import Part
@@ -411,7 +411,7 @@ def plain(node: Node, but: frozenset[str] = frozenset()) -> dict[str, Json]:
 
 def _similar(path: pathlib.Path) -> str | None:
     try:
-        close = registry.near(
+        close = errors.near(
             path.name, [each.name for each in path.parent.iterdir() if each.suffix in (".yaml", ".yml")]
         )
     except OSError:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Literal
 
 from nodes import browser_action
-from nodes.base import EffectClass
+from nodes.part import EffectClass
 from nodes.values import Json
 from runtime.log import entries, step_states
 

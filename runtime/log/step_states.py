@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-from nodes.base import EffectClass
+from nodes.part import EffectClass
 
 
 class State(enum.StrEnum):

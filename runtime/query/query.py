@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodes import registry
+from nodes import errors
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
 from runtime.log import entries as log_entries
@@ -121,7 +121,7 @@ def _refuse_unknown(name: tuple[str, ...], own: frozenset[str]) -> None:
     written = ".".join(name)
     if len(name) == 1 and (name[0].lower() in VIEWS or name[0].casefold() in own):
         return
-    close = registry.near(written, VIEWS)
+    close = errors.near(written, VIEWS)
     mend = f"did you mean `{close}`?" if close else f"there are {', '.join(VIEWS)}; `runops query` lists their columns"
     raise UsageError("bad-query", f"there is no view `{written}`", mend=mend)
 

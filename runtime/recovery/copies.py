@@ -22,7 +22,7 @@ async def make(
     It is a trial, of which ``about`` says what it is for (``node`` and more), and is never resumed; ``parent`` is the conversation that wants it.
     """
     conversation = await kept.create(store.new_id())
-    async with owners.given_up_where_it_fails(conversation):
+    async with store.release_on_error(conversation):
         pen = writer.Journal(conversation, history.History(), masker, kept.kept)
         for entry in reading.entries:
             pen.copy(_own(entry, about, parent))

@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 
-from nodes import registry
+from nodes import errors
 from nodes.errors import Paused, RunOpsError, SetupError, SiteError, UsageError
 from nodes.values import Json
 from runtime import events
@@ -320,7 +320,7 @@ def _before(past: history.History, steps: Sequence[reconcile.Reached], step: str
     if any(_is_at(path, step) for path in known):
         # It lies before the checkpoint.
         return set()
-    near = registry.near(step, known)
+    near = errors.near(step, known)
     raise UsageError(
         "step-not-reached",
         f"the run has not come to a step `{step}`",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nodes import registry
+from nodes import errors
 from nodes.errors import Paused, UsageError
 from nodes.values import Json, as_text
 from runtime.language import inputs, yaml_text
@@ -118,7 +118,7 @@ def read_all(questions: Mapping[str, Question], given: Mapping[str, str]) -> tup
     """The answers that are known, defaults too, and the names of those that are missing. Raises UsageError ``unknown-answer``, ``bad-answer``."""
     for name in given:
         if name not in questions:
-            close = registry.near(name, questions)
+            close = errors.near(name, questions)
             mend = f"did you mean `{close}`?" if close else f"it asks for {', '.join(questions)}"
             raise UsageError("unknown-answer", f"the run does not ask for `{name}`", mend=mend)
     known = {name: read(name, questions[name], text) for name, text in given.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from nodes import registry
+from nodes import errors
 from nodes.base import Leaf, Node
 from nodes.browser_action.sessions import to_name
 from nodes.errors import UsageError
@@ -130,7 +130,7 @@ class Trial:
                     mend="of a run there are `run.errors.ID`, `run.taken.ID` and `run.failures.ID`",
                 )
             if name not in found.known:
-                close = registry.near(name, found.known)
+                close = errors.near(name, found.known)
                 raise UsageError(
                     "unknown-pin",
                     f"{self.loaded.path} has nothing that is called `{name}`",

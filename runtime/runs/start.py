@@ -19,7 +19,7 @@ from runtime.browser.options import Mode
 from runtime.engine import clock, rendering
 from runtime.language import prepare, workflow
 from runtime.log import history, writer
-from runtime.log.store import owners, store
+from runtime.log.store import store
 from runtime.recovery import copies, resume, workflow_source
 from runtime.runs import model_plan, run
 from runtime.secrets import masking
@@ -131,7 +131,7 @@ async def begin(
     models = model_plan.plan(loaded, given, purse=options.purse)
     kept, part = given.store, options.part
     conversation = await (kept.create(store.new_id()) if key is None else _of_key(kept, key))
-    async with owners.given_up_where_it_fails(conversation):
+    async with store.release_on_error(conversation):
         pen = writer.Journal(conversation, history.History(), masking.Masker({**known, **models.masked}), kept.kept)
         trial = part.header if part is not None else None
         run.write_header(
@@ -147,7 +147,7 @@ async def _of_key(kept: store.Store, key: str) -> store.Conversation:
     while True:
         run_id = await kept.keyed(key)
         conversation = await kept.create(run_id)
-        async with owners.given_up_where_it_fails(conversation):
+        async with store.release_on_error(conversation):
             if await kept.keyed(key) == run_id:
                 return conversation
         # `runops prune` took the key away before the run was there to hold it: now the key has another one.
@@ -247,7 +247,7 @@ async def resume_run(
         )
     except _OverMeanwhile:
         return over[0]
-    async with owners.given_up_where_it_fails(pen.conversation):
+    async with store.release_on_error(pen.conversation):
         text.take(pen)
         one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models, options)
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
@@ -287,7 +287,7 @@ async def go_on_copy(
     models = model_plan.plan(text.loaded, given, past.budget, options.purse)
     masker = masking.Masker({**text.secrets, **models.masked})
     pen = await copies.make(given.store, reading, masker, about, options.parent)
-    async with owners.given_up_where_it_fails(pen.conversation):
+    async with store.release_on_error(pen.conversation):
         text.take(pen)
         one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models, options)
     one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))

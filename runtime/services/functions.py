@@ -15,7 +15,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from nodes import ports, registry, transform
+from nodes import errors, ports, transform
 from nodes.errors import AuthorError, UsageError
 from nodes.values import Json, NotJson, normalise
 from runtime.language import workflow
@@ -50,7 +50,7 @@ def _not_allowed(module: str) -> str:
 
 
 def _mend(module: str, allowed: Sequence[str]) -> str:
-    close = registry.near(module, allowed)
+    close = errors.near(module, allowed)
     add = f'if you trust it, write `{SETTING} = ["{module}"]` under [tool.runops] in pyproject.toml'
     return f"did you mean `{close}`?" if close else add
 
@@ -164,7 +164,7 @@ def _find(module: str, name: str) -> Callable[..., Any]:
         functions = [
             each for each, value in vars(loaded).items() if inspect.isfunction(value) and not each.startswith("_")
         ]
-        close = registry.near(name, functions)
+        close = errors.near(name, functions)
         raise AuthorError(
             "python-not-found",
             f"the Python module `{module}` has no function `{name}` of its own",

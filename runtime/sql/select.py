@@ -13,7 +13,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from nodes import ports, registry
+from nodes import errors, ports
 from nodes.errors import AuthorError, SetupError
 from nodes.template import kind_of
 from nodes.values import Json
@@ -120,7 +120,7 @@ class Select(ports.Sql):
         tables = list(self._tables())
         last = written.rpartition(".")[2].casefold()
         near = next((each for each in tables if each.rpartition(".")[2].casefold() == last), None)
-        near = near or registry.near(written, tables)
+        near = near or errors.near(written, tables)
         listed = f"tables in scope: {', '.join(tables)}" if tables else "no list of maps is in scope"
         return AuthorError(
             "sql-unknown-table",

@@ -181,7 +181,7 @@ async def claim(
     """
     await asyncio.to_thread(session_index.refuse_session, kept.kept, run)
     conversation, entries = await kept.claim(run, take_over=take_over)
-    async with owners.given_up_where_it_fails(conversation):
+    async with store.release_on_error(conversation):
         past = await asyncio.to_thread(_folded, entries, known)
         refuse_trial(past, run)
         check(past)

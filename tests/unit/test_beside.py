@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from director.draft import project_files
+from director.draft import goal, project_files
 from director.editing import tools
 from director.session import open as open_session
 from director.session import state
@@ -33,7 +33,7 @@ def opened(folder: Path, save: str = "flows/built.yaml") -> build_context.Worksh
     (folder / "flows/parts").mkdir(parents=True)
     (folder / "flows/parts/twice.yaml").write_text(PART)
     shop = workshops.opened(folder, "http://127.0.0.1:8765")
-    wish = build_context.Wish("Do it.", None, folder / save)
+    wish = goal.Goal("Do it.", None, folder / save)
     shop.wish = wish
     shop.desk = state.Desk(shop.pen, project_files.of_build(wish.as_logged()))
     return shop
@@ -85,7 +85,7 @@ def test_the_desk_of_a_build_knows_them(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "part.yaml").write_text(f"{PART}# {name}\n")
-    wish = build_context.Wish("Do it.", None, tmp_path / "a/built.yaml")
+    wish = goal.Goal("Do it.", None, tmp_path / "a/built.yaml")
     mends = entries.Mends(run="x", path="y", file=str(tmp_path / "b/there.yaml"), evidence="")
     for build, where in (
         (wish.as_logged(), "# a"),

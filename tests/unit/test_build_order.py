@@ -11,9 +11,9 @@ from hypothesis import strategies as draw
 
 from director.cli import session_options
 from director.cli.builds import options
+from director.draft.goal import Goal
 from director.session import settings as session_settings
 from director.session import state
-from director.tools.build_context import Wish
 from nodes.errors import UsageError
 from runtime.context import limits
 from runtime.log import entries
@@ -24,7 +24,7 @@ from tests.now import let_go, now
 NAMES = draw.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
 VALUES = draw.one_of(draw.text(), draw.integers(), draw.booleans(), draw.none(), draw.lists(draw.text(), max_size=3))
 WISHES = draw.builds(
-    Wish,
+    Goal,
     goal=draw.text(min_size=1),
     url=draw.none() | draw.just("http://127.0.0.1:8765/login"),
     save=draw.just(Path("/x/built.yaml")),
@@ -37,14 +37,14 @@ WISHES = draw.builds(
 
 
 @hypothesis.given(WISHES)
-def test_a_wish_comes_back_from_the_log_as_it_was(wish: Wish) -> None:
+def test_a_wish_comes_back_from_the_log_as_it_was(wish: Goal) -> None:
     """Whatever a person wants, whoever goes on with the build wants the same."""
     header = entries.SessionHeader(purpose="build", versions={}, build=wish.as_logged())
     read = entries.decode(entries.encode(entries.Scope(path="", event="opened", node="session", session=header)))
     assert isinstance(read, entries.Scope)
     assert read.session is not None
     assert read.session.build is not None
-    back = Wish.of(read.session.build)
+    back = Goal.of(read.session.build)
     assert back.as_logged() == wish.as_logged()
 
 
@@ -178,11 +178,11 @@ def test_deeds_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> No
     here = host.of_command(chosen)
     models = session_options.Models.of(here)
 
-    def wish(**given: Any) -> Wish:
+    def wish(**given: Any) -> Goal:
         pen = now(options.open_build(options.Order(**given), here, models))
         build = pen.history.header.build if pen.history.header is not None else None
         assert build is not None
-        found = session_settings.wished(Wish.of(build), state.Desk(pen))
+        found = session_settings.wished(Goal.of(build), state.Desk(pen))
         let_go(pen.conversation)
         return found
 

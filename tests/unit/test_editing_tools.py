@@ -9,8 +9,9 @@ import pytest
 
 from director.draft import draft as drafts
 from director.draft import header
+from director.draft.goal import Goal
 from director.editing import examples, lint, reference, tools
-from director.tools.build_context import Wish, Workshop
+from director.tools.build_context import Workshop
 from nodes import registry, rules
 from nodes.errors import ModelError
 from runtime.browser.elements import locators
@@ -101,7 +102,7 @@ async def test_the_first_nodes_may_come_with_what_they_need_of_the_head(tmp_path
 
 def test_whatever_a_person_says_begins_a_valid_draft() -> None:
     """Also where it looks like YAML or like a reference, and where there is no address."""
-    wish = Wish(
+    wish = Goal(
         'Say "{{ x }}": *now*\n# and - more', None, Path("x.yaml"), inputs={"a": "{{ b }}", "n": None, "m": {"k": [1]}}
     )
     loaded = workflow.parse(f"{header.begun(wish)}nodes: [{{id: a_, type: transform, expr: 1}}]\n", "x")

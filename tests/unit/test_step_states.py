@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from nodes.base import EffectClass
 from nodes.errors import SiteError
+from nodes.part import EffectClass
 from nodes.rules import Rule
 from nodes.targets import Target
 from runtime.log import step_states

@@ -12,11 +12,11 @@ from director.cli import session_options
 from director.draft import draft as drafts
 from director.draft import header as draft_header
 from director.draft import output_files
+from director.draft.goal import Goal, Policy
 from director.effects import grants
 from director.session import open as open_session
 from director.session import person, state
 from director.session import settings as session_settings
-from director.tools.build_context import Policy, Wish
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import version
@@ -25,7 +25,7 @@ from runtime.language.diagnostics import WorkflowInvalid
 from runtime.language.expressions import filters
 from runtime.log import entries, writer
 from runtime.log import session as log_session
-from runtime.log.store import owners, store
+from runtime.log.store import store
 from runtime.secrets import masking, sources
 from runtime.settings import settings
 from runtime.workspace import host
@@ -97,7 +97,7 @@ class Order:
         if self.answer is not None and not self.answer.strip():
             raise UsageError("usage", "`--answer` says nothing", mend="give it a text")
 
-    def wish(self) -> Wish:
+    def wish(self) -> Goal:
         """What a new build is to reach. Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``file-not-written``, ``effects-not-local``."""
         assert self.goal is not None
         goal = self.goal.strip()
@@ -110,7 +110,7 @@ class Order:
             grants.refuse_allow([self.url] if self.url is not None else [])
         values = given_values.inputs(self.inputs).values
         names = tuple(dict.fromkeys(self.secrets))
-        wish = Wish(goal, _checked(self.url), save, self.runs or 2, policy, values, names, self.force)
+        wish = Goal(goal, _checked(self.url), save, self.runs or 2, policy, values, names, self.force)
         _refuse_head(wish)
         return wish
 
@@ -137,7 +137,7 @@ def _refuse_place(save: Path, *, force: bool) -> None:
         )
 
 
-def _refuse_head(wish: Wish) -> None:
+def _refuse_head(wish: Goal) -> None:
     """Raise UsageError ``usage`` where no workflow could begin with what was given: a name that is none, a value that no input takes."""
     nothing = "nodes: [{id: nothing, type: transform, expr: nothing}]"
     try:
@@ -218,7 +218,7 @@ async def open_build(
         build = past.header.build
         if order.effects == "allow":
             grants.refuse_allow([build.url] if build.url is not None else [])
-        masker = masking.Masker({**_secrets(Wish.of(build), here), **models.masked()})
+        masker = masking.Masker({**_secrets(Goal.of(build), here), **models.masked()})
         pen = await open_session.reopen(here.store, session, masker, take_over=order.take_over, budget=budget)
     else:
         wish = order.wish()
@@ -228,7 +228,7 @@ async def open_build(
             purpose="build", versions=version.versions(), budget=budget, build=wish.as_logged()
         )
         pen = await open_session.begin(here.store, header, masker)
-    async with owners.given_up_where_it_fails(pen.conversation):
+    async with store.release_on_error(pen.conversation):
         own = state.Desk(pen)
         session_settings.keep(own, _said(order, chosen))
         if order.resume is not None:
@@ -239,7 +239,7 @@ async def open_build(
     return pen
 
 
-def _refuse_secret(order: Order, wish: Wish, masker: masking.Masker) -> None:
+def _refuse_secret(order: Order, wish: Goal, masker: masking.Masker) -> None:
     """Raise UsageError ``secret-in-input`` where a secret stands in the wish: the log would keep a mask in its place, and a mask is no value."""
     said: dict[str, Json] = {"the goal": wish.goal, "`--url`": wish.url}
     said["`--save`"] = str(wish.save) if order.save is not None else None
@@ -257,6 +257,6 @@ def _said(order: Order, chosen: settings.Settings) -> dict[str, Json]:
     return session_settings.given(chosen, {"model_director": order.model})
 
 
-def _secrets(wish: Wish, here: host.Host) -> Mapping[str, str]:
+def _secrets(wish: Goal, here: host.Host) -> Mapping[str, str]:
     """The secrets of a wish. Raises SetupError ``secret-missing``, ``secret-too-short``."""
     return sources.read(here.secrets, wish.secrets, wish.place.parent)

@@ -15,14 +15,14 @@ from nodes.errors import SetupError, UsageError
 from runtime import version
 from runtime.language import workflow
 from runtime.log import entries, history, session, writer
-from runtime.log.store import owners, store
+from runtime.log.store import store
 from runtime.models import selection
 from runtime.secrets import masking, sources
 from runtime.workspace import host
 
 if TYPE_CHECKING:
+    from director.draft.goal import Policy
     from director.repair import repair
-    from director.tools.build_context import Policy
 
 HOW = "a model can look further: set one (RUNOPS_MODEL; `runops doctor --model`), and repair again"
 """What is told where a model could find a mend, and none is set."""
@@ -91,7 +91,7 @@ class Order:
 
         async def opened() -> writer.Journal[session.Session]:
             pen = await open_session.begin(here.store, header, masker)
-            async with owners.given_up_where_it_fails(pen.conversation):
+            async with store.release_on_error(pen.conversation):
                 given = settings.given(chosen, {"model_director": self.model})
                 settings.keep(state.Desk(pen), given)
             return pen

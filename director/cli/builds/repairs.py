@@ -34,7 +34,7 @@ from runtime.report import endings
 from runtime.workspace import host, run_index
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Policy
+    from director.draft.goal import Policy
 
 
 SAID = {

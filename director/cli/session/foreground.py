@@ -10,6 +10,7 @@ from director.cli import screen as cli_screen
 from director.cli import session_options
 from director.cli.session import conversation, followed_runs, parsing
 from director.cli.session import input as line_input
+from director.cli.session import loop as session_loop
 from nodes.errors import UsageError
 from runtime.cli import console, foreground_run, signals
 from runtime.cli.foreground import Foreground
@@ -67,7 +68,7 @@ def _talk(
     there_before: bool,
 ) -> int:
     """Take all words; the exit code."""
-    loop = conversation.Loop(held, front, person=person)
+    loop = session_loop.Loop(held, front, person=person)
     try:
         title = held.subject.title
         held.screen.say("  ".join(filter(None, ("chat", held.id, title))))

@@ -11,7 +11,7 @@ from director.cli.session import followed_runs, parsing
 from director.session import markdown as session_markdown
 from director.session import open as open_session
 from director.session import variables
-from nodes import registry
+from nodes import errors
 from nodes.errors import UsageError
 from runtime import events
 from runtime.cli import foreground
@@ -74,7 +74,7 @@ class Slashes:
             return
         wanted: entries.Mode | None = next((each for each in MODES if each == word.rest[0]), None)
         if wanted is None:
-            near = registry.near(word.rest[0], MODES)
+            near = errors.near(word.rest[0], MODES)
             raise UsageError(
                 "usage",
                 f"there is no mode `{word.rest[0]}`",

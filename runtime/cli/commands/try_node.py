@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from nodes import registry
+from nodes import errors
 from nodes.errors import UsageError
 from runtime import events
 from runtime.cli import console, flags, foreground_run
@@ -76,7 +76,7 @@ def try_node(
     found = loaded.find(node)
     if found is None:
         known = [each for part in loaded.files() for each in part.index]
-        close = registry.near(node.rpartition("/")[2], known)
+        close = errors.near(node.rpartition("/")[2], known)
         mend = f"did you mean `{close}`?" if close else f"it has {', '.join(list(loaded.index)[:20])}"
         raise UsageError("unknown-node", f"{file} has no node `{node}`", mend=mend)
     values.refuse_unknown([found.file])

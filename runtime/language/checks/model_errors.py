@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from nodes import errors as nodes_errors
 from nodes import registry
 from nodes.base import Leaf, Node
 from nodes.part import Part
@@ -189,7 +190,7 @@ class _Misfit:
             )
         wanted = ", ".join(f"`{_yaml(each)}`" for each in choices) or str(self.error.get("ctx", {}).get("expected", ""))
         close = (
-            registry.near(self.value, [each for each in choices if isinstance(each, str)])
+            nodes_errors.near(self.value, [each for each in choices if isinstance(each, str)])
             if isinstance(self.value, str)
             else None
         )
@@ -225,7 +226,7 @@ class _Misfit:
             )
         message = str(self.error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
         if message.endswith("is not an ARIA role"):
-            close = registry.near(str(self.value), ROLES)
+            close = nodes_errors.near(str(self.value), ROLES)
             return "unknown-choice", message, f"did you mean `{close}`?" if close else None
         # `needed` is a model's own word for one of several fields that must be there.
         return "missing-field" if kind == "needed" else "invalid", message, None

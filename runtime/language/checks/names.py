@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from nodes import registry
+from nodes import errors
 from nodes.base import Container
 from nodes.handle import Handle
 from nodes.iterate import Iterate
@@ -436,7 +436,7 @@ class _Walk:
 
     def _did_you_mean(self, name: str, names: Iterable[str] | None) -> str | None:
         """The nearest of the names. Looking for it is slow, so a file with very many mistakes is told the first ones' only."""
-        close = registry.near(name, names or ()) if len(self.problems) < MOST_NEAR else None
+        close = errors.near(name, names or ()) if len(self.problems) < MOST_NEAR else None
         return f"did you mean `{close}`?" if close else None
 
     def _wrong(self, slot: Slot, use: Use, code: str, message: str, *help: str | None, part: int = 0) -> None:

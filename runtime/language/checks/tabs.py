@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nodes import registry
+from nodes import errors
 from nodes.tabs import MAIN
 from runtime.language.diagnostics import Diagnostic
 from runtime.language.node_tree import Anatomy, Unit
@@ -20,7 +20,7 @@ def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
         used = unit.data.get("tab")
         if not isinstance(used, str) or _gives_by_tab(unit) or used in names:
             continue
-        near = registry.near(used, names)
+        near = errors.near(used, names)
         problems.append(
             document.source.diagnostic(
                 "unknown-tab",

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import jinja2
 from jinja2 import nodes
 
-from nodes import registry
+from nodes import errors
 from nodes.errors import AuthorError
 from nodes.values import Json, NotJson, as_text, normalise
 from runtime.language.expressions import limits, names_read, sandbox
@@ -287,7 +287,7 @@ METHODS_INSTEAD = {
 
 def _what_it_has(value: Json, name: str, key: str | int) -> tuple[str, str | None]:
     if isinstance(value, Mapping):
-        close = registry.near(str(key), value)
+        close = errors.near(str(key), value)
         known = ", ".join(list(value)[:10])
         filtered = f"for the filter write `| {key}`" if key in sandbox.SANDBOX.filters else None
         return (

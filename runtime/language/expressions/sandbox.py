@@ -16,7 +16,7 @@ from jinja2.runtime import StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
-from nodes import registry
+from nodes import errors
 from runtime.language.expressions import builtins, limits
 
 DEEPEST = 40
@@ -312,7 +312,7 @@ def _check_known(name: str, what: str, at: int) -> None:
     known = builtins.FILTERS if what == "filter" else builtins.TESTS
     if name in known:
         return
-    close = registry.near(name, [each for each in known if each.isidentifier()])
+    close = errors.near(name, [each for each in known if each.isidentifier()])
     instead = builtins.INSTEAD.get(name) if what == "filter" else None
     mend = instead or (
         f"did you mean `{close}`?" if close else f"the {what}s are {', '.join(sorted(filter(str.isidentifier, known)))}"

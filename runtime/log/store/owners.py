@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import socket
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nodes.errors import Replaced, RunHeld
 from nodes.values import Json
 from runtime.log import entries as log_entries
-from runtime.system import locks, processes, tasks
-
-if TYPE_CHECKING:
-    from runtime.log.store import store
+from runtime.system import locks, processes
 
 LOOK_SECONDS = 5.0
 """How long a holder may take from its lock to the entry that says who it is."""
@@ -203,13 +198,3 @@ def _taken_from(path: Path, holder: Holder, run: str, read: Callable[[], Entries
         if time.monotonic() > until:
             raise held(run, read(), f"process {holder.pid} was ended, and its lock is not free yet: try again")
     return handle
-
-
-@contextlib.asynccontextmanager
-async def given_up_where_it_fails(conversation: store.Conversation) -> AsyncGenerator[None]:
-    """Until a run or a session is there to do it, the conversation is closed where something goes wrong: another process, or this one, may have it then."""
-    try:
-        yield
-    except BaseException:
-        await tasks.to_the_end(conversation.aclose())
-        raise

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import secrets
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -16,6 +17,7 @@ from typing_extensions import override
 from nodes.errors import LogError, UsageError
 from runtime.log import entries as log_entries
 from runtime.log.store import owners
+from runtime.system import tasks
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ID = re.compile(rf"^[{CROCKFORD}]{{26}}\Z")
@@ -327,3 +329,13 @@ def unknown(kept: Kept, conversation: str) -> UsageError:
 def named_after_conversations(folder: Path) -> list[Path]:
     """What stands in ``folder`` under the id of a conversation, in order; nothing where there is no such folder."""
     return sorted(each for each in folder.iterdir() if ID.match(each.name)) if folder.is_dir() else []
+
+
+@contextlib.asynccontextmanager
+async def release_on_error(conversation: Conversation) -> AsyncGenerator[None]:
+    """Until a run or a session is there to do it, the conversation is closed where something goes wrong: another process, or this one, may have it then."""
+    try:
+        yield
+    except BaseException:
+        await tasks.to_the_end(conversation.aclose())
+        raise
