@@ -18,7 +18,7 @@ import pytest
 from nodes.errors import UsageError
 from nodes.targets import Target
 from runtime import events
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.log import writer
 from tests.fakes import FakePage, FakeSite
@@ -244,7 +244,7 @@ def case_of(seed: int) -> Case | None:
     text, now = text_of(nodes, output), text_of(changed, output)
     for each in (text, now):
         try:
-            workflow.parse(each, "test.yaml")
+            reader.parse(each, "test.yaml")
         except WorkflowInvalid:
             return None
     fills = [node["target"]["css"] for block in blocks_of(nodes) for node in block if node.get("action") == "fill"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodes.values import Json
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.log import entries, history, writer
 from runtime.log.store import file_store, store
 from runtime.runs import run
@@ -32,7 +32,7 @@ class Pen:
         kept = file_store.Files(home)
         self.run = store.new_id()
         self.journal = writer.Journal(kept.create(self.run), history.History(), masking.Masker({}), kept)
-        run.write_header(self.journal, workflow.parse(WORKFLOW, "sort.yaml"), {})
+        run.write_header(self.journal, reader.parse(WORKFLOW, "sort.yaml"), {})
         now(self.journal.barrier())
 
     def call(self, path: str, attempt: int = 1) -> entries.Call:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.log import history, writer
 from runtime.log.store import file_store, store
 from runtime.runs import run
@@ -22,7 +22,7 @@ def begun(
     """A run that this process has begun, and holds."""
     pen = writer.Journal(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
     tried = {"node": "one"} if trial else None
-    run.write_header(pen, workflow.parse(text, "pay.yaml"), {}, trial=tried, parent=parent)
+    run.write_header(pen, reader.parse(text, "pay.yaml"), {}, trial=tried, parent=parent)
     now(pen.barrier())
     return pen
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from nodes.values import Json
 from runtime import events, testing
 from runtime.browser import port
-from runtime.language import callees, workflow
+from runtime.language import callees, reader
 from runtime.log import history, writer
 from runtime.log.store import file_store, store
 from runtime.models import run_models
@@ -59,7 +59,7 @@ class Rig:
     def __post_init__(self) -> None:
         """Parse the workflow."""
         self.store = file_store.Files(self.home)
-        self.loaded = workflow.parse(self.text, self.file, callees.Texts(self.texts))
+        self.loaded = reader.parse(self.text, self.file, callees.Texts(self.texts))
         self.masker = masking.Masker(self.secrets)
         self.open_pen: writer.Journal | None = None
         self.open_run: run.Run | None = None
@@ -110,7 +110,7 @@ class Rig:
 
     async def resume_changed(self, text: str, texts: Mapping[str, str] | None = None) -> events.RunEnded:
         """Go on with it as ``--allow-changed`` does, its file being ``text`` now. Raises UsageError where that may not be."""
-        present = workflow.parse(text, self.file, callees.Texts(texts if texts is not None else self.texts))
+        present = reader.parse(text, self.file, callees.Texts(texts if texts is not None else self.texts))
         header = self.history.header
         assert header is not None
         taken = workflow_source.Text(self.id, self.loaded, present, header, sources.Given(self.secrets), take=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from director.draft import edits, header, layout, node_lists, splices
-from runtime.language import callees, workflow, yaml_text
+from runtime.language import callees, reader, workflow, yaml_text
 from runtime.language.diagnostics import Diagnostic, Source, WorkflowInvalid
 
 NAME = "draft.yaml"
@@ -29,7 +29,7 @@ class Draft:
     @classmethod
     def of(cls, text: str, files: callees.Files | None = None) -> Draft:
         """The draft with this text. Raises WorkflowInvalid with every mistake in it; ``files`` are those that it may use."""
-        return cls(text, workflow.parse(text, NAME, files), files)
+        return cls(text, reader.parse(text, NAME, files), files)
 
     @classmethod
     def begun(cls, head: str, nodes: str, files: callees.Files | None = None, limits: Limits | None = None) -> Draft:

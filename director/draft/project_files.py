@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime.language import callees, workflow, yaml_text
+from runtime.language import callees, reader, workflow, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.log import entries
-from runtime.services import artifacts
 
 
 def of_build(build: entries.Build) -> Beside:
@@ -28,7 +27,7 @@ class Beside:
 
         What is wrong in another one would be shown with its lines, and what stands in a file that is no workflow is not the business of a model.
         """
-        project = callees.Project(artifacts.workspace(self._folder))
+        project = callees.Project(workflow.workspace(self._folder))
         path = callees.joined(str(self._folder), name)
         try:
             text = project.read(path)
@@ -37,7 +36,7 @@ class Beside:
             raise callees.Unusable(error.code, error.message.replace(path, name), *error.mend) from None
         if len(text) <= yaml_text.LARGEST_FILE:
             try:
-                workflow.parse(text, path, project)
+                reader.parse(text, path, project)
             except WorkflowInvalid:
                 raise callees.Unusable(
                     "use-not-valid",

@@ -18,10 +18,10 @@ from nodes.browser_action import files
 from nodes.errors import ModelError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
 from runtime.engine import engine
-from runtime.language import callees, prepare, workflow
+from runtime.language import callees, prepare, reader, workflow
 from runtime.log import entries, history, writer
 from runtime.secrets import masking
-from runtime.services import artifacts, functions
+from runtime.services import functions
 
 if TYPE_CHECKING:
     from director.tools.build_context import Workshop
@@ -53,7 +53,7 @@ def as_saved(shop: Workshop) -> workflow.Loaded:
     if draft is None:
         raise ModelError("draft-missing", "there is no draft yet", mend="begin it with `create_nodes`")
     place = shop.wish.place.absolute()
-    return workflow.parse(draft.text, str(place), callees.Project(artifacts.workspace(place.parent)))
+    return reader.parse(draft.text, str(place), callees.Project(workflow.workspace(place.parent)))
 
 
 def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> prepare.Prepared:

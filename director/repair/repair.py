@@ -23,7 +23,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.context import briefs
 from runtime.engine import engine
-from runtime.language import callees, workflow
+from runtime.language import callees, reader, workflow
 from runtime.log import history
 from runtime.runs import start
 from runtime.runs.runtime import Runtime
@@ -373,11 +373,11 @@ class Mending:
             text = mend.text
         else:
             texts[os.path.relpath(mend.file, folder)] = mend.text
-        return workflow.parse(text, str(loaded.path), callees.Texts(texts, str(folder)))
+        return reader.parse(text, str(loaded.path), callees.Texts(texts, str(folder)))
 
     @staticmethod
     def _parsed(file: workflow.Loaded, text: str) -> workflow.Loaded:
-        return workflow.parse(text, str(file.path), callees.Texts(file.texts(), str(file.path.parent)))
+        return reader.parse(text, str(file.path), callees.Texts(file.texts(), str(file.path.parent)))
 
 
 def _counts(mends: Sequence[Mend]) -> bool:

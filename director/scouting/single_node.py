@@ -12,7 +12,7 @@ from nodes import registry
 from nodes.base import Leaf
 from nodes.template import OPENING
 from nodes.values import Json
-from runtime.language import workflow
+from runtime.language import reader, workflow
 
 FILE = "scouting.yaml"
 """What the workflow is called."""
@@ -54,7 +54,7 @@ def written(fields: Mapping[str, Json], secrets: Sequence[str], origins: Sequenc
         ensure_ascii=False,
     )
     text = _NOT_PLAIN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-    loaded = workflow.parse(text, FILE)
+    loaded = reader.parse(text, FILE)
     literal = registry.parse_node({**head, **fields})
     assert isinstance(literal, Leaf)
     return Written(loaded, given, literal)

@@ -13,7 +13,7 @@ from director.session.subject import Subject
 from director.subjects.runs import RunSubject
 from nodes.errors import RunOpsError, UsageError
 from runtime.context import window
-from runtime.language import workflow, yaml_text
+from runtime.language import reader, workflow, yaml_text
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.log.store import store
 from runtime.secrets import masking, sources
@@ -156,7 +156,7 @@ class _File:
         self.loaded: workflow.Loaded | None = None
         self.problem: UsageError | None = None
         try:
-            self.loaded = workflow.load(path)
+            self.loaded = reader.load(path)
             functions.check(self.loaded, allowed)
         except UsageError as problem:
             self.problem = problem

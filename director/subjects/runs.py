@@ -23,7 +23,7 @@ from nodes.values import Json
 from runtime.context import briefs, window
 from runtime.display import costs
 from runtime.display.text import value_text
-from runtime.language import callees, workflow
+from runtime.language import callees, reader, workflow
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history, writer
 from runtime.log.store import store
@@ -140,7 +140,7 @@ class View:
         """The workflow that the run has."""
         texts = {each: self._kept.blob(blob.sha256).decode() for each, blob in self.header.callees.items()}
         text = self._kept.blob(self.header.text.sha256).decode()
-        return workflow.parse(text, self.header.file, callees.Texts(texts, str(Path(self.header.file).parent)))
+        return reader.parse(text, self.header.file, callees.Texts(texts, str(Path(self.header.file).parent)))
 
     @functools.cached_property
     def layout(self) -> layout.Layout:

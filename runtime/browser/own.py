@@ -17,11 +17,11 @@ from nodes.errors import SetupError
 from runtime.browser import playwright_errors
 from runtime.browser.chromium import driver, find, launch
 from runtime.browser.devtools import connection as devtools_connection
+from runtime.browser.devtools import downloads as devtools_downloads
 from runtime.browser.devtools import origin_guard
 from runtime.browser.devtools.emulation import CurrentTabLost, Emulation
 from runtime.browser.elements import locators
 from runtime.browser.options import BrowserOptions, Permission
-from runtime.browser.page import downloads
 from runtime.browser.port import GivenUp, LostTab
 from runtime.browser.session import Session
 from runtime.system import files, regular_files
@@ -113,7 +113,7 @@ class Own:
         assert self._guard is not None
         assert self._ward is not None
         alive = self._chromium.alive
-        desk = downloads.Desk(alive.address, self._guard, Path(alive.folders[0]) / "downloads", None)
+        desk = devtools_downloads.Desk(alive.address, self._guard, Path(alive.folders[0]) / "downloads", None)
         session = Session(
             context,
             self._ward,

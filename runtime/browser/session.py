@@ -13,8 +13,9 @@ from nodes.errors import OriginRefused
 from nodes.tabs import MAIN
 from runtime.browser import origins, page_errors, playwright_errors, playwright_internals, state
 from runtime.browser.deadline import Patience
+from runtime.browser.devtools import downloads as devtools_downloads
 from runtime.browser.devtools import origin_guard
-from runtime.browser.page import dialogs, downloads, site_answers, tabs
+from runtime.browser.page import dialogs, site_answers, tabs
 from runtime.browser.page.tab import Tab
 from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
 
@@ -32,7 +33,7 @@ class Session:
         end: Callable[[bool], Awaitable[None]],
         *,
         watch: origin_guard.Guard,
-        desk: downloads.Desk,
+        desk: devtools_downloads.Desk,
         name: str | None = None,
         reattached: bool = False,
         lost_tabs: Sequence[LostTab] = (),

@@ -20,10 +20,10 @@ from playwright.async_api import Browser, Error, Playwright
 from runtime.browser import own
 from runtime.browser.chromium import driver, launch
 from runtime.browser.devtools import connection as devtools_connection
+from runtime.browser.devtools import downloads as devtools_downloads
 from runtime.browser.devtools import origin_guard
 from runtime.browser.elements import locators
 from runtime.browser.options import BrowserOptions
-from runtime.browser.page import downloads
 from runtime.browser.session import Session
 
 CONNECT_SECONDS = 10.0
@@ -98,7 +98,7 @@ class Worker:
             await leave()
 
         alive = self._chromium.alive
-        desk = downloads.Desk(alive.address, watch, Path(alive.folders[0]) / "downloads", name)
+        desk = devtools_downloads.Desk(alive.address, watch, Path(alive.folders[0]) / "downloads", name)
         session = Session(context, ward, end, watch=watch, desk=desk, name=name)
         await session.begin_with(page)
         return session

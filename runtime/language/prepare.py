@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime.language import callees, workflow
+from runtime.language import callees, reader, workflow
 from runtime.secrets import masking, sources
 
 
@@ -52,7 +52,7 @@ def _refuse_secret_in_file(loaded: workflow.Loaded, masker: masking.Masker) -> N
         return
     try:
         files = callees.Texts(hidden, str(loaded.path.parent))
-        if workflows(workflow.parse(masker.text(loaded.text), str(loaded.path), files)) == workflows(loaded):
+        if workflows(reader.parse(masker.text(loaded.text), str(loaded.path), files)) == workflows(loaded):
             return
     except RunOpsError:
         pass

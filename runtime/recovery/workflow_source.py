@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime.language import callees, prepare, workflow
+from runtime.language import callees, prepare, reader, workflow
 from runtime.log import entries, history, writer
 from runtime.log.store import store
 from runtime.recovery import comparison, compatibility
@@ -137,7 +137,7 @@ def text_of(run: str, header: entries.RunHeader, given: host.Host, *, take: bool
     """
     present: workflow.Loaded | None = None
     try:
-        present = workflow.load(Path(header.file))
+        present = reader.load(Path(header.file))
     except (RunOpsError, OSError):
         if take:
             raise
@@ -153,7 +153,7 @@ def stored(header: entries.RunHeader, kept: store.Kept) -> workflow.Loaded:
     """The workflow that a run with this header has, and the files that it uses. Raises WorkflowInvalid, LogError ``blob-missing``."""
     texts = {path: kept.blob(blob.sha256).decode() for path, blob in header.callees.items()}
     text = kept.blob(header.text.sha256).decode()
-    return workflow.parse(text, header.file, callees.Texts(texts, str(Path(header.file).parent)))
+    return reader.parse(text, header.file, callees.Texts(texts, str(Path(header.file).parent)))
 
 
 def _inputs_for(present: workflow.Loaded, header: entries.RunHeader) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime.language import workflow, yaml_text
+from runtime.language import reader, workflow, yaml_text
 from runtime.system import regular_files
 
 SUFFIXES = (".yaml", ".yml")
@@ -59,7 +59,7 @@ def collect(paths: Sequence[Path]) -> list[Found]:
 
 def _load(file: Path) -> Found:
     try:
-        return Found(file, workflow.load(file))
+        return Found(file, reader.load(file))
     except UsageError as error:
         return Found(file, None, error)
 

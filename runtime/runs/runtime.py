@@ -14,7 +14,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.browser import shared
 from runtime.browser.options import Mode
-from runtime.language import prepare, workflow
+from runtime.language import prepare, reader, workflow
 from runtime.log import entries
 from runtime.log.store import owners, store
 from runtime.runs import answers, keys
@@ -169,7 +169,7 @@ class Runtime:
 
         Returns once its log is open. Raises RunOpsError for what keeps it from starting.
         """
-        loaded = await asyncio.to_thread(workflow.load, Path(file))
+        loaded = await asyncio.to_thread(reader.load, Path(file))
         functions.check(loaded, self._host.settings.python_modules)
         prepared = prepare.prepare(loaded, inputs or {}, self._host.secrets)
         return await self.begin(prepared, key=key, allow_changed=allow_changed, listener=listener)

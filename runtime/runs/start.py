@@ -17,7 +17,7 @@ from runtime.browser import open as open_browser
 from runtime.browser import port
 from runtime.browser.options import Mode
 from runtime.engine import clock, rendering
-from runtime.language import prepare, workflow
+from runtime.language import prepare, reader, workflow
 from runtime.log import history, writer
 from runtime.log.store import store
 from runtime.recovery import copies, resume, workflow_source
@@ -69,7 +69,7 @@ async def start(
     file: Path, inputs: Mapping[str, Json], given: host.Host, listener: events.Listener | None = None
 ) -> events.RunEnded:
     """Run a workflow file to its end: ``preparing.prepare``, then ``begin``."""
-    loaded = workflow.load(file)
+    loaded = reader.load(file)
     functions.check(loaded, given.settings.python_modules)
     return await begin(prepare.prepare(loaded, inputs, given.secrets), given, listener)
 

@@ -18,6 +18,7 @@ from typing_extensions import override
 from nodes import ports
 from nodes.errors import AuthorError
 from nodes.values import Json
+from runtime.language import workflow
 from runtime.log import writer
 from runtime.system import files, regular_files
 
@@ -85,7 +86,7 @@ class Artifacts(ports.Artifacts):
             if not self._may_read(file):
                 raise AuthorError(
                     "file-outside",
-                    f"{path} lies outside the project of the workflow ({workspace(self._folder)})",
+                    f"{path} lies outside the project of the workflow ({workflow.workspace(self._folder)})",
                     mend="put the file into the project, or name a file that a step of this run has kept by its `path`",
                     evidence={"path": str(file)},
                 )
@@ -117,12 +118,12 @@ class Artifacts(ports.Artifacts):
         if real.is_relative_to(_real(self._own)):
             return True
         # Beside the run's own files the home holds what nobody may send anywhere: signed-in states, other runs.
-        inside = real.is_relative_to(_real(workspace(self._folder)))
+        inside = real.is_relative_to(_real(workflow.workspace(self._folder)))
         return inside and not real.is_relative_to(_real(self._own.parents[1]))
 
     def _is_hidden(self, file: Path) -> bool:
         """Whether a name on the way to the file, below the project, begins with a dot, be it where a link stands or where it leads."""
-        root = workspace(self._folder)
+        root = workflow.workspace(self._folder)
         if _real(file).is_relative_to(_real(self._own)):
             return False
         ways = ((_real(file), _real(root)), (Path(os.path.normpath(file)), root))
@@ -155,12 +156,6 @@ def _not_found(path: str, file: Path) -> AuthorError:
         mend=f"did you mean `{Path(path).parent / near[0]}`?" if near else _PUT_IT_THERE,
         evidence={"looked_for": str(file)},
     )
-
-
-def workspace(folder: Path) -> Path:
-    """The project that a workflow in ``folder`` belongs to: the nearest folder upward with ``.runops``, pyproject.toml or ``.git``, else itself."""
-    marks = (".runops", "pyproject.toml", ".git")
-    return next((each for each in (folder, *folder.parents) if any((each / mark).exists() for mark in marks)), folder)
 
 
 def safe_name(name: str) -> str:

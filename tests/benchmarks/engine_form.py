@@ -13,7 +13,7 @@ from nodes.values import Json
 from runtime.browser import open as open_browser
 from runtime.browser import options, own, port
 from runtime.browser.chromium import find, launch
-from runtime.language import workflow
+from runtime.language import reader, workflow
 from runtime.log import history, writer
 from runtime.log.store import file_store, store
 from runtime.runs import run
@@ -74,7 +74,7 @@ async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
     kept = file_store.FileStore(chosen.home)
     with Shop.start(folder) as shop:
         inputs = {"base_url": shop.url, "n": "1"}
-        loaded = workflow.parse(json.dumps(forms.workflow()), "form.yaml")
+        loaded = reader.parse(json.dumps(forms.workflow()), "form.yaml")
         (folder / "own").mkdir()
         (folder / "raw").mkdir()
         browser = await open_browser.open_browser(

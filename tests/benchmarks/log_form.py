@@ -7,7 +7,7 @@ from pathlib import Path
 
 from runtime import testing
 from runtime.browser import open as open_browser
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.log.store import file_store
 from runtime.settings import settings
 from tests.benchmarks import engine_form, forms, pairs
@@ -20,7 +20,7 @@ async def measure(folder: Path, count: int, warm: int) -> pairs.Comparison:
     on_disk, in_memory = file_store.FileStore(chosen.home), testing.MemoryStore(folder / "memory")
     with Shop.start(folder) as shop:
         inputs = {"base_url": shop.url, "n": "1"}
-        loaded = workflow.parse(json.dumps(forms.workflow()), "form.yaml")
+        loaded = reader.parse(json.dumps(forms.workflow()), "form.yaml")
         (folder / "own").mkdir()
         browser = await open_browser.open_browser(
             loaded.workflow.browser, origins=[shop.url], private=folder / "own", chosen=chosen

@@ -14,7 +14,7 @@ from director.session import person
 from runtime.browser import shared
 from runtime.browser.chromium import find
 from runtime.browser.options import BrowserOptions
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.runs import start
 from runtime.settings import settings
 from runtime.workspace import host
@@ -98,7 +98,7 @@ async def attempt(case: changes.Case, folder: Path, shop: Shop, proxy: changing.
     if case.repaired_under is not None:
         case.repaired_under(proxy, shop)
     one = repair.Mending(host.of_command(chosen), effects.Deeds("allow", person.Nobody()), lambda _text: None)
-    outcome = await one.repair(number, workflow.load(file))
+    outcome = await one.repair(number, reader.load(file))
     patch = (
         patch_files.unified(patch_files.patches_of(outcome.proof.mends, number), folder)
         if outcome.proof is not None

@@ -13,7 +13,7 @@ from typing import Any
 
 from nodes.errors import RunOpsError
 from runtime.browser.options import Mode
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.system import crash_points
 from tests import browsers
 from tests.resumes import mortal, trial
@@ -98,7 +98,7 @@ def _say_nothing_of_the_dead(loop: asyncio.AbstractEventLoop, context: dict[str,
 def refused(case: Case, shape: Shape) -> str | None:
     """Why the language has no such workflow; None where it has."""
     try:
-        workflow.parse(case.text(shape), "flow.yaml")
+        reader.parse(case.text(shape), "flow.yaml")
     except RunOpsError as error:
         return error.message
     return None

@@ -14,7 +14,7 @@ from runtime import events
 from runtime.browser import open as open_browser
 from runtime.browser import port
 from runtime.browser.options import Mode
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.log.store import file_store
 from runtime.workspace import run_index
 from tests import browsers, site
@@ -113,7 +113,7 @@ class Trial:
             pages.build(served, self.office)
             given: dict[str, Json] = {"base_url": served.origin}
             self.process = Process(self._home, self._file.read_text(), inputs=given, mode=self._mode)
-            self.process.loaded = workflow.load(self._file)
+            self.process.loaded = reader.load(self._file)
             self.process.store = mortal.MortalStore(self._home)
             try:
                 report.verdict, report.why = await self._lives(report, at, again, drops=drops)

@@ -11,7 +11,7 @@ from nodes.browser_query.ai_extract import fenced
 from nodes.values import Json
 from runtime import events
 from runtime.engine import evidence
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.report import of_run, text
 from runtime.testing import responses, scripted_model
@@ -248,9 +248,9 @@ async def test_refs_want_an_output_that_says_where_its_values_are() -> None:
     for schema in ("{type: object}", "{type: object, properties: {a: {allOf: [{type: string}]}}}", "{type: array}"):
         text = with_fields("refs: true", f"{{json_schema: {schema}}}")
         with pytest.raises(WorkflowInvalid) as refused:
-            workflow.parse(text, "test.yaml")
+            reader.parse(text, "test.yaml")
         assert "with `refs`" in str(refused.value)
-        workflow.parse(text.replace("refs: true", "refs: false"), "test.yaml")
+        reader.parse(text.replace("refs: true", "refs: false"), "test.yaml")
 
 
 async def test_a_map_of_the_authors_with_fields_called_value_and_ref_is_kept(asked: Asked) -> None:

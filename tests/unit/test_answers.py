@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import UsageError
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.log.store import file_store
 from runtime.runs import answers
@@ -171,5 +171,5 @@ async def test_each_turn_asks_its_own_question(tmp_path: Path) -> None:
 def test_what_may_be_asked(node: str, code: str) -> None:
     """At least one of `set` and `ask`, no name in both, four kinds of answers, and references that are known."""
     with pytest.raises(WorkflowInvalid) as raised:
-        workflow.parse(f"version: 1\nnodes: [{node}]\n", "flow.yaml")
+        reader.parse(f"version: 1\nnodes: [{node}]\n", "flow.yaml")
     assert [each.code for each in raised.value.diagnostics] == [code]

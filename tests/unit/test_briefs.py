@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.context import briefs
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.messages.messages import Message, Request
 from runtime.runs import answers
 from runtime.settings import settings
@@ -483,7 +483,7 @@ def test_what_may_come_next_is_told_from_the_inside_to_the_outside(
     path: str, alone: str | None, told: list[str]
 ) -> None:
     """The nodes behind the step in its block, then those behind its container; behind a node that is tried alone, and behind a look at a deed, nothing."""
-    found = workflow.parse(flow(NESTED), "test.yaml").find(path)
+    found = reader.parse(flow(NESTED), "test.yaml").find(path)
     assert found is not None
     assert list(briefs.following(found, alone)) == told
 

@@ -12,7 +12,7 @@ from nodes.browser_action.keyboard import to_keys
 from nodes.browser_query.rows import headers
 from nodes.template import Unfit
 from runtime import events
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.report import of_run, text
 from tests.rig import Rig
@@ -268,5 +268,5 @@ def test_keys_that_are_not(keys: str) -> None:
 def test_mistakes_are_found_before_the_run(node: str, said: str) -> None:
     """What cannot be meant is told by ``validate``."""
     with pytest.raises(WorkflowInvalid) as invalid:
-        workflow.parse(f"version: 1\nnodes:\n  - {node}\n", "x.yaml")
+        reader.parse(f"version: 1\nnodes:\n  - {node}\n", "x.yaml")
     assert said in str([each.message for each in invalid.value.diagnostics])

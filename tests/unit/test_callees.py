@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.language import callees, workflow
+from runtime.language import callees, reader
 from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 
 PART = """version: 1
@@ -36,7 +36,7 @@ def mistakes(text: str, **texts: str) -> list[Diagnostic]:
     """What is wrong with ``shop/flow.yaml``, which holds ``text``, and with the files beside it."""
     files = callees.Texts({f"parts/{name}.yaml": each for name, each in {"part": PART, **texts}.items()}, "shop")
     try:
-        workflow.parse(text, "shop/flow.yaml", files)
+        reader.parse(text, "shop/flow.yaml", files)
     except WorkflowInvalid as error:
         return list(error.diagnostics)
     return []
@@ -104,7 +104,7 @@ def test_mistakes_of_all_files_are_told_at_once_each_in_its_own_file() -> None:
 
 def test_a_file_that_is_used_several_times_is_one() -> None:
     """It is read once, and every use of it is the same object."""
-    loaded = workflow.parse(flow(use(), use(name="again")), "flow.yaml", callees.Texts({"parts/part.yaml": PART}))
+    loaded = reader.parse(flow(use(), use(name="again")), "flow.yaml", callees.Texts({"parts/part.yaml": PART}))
     assert loaded.callees["part"] is loaded.callees["again"]
     assert [str(each.path) for each in loaded.files()] == ["flow.yaml", "parts/part.yaml"]
     assert loaded.texts() == {"parts/part.yaml": PART}
@@ -198,10 +198,10 @@ def test_a_file_is_used_only_from_inside_the_project(project: Path, path: str, c
     file = project / "flows" / "flow.yaml"
     file.write_text(flow(use(GOOD, path)))
     if code is None:
-        assert workflow.load(file).callees["part"].text == PART
+        assert reader.load(file).callees["part"].text == PART
         return
     with pytest.raises(WorkflowInvalid) as caught:
-        workflow.load(file)
+        reader.load(file)
     assert "hunter22" not in caught.value.render(colour=False)
     (found,) = caught.value.diagnostics
     assert (found.code, found.mark and (found.mark.line, found.mark.column)) == (code, (4, 34))
@@ -216,7 +216,7 @@ def test_a_step_is_found_in_its_own_file() -> None:
     part = flow(use("", "inner.yaml", "try"), "{id: pay, type: transform, expr: y}", more="name: part")
     handle = "{id: h, type: group, nodes: [{id: pay, type: transform, expr: z}]}"
     texts = {"parts/part.yaml": part, "parts/inner.yaml": inner}
-    loaded = workflow.parse(flow(use("", name="part"), handle, use("", name="try")), "flow.yaml", callees.Texts(texts))
+    loaded = reader.parse(flow(use("", name="part"), handle, use("", name="try")), "flow.yaml", callees.Texts(texts))
     found = {path: loaded.find(path) for path in ("part/try/pay", "part/pay", "h/try/pay", "h/pay", "part/nobody")}
     assert [each and (each.file.path.name, each.user, each.place) for each in found.values()] == [
         ("inner.yaml", "part/try", "parts/inner.yaml:4:5"),
@@ -236,6 +236,6 @@ def test_without_a_list_the_addresses_of_used_files_count_too() -> None:
     part = flow(use("", "inner.yaml"), more="inputs: {at: {type: string}}")
     texts = callees.Texts({"part.yaml": part, "inner.yaml": inner})
     caller = use("with: {at: 'https://shop.test/y'}", "part.yaml")
-    assert workflow.parse(flow(caller), "flow.yaml", texts).origins({}) == ["https://shop.test", "https://bank.test"]
+    assert reader.parse(flow(caller), "flow.yaml", texts).origins({}) == ["https://shop.test", "https://bank.test"]
     own = flow(caller, more="allowed_origins: ['https://shop.test']")
-    assert workflow.parse(own, "flow.yaml", texts).origins({}) == ["https://shop.test"]
+    assert reader.parse(own, "flow.yaml", texts).origins({}) == ["https://shop.test"]

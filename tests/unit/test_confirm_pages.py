@@ -9,7 +9,7 @@ import pytest
 from nodes.browser_action import Goto
 from nodes.errors import SiteError
 from nodes.targets import Target
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.log import entries
 from tests.fakes import FakePage
@@ -160,7 +160,7 @@ async def test_what_is_filled_in_may_not_act(tmp_path: Path, monkeypatch: pytest
 def refused(node: str) -> list[str]:
     """The mistakes of a file whose `confirm` holds ``node``."""
     try:
-        workflow.parse(flow(OPEN, pay(f", confirm: {{nodes: [{node}], done: true}}")), "test.yaml")
+        reader.parse(flow(OPEN, pay(f", confirm: {{nodes: [{node}], done: true}}")), "test.yaml")
     except WorkflowInvalid as error:
         return [each.code for each in error.diagnostics]
     return []

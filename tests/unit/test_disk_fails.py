@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nodes.errors import LogError
-from runtime.language import prepare, workflow
+from runtime.language import prepare, reader
 from runtime.log.store import file_store
 from runtime.runs import keys
 from runtime.settings import settings
@@ -146,7 +146,7 @@ async def test_a_run_that_could_not_begin_holds_nothing(tmp_path: Path) -> None:
     """Whichever write of a whole run under a key fails: nobody holds the run, and whoever asks for the key again, here or elsewhere, gets its result."""
     file = tmp_path / "square.yaml"
     file.write_text(SQUARE)
-    prepared = prepare.prepare(workflow.load(file), {}, host.ENVIRONMENT)
+    prepared = prepare.prepare(reader.load(file), {}, host.ENVIRONMENT)
     said: list[str] = []
     for number in itertools.count(1):
         disk = faults.Disk(tmp_path / str(number), number)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from tests import pages
 from tests.pages import PAGES, ROOT, Block
@@ -88,7 +88,7 @@ def test_what_a_page_shows_of_a_workflow_is_valid(sheet: Path, block: Block, tmp
     file = tmp_path / (block.file or "piece.yaml")
     file.write_text(text, encoding="utf-8")
     try:
-        workflow.load(file)
+        reader.load(file)
         found = ""
     except WorkflowInvalid as error:
         found = error.render(colour=False)

@@ -15,7 +15,7 @@ from director.tools.build_context import Workshop
 from nodes import registry, rules
 from nodes.errors import ModelError
 from runtime.browser.elements import locators
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.messages import tokens
 from tests import workshops
@@ -105,7 +105,7 @@ def test_whatever_a_person_says_begins_a_valid_draft() -> None:
     wish = Goal(
         'Say "{{ x }}": *now*\n# and - more', None, Path("x.yaml"), inputs={"a": "{{ b }}", "n": None, "m": {"k": [1]}}
     )
-    loaded = workflow.parse(f"{header.begun(wish)}nodes: [{{id: a_, type: transform, expr: 1}}]\n", "x")
+    loaded = reader.parse(f"{header.begun(wish)}nodes: [{{id: a_, type: transform, expr: 1}}]\n", "x")
     assert loaded.workflow.inputs["a"].required
     assert (loaded.workflow.inputs["m"].type, loaded.workflow.inputs["m"].default) == ("map", None)
     assert loaded.workflow.description == 'Say "{{ x }}": *now* # and - more'
@@ -271,7 +271,7 @@ def wrong_with(example: str) -> list[str]:
     numbers = iter(range(10))
     nodes = re.sub(r"…(?= \])", lambda _: f"{{id: in{next(numbers)}, type: transform, expr: 1}}", example)
     try:
-        workflow.parse(
+        reader.parse(
             f"version: 1\nallowed_origins: ['http://a.test']\nsecrets: [SHOP_PASSWORD]\nnodes:\n{nodes}\n", "x"
         )
     except WorkflowInvalid as error:

@@ -14,7 +14,7 @@ from director.session import state
 from nodes.errors import SiteError
 from nodes.values import Json
 from runtime.engine import engine
-from runtime.language import callees, prepare, workflow
+from runtime.language import callees, prepare, reader
 from runtime.log import entries
 from tests import workshops
 from tests.finishes import SITE, TEXT, Browsers, clicks, finish, installed, left, opened
@@ -51,7 +51,7 @@ async def test_a_build_that_is_done(tmp_path: Path, browsers: Browsers) -> None:
     value: Any = outcome.value
     assert (value["done"], value["proved"], len(value["runs"])) == (True, "full", 3)
     text, notes = left(shop)
-    assert workflow.load(shop.wish.save).workflow == workflow.parse(TEXT, str(shop.wish.save)).workflow
+    assert reader.load(shop.wish.save).workflow == reader.parse(TEXT, str(shop.wish.save)).workflow
     assert "# proved: full; 3 of 3 runs passed" in text
     for said in (shop.pen.conversation.id, "done in 3 of 3 runs", "It pays.", '"1002"'):
         assert said in notes

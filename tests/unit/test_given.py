@@ -9,7 +9,7 @@ import pytest
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.cli import values
-from runtime.language import workflow
+from runtime.language import reader
 
 FLOW = "version: 1\ninputs: {%s}\nnodes: [{id: a, type: transform, expr: 1}]\n"
 
@@ -88,8 +88,8 @@ def test_a_pair_without_a_name_is_refused(pair: str) -> None:
 
 def test_an_input_goes_to_the_files_that_declare_it(tmp_path: Path) -> None:
     """One that no file declares is refused with its place and its near miss, whichever file was meant."""
-    one = workflow.parse(FLOW % "user: {type: string}, base_url: {type: string}", "one.yaml")
-    two = workflow.parse(FLOW % "base_url: {type: string}", "two.yaml")
+    one = reader.parse(FLOW % "user: {type: string}, base_url: {type: string}", "one.yaml")
+    two = reader.parse(FLOW % "base_url: {type: string}", "two.yaml")
     found = values.inputs(["user=me", "base_url=x"])
     found.refuse_unknown([one, two])
     assert [found.of(each) for each in (one, two)] == [{"user": "me", "base_url": "x"}, {"base_url": "x"}]

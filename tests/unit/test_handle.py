@@ -11,7 +11,7 @@ import pytest
 
 from nodes.errors import OriginRefused, SiteError
 from runtime import events
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.log import writer
 from runtime.log.store import file_store
@@ -97,7 +97,7 @@ class Site:
 def codes(text: str) -> list[str]:
     """The codes of the mistakes in a file."""
     try:
-        workflow.parse(text, "flow.yaml")
+        reader.parse(text, "flow.yaml")
     except WorkflowInvalid as error:
         return [each.code for each in error.diagnostics]
     return []

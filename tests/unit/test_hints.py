@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.language import callees, hints, workflow
+from runtime.language import callees, hints, reader
 from tests.pages import ROOT
 from tests.unit.test_resume import flow
 
@@ -33,7 +33,7 @@ def pay(*confirm: str, more: str = "", name: str = "pay") -> str:
 def found(*nodes: str, **files: str) -> list[tuple[str, str]]:
     """The hints about a file with these nodes: node and code of each."""
     texts = callees.Texts({f"{name}.yaml": text for name, text in files.items()})
-    return [(each.node, each.code) for each in hints.of(workflow.parse(flow(*nodes), "test.yaml", texts))]
+    return [(each.node, each.code) for each in hints.of(reader.parse(flow(*nodes), "test.yaml", texts))]
 
 
 @pytest.mark.parametrize("confirm", [(), (READ,)])
@@ -127,4 +127,4 @@ def test_a_step_that_reads_the_page_after_a_side_effect(nodes: list[str], expect
 def test_the_examples_have_none() -> None:
     """The workflows that show how it is done say it as well as can be."""
     for file in sorted((ROOT / "workflows").rglob("*.yaml")):
-        assert [(each.node, each.code) for each in hints.of(workflow.load(Path(file)))] == []
+        assert [(each.node, each.code) for each in hints.of(reader.load(Path(file)))] == []

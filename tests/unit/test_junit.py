@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from nodes.errors import SetupError, UsageError
 from runtime import events
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.runs import junit, results
 from runtime.secrets import masking
 
 NOBODY = masking.Masker({})
 TEXT = 'version: 1\nname: Pay "all" & <go>\nnodes:\n  - {id: pay, type: transform, expr: 1}\n'
-LOADED = workflow.parse(TEXT, "shop/pay.yaml")
+LOADED = reader.parse(TEXT, "shop/pay.yaml")
 
 
 def outcome(status: Any, code: int = 1, **fields: Any) -> results.Outcome:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from director.draft import output_files
 from director.proving import tools
-from runtime.language import workflow
+from runtime.language import reader
 from tests import workshops
 from tests.finishes import TEXT, Browsers, clicks, fails, finish, installed, left, opened
 
@@ -58,7 +58,7 @@ async def test_a_file_is_left_as_it_was_written(tmp_path: Path, browsers: Browse
     assert saved.startswith("\ufeff# Built by")
     assert saved.endswith(written.removeprefix("\ufeff"))
     assert "\n" not in saved.replace("\r\n", "")
-    assert workflow.load(shop.wish.save).workflow.name == "Pays"
+    assert reader.load(shop.wish.save).workflow.name == "Pays"
 
 
 async def test_giving_up_leaves_what_there_is(tmp_path: Path, browsers: Browsers) -> None:
@@ -73,7 +73,7 @@ async def test_giving_up_leaves_what_there_is(tmp_path: Path, browsers: Browsers
     text, notes = left(shop)
     assert "NOT FINISHED: it fails at pay (not-actionable)" in text
     assert "There is no button." in notes
-    assert workflow.load(shop.wish.save).workflow.name == "Pays"
+    assert reader.load(shop.wish.save).workflow.name == "Pays"
     empty = await finish(opened(tmp_path / "b", None), done=False, summary="No.")
     assert (empty.error, empty.value["file"]) == (None, None)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
@@ -54,7 +54,7 @@ def pages(way: str, most: int = 5, more: str = "", output: str = '"{{ pages }}"'
 def codes(text: str) -> list[tuple[str, int]]:
     """The codes of the mistakes in a file, each with its line."""
     try:
-        workflow.parse(text, "flow.yaml")
+        reader.parse(text, "flow.yaml")
     except WorkflowInvalid as error:
         return [(each.code, each.mark.line if each.mark else 0) for each in error.diagnostics]
     return []

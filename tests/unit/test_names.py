@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 
 HEAD = """\
@@ -18,7 +18,7 @@ nodes:
 def problems(nodes: str, tail: str = "") -> list[Diagnostic]:
     """The mistakes in a file with these nodes."""
     try:
-        workflow.parse(HEAD + textwrap.indent(textwrap.dedent(nodes), "  ") + tail, "flow.yaml")
+        reader.parse(HEAD + textwrap.indent(textwrap.dedent(nodes), "  ") + tail, "flow.yaml")
     except WorkflowInvalid as error:
         return list(error.diagnostics)
     return []

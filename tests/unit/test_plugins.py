@@ -16,7 +16,7 @@ from nodes.base import Block, Container, Leaf, Node
 from nodes.errors import SetupError
 from nodes.ports import Item
 from nodes.template import Number
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from tests.rig import Rig
 
@@ -147,7 +147,7 @@ def test_names_that_stay_inside_are_unknown_outside() -> None:
     """What stands in a container that runs in turns is not seen behind it."""
     text = "version: 1\nnodes:\n  - {id: t, type: acme.twice, nodes: [{id: a, type: transform, expr: 1}]}\n"
     with pytest.raises(WorkflowInvalid, match="`a`"):
-        workflow.parse(text + '  - {id: b, type: transform, expr: "{{ a }}"}\n', "inside.yaml")
+        reader.parse(text + '  - {id: b, type: transform, expr: "{{ a }}"}\n', "inside.yaml")
 
 
 @pytest.mark.usefixtures("installed")

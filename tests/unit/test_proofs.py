@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from director.proving import draft_runs, finish, proofs
 from nodes.errors import SiteError
-from runtime.language import prepare, workflow
+from runtime.language import prepare, reader, workflow
 from runtime.log import entries, history
 from runtime.log.store import file_store
 from runtime.runs import start
@@ -46,7 +46,7 @@ OUTCOMES = st.sampled_from(get_args(proofs.Outcome))
 @functools.cache
 def loaded() -> workflow.Loaded:
     """The workflow with three deeds."""
-    return workflow.parse(TEXT, "t.yaml")
+    return reader.parse(TEXT, "t.yaml")
 
 
 def ran(deeds: dict[str, proofs.Outcome], **more: object) -> proofs.Ran:
@@ -129,9 +129,7 @@ async def test_a_held_deed_was_not_done(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("clicked", "became"), [(True, "done"), (False, "idle")])
 def test_an_agent_that_changes_nothing_has_done_nothing(clicked: bool, became: proofs.Outcome) -> None:
     """An agent that reached its goal is a deed that was done only where it really did one."""
-    file = workflow.parse(
-        "version: 1\nallowed_origins: []\nnodes: [{id: work, type: agent, goal: Tidy up.}]\n", "t.yaml"
-    )
+    file = reader.parse("version: 1\nallowed_origins: []\nnodes: [{id: work, type: agent, goal: Tidy up.}]\n", "t.yaml")
     common = {"attempt": 1, "effect": "effect", "args": {}, "fingerprint": ""}
     own = entries.Call.model_validate({**common, "path": "work", "node": "agent", "call": "c1", "seq": 1})
     thread = entries.model_thread("c1")
@@ -172,5 +170,5 @@ def test_what_an_earlier_run_of_the_draft_has_yielded_is_not_empty(
     text = 'version: 1\nnodes: [{id: one, type: transform, expr: "{{ [] }}"}]\noutput: {sorted: "{{ one }}"}\n'
     before = tuple(proofs.Ran(f"r{number}", "passed", {}, output=each) for number, each in enumerate(earlier))
     last = draft_runs.Done(proofs.Ran("last", "passed", {}, output={"sorted": []}), None)
-    proof = finish.Proof(text, workflow.parse(text, "draft.yaml"), (last,), before)
+    proof = finish.Proof(text, reader.parse(text, "draft.yaml"), (last,), before)
     assert finish.unsaid(proof, finish.Said("It sorts.", "")) == unsaid

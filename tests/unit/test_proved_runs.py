@@ -16,7 +16,7 @@ from director.proving import draft_runs, tools
 from director.session import state
 from director.tools import barrier, build_context
 from nodes.values import Json
-from runtime.language import callees, workflow
+from runtime.language import callees, reader
 from runtime.log import entries
 from runtime.models.turns import turn
 from runtime.runs import single_node
@@ -158,7 +158,7 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
     """A deed that only the bench did is told as that: it must be spoken of like any other that no whole run did, and the proof is not full."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     shop = opened(tmp_path, text)
-    loaded = workflow.parse(text, "draft.yaml")
+    loaded = reader.parse(text, "draft.yaml")
     alone = single_node.Trial(loaded, loaded.index["pay"][0], {}, url=SITE)
     fit = alone.prepare({"number": "7"}, shop.here.secrets)
 

@@ -10,7 +10,7 @@ import pytest
 
 from nodes.errors import AuthorError, RunOpsError, UsageError
 from runtime.cli import function_output
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.runs import start
 from runtime.secrets import masking
@@ -237,14 +237,14 @@ async def test_a_module_that_is_missing_or_broken_is_named(module: str, said: st
 def test_a_module_that_is_not_allowed_keeps_the_run_from_starting() -> None:
     """Without configuration no function may be called: the file's place, the setting, exit 2; a near miss is named."""
     with pytest.raises(WorkflowInvalid) as caught:
-        services_functions.check(workflow.parse(WORKFLOW, "shop.yaml"), ())
+        services_functions.check(reader.parse(WORKFLOW, "shop.yaml"), ())
     (problem,) = caught.value.diagnostics
     assert (caught.value.exit, problem.code) == (2, "python-not-allowed")
     assert problem.mark is not None
     assert (problem.mark.line, problem.mark.column) == (4, 40)
     assert 'python_modules = ["shop_rules"]' in problem.help[0]
     with pytest.raises(WorkflowInvalid) as caught:
-        services_functions.check(workflow.parse(WORKFLOW, "shop.yaml"), ["shop_rule"])
+        services_functions.check(reader.parse(WORKFLOW, "shop.yaml"), ["shop_rule"])
     assert caught.value.diagnostics[0].help == ("did you mean `shop_rule`?",)
 
 

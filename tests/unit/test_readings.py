@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from director.proving import unused_values
-from runtime.language import workflow
+from runtime.language import reader, workflow
 
 HEAD = """
 version: 1
@@ -26,7 +26,7 @@ nodes:
 
 def loaded(output: str) -> workflow.Loaded:
     """The workflow with this output."""
-    return workflow.parse(f"{HEAD}output: {output}\n", "t.yaml")
+    return reader.parse(f"{HEAD}output: {output}\n", "t.yaml")
 
 
 @pytest.mark.parametrize(

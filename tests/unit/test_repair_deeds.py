@@ -6,12 +6,12 @@ import pytest
 
 from director.effects import grants
 from director.repair import effects
-from runtime.language import workflow
+from runtime.language import reader
 from tests import workshops
 
 pytestmark = pytest.mark.anyio
 
-FILE = workflow.parse(
+FILE = reader.parse(
     """
 version: 1
 name: Pays

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from director.repair import patch_files, patches
 from nodes.errors import UsageError
 from nodes.targets import Target
-from runtime.language import workflow
+from runtime.language import reader
 
 HEAD = "version: 1  # one\nname: Pay\ninputs: {order: {type: string, default: a}}\nnodes:\n  # first\n"
 FLOW = HEAD + (
@@ -44,9 +44,9 @@ TARGETS = [
 def test_a_target_is_replaced_and_nothing_else(text: str, target: Target, newline: str) -> None:
     """The file says the new target, and every other line of it is as it was, comments and line ends too."""
     before = text.replace("\n", newline)
-    loaded = workflow.parse(before, "w.yaml")
+    loaded = reader.parse(before, "w.yaml")
     after = patches.with_target(loaded, "pay", ("target",), PAY, target)
-    node = workflow.parse(after, "w.yaml").index["pay"][0]
+    node = reader.parse(after, "w.yaml").index["pay"][0]
     assert node.model_dump(exclude={"target"}) == loaded.index["pay"][0].model_dump(exclude={"target"})
     assert vars(node)["target"] == target
     start = before.index("target:")
@@ -61,9 +61,9 @@ def test_a_target_is_replaced_and_nothing_else(text: str, target: Target, newlin
 def test_a_header_is_replaced_and_nothing_else(column: str) -> None:
     """However the column is written, it is read from another one then, and as what it was."""
     before = f"{HEAD}  - {{id: all, type: browser_query, query: table, target: {{css: table}}, columns: {{a: {column}}}}}  # x\n"
-    after = patches.with_column(workflow.parse(before, "w.yaml"), "all", "a", "Total, net")
+    after = patches.with_column(reader.parse(before, "w.yaml"), "all", "a", "Total, net")
     assert after == before.replace("Amount", '"Total, net"')
-    assert vars(workflow.parse(after, "w.yaml").index["all"][0])["columns"]["a"].header == "Total, net"
+    assert vars(reader.parse(after, "w.yaml").index["all"][0])["columns"]["a"].header == "Total, net"
 
 
 @given(
@@ -73,9 +73,9 @@ def test_a_header_is_replaced_and_nothing_else(column: str) -> None:
 )
 def test_whatever_a_page_calls_an_element_is_read_back_as_it_is(name: str) -> None:
     """A name that looks like YAML, or like a number, is a name."""
-    loaded = workflow.parse(BLOCK, "w.yaml")
+    loaded = reader.parse(BLOCK, "w.yaml")
     after = patches.with_target(loaded, "pay", ("target",), PAY, Target(role="button", name=name, within=WITHIN))
-    node = workflow.parse(after, "w.yaml").index["pay"][0]
+    node = reader.parse(after, "w.yaml").index["pay"][0]
     assert vars(node)["target"].name == name
 
 
@@ -83,11 +83,11 @@ def test_whatever_a_page_calls_an_element_is_read_back_as_it_is(name: str) -> No
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_more_time_and_a_step_before(text: str, newline: str) -> None:
     """A timeout is set where there is one, else added; a node stands in front of the one that needs it, in the same block."""
-    loaded = workflow.parse(text.replace("\n", newline), "w.yaml")
-    slower = workflow.parse(patches.with_timeout(loaded, "pay", 25.0), "w.yaml")
+    loaded = reader.parse(text.replace("\n", newline), "w.yaml")
+    slower = reader.parse(patches.with_timeout(loaded, "pay", 25.0), "w.yaml")
     assert vars(slower.index["pay"][0])["timeout"] == 25.0
     fields = {"id": "close", "type": "browser_action", "action": "click", "target": {"role": "button", "name": "×"}}
-    longer = workflow.parse(patches.with_node_before(loaded, "pay", fields), "w.yaml")
+    longer = reader.parse(patches.with_node_before(loaded, "pay", fields), "w.yaml")
     assert list(longer.index) == ["open", "close", "pay"]
     assert longer.text.count("\r\n") == longer.text.count("\n") * (newline == "\r\n")
 
@@ -101,7 +101,7 @@ def test_a_patch_is_applied_by_us_as_by_git(tmp_path: Path, mark: str, newline: 
     file = ours / "w.yaml"
     file.write_bytes((mark + BLOCK.replace("\n", newline)).encode())
     file.chmod(0o640)
-    loaded = workflow.load(file)
+    loaded = reader.load(file)
     patch = patches.Patch.of(file, patches.with_timeout(loaded, "pay", 9.0))
     git = shutil.copytree(ours, tmp_path / "git")
     (git / "p.patch").write_bytes(patch.unified().encode())

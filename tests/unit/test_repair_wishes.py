@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from director.proving import proofs, repair_builds
 from director.repair import failure_kinds, failures, goals, repair
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.log import entries
 from runtime.observation import page_text
 
-FILE = workflow.parse(
+FILE = reader.parse(
     """
 version: 1
 name: Pays

@@ -14,7 +14,7 @@ from director.session import open as open_session
 from nodes.values import Json
 from runtime import version
 from runtime.cli import app
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.log import entries, history, writer
 from runtime.log import session as log_session
 from runtime.log.store import file_store, store
@@ -54,7 +54,7 @@ def failed(home: Path, text: str) -> str:
     """The id of a run in which all that a page can bring is ``text``, and all that a workflow names too."""
     kept = file_store.Files(home)
     pen = writer.Journal(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
-    flow = workflow.parse("version: 1\nname: Pay\nnodes:\n  - {id: a, type: transform, expr: 1}\n", "pay.yaml")
+    flow = reader.parse("version: 1\nname: Pay\nnodes:\n  - {id: a, type: transform, expr: 1}\n", "pay.yaml")
     run.write_header(pen, flow, {"who": text})
     one = pen.call(
         entries.Call(path="seen", node="transform", attempt=1, effect="read", args={"expr": text}, fingerprint="f")

@@ -10,7 +10,7 @@ import pytest
 
 from nodes.errors import LogError, RunOpsError
 from runtime.cli import app
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.log import entries, history, writer
 from runtime.log.store import file_store, store
 from runtime.runs import run
@@ -98,7 +98,7 @@ async def test_a_run_that_is_over_is_listed_without_its_middle(ended: Rig, monke
     assert len(lines) > 6
     died = Rig(ended.home, STEPS)
     pen = writer.Journal(ended.store.create(died.id), history.History(), masking.Masker({}), ended.store)
-    run.write_header(pen, workflow.parse(STEPS, "test.yaml"), {})
+    run.write_header(pen, reader.parse(STEPS, "test.yaml"), {})
     await pen.barrier()
     states = {each.id: each.state for each in listed(ended.store)}
     assert states == {ended.id: "passed", died.id: "running"}

@@ -18,7 +18,7 @@ from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.context import briefs, window
 from runtime.context import items as window_items
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.log import entries as log_entries
 from runtime.log import history, writer
 from runtime.log.store import store
@@ -149,7 +149,7 @@ def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: li
     with tempfile.TemporaryDirectory() as folder:
         kept = memory_store.MemoryStore(Path(folder))
         pen = writer.Journal(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
-        run.write_header(pen, workflow.parse("version: 1\nnodes: [{id: one, type: transform, expr: 1}]", "x.yaml"), {})
+        run.write_header(pen, reader.parse("version: 1\nnodes: [{id: one, type: transform, expr: 1}]", "x.yaml"), {})
         for number, step in enumerate(steps, 1):
             call = log_entries.Call(
                 path=step["path"], node=step["node"], action=step["action"], attempt=number, effect="read",

@@ -15,7 +15,7 @@ import pytest
 
 from nodes.errors import RunHeld, RunOpsError, UsageError
 from runtime import Runtime, events
-from runtime.language import prepare, workflow
+from runtime.language import prepare, reader
 from runtime.log import entries as log_entries
 from runtime.log.store import file_store
 from runtime.runs import start
@@ -163,7 +163,7 @@ async def test_who_is_told_of_a_run_finds_it_whatever_is_lost(tmp_path: Path) ->
 
     chosen = settings.Settings(home=tmp_path / "home")
     async with Runtime(store=store, settings=chosen) as one:
-        fit = prepare.prepare(workflow.load(flow(tmp_path, ASKS)), {}, sources.Given({}))
+        fit = prepare.prepare(reader.load(flow(tmp_path, ASKS)), {}, sources.Given({}))
         run = await one.begin(fit, options=start.Options(begun=begun))
         await run.wait()
     assert found[:1] == ["scope"]

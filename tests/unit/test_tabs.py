@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from tests.fakes import FakePage
 from tests.rig import Rig
@@ -17,7 +17,7 @@ HEAD = "version: 1\nallowed_origins: ['http://a.test']\nnodes:\n"
 def mistakes(*nodes: str) -> list[tuple[str, str, int, int, list[str]]]:
     """What is wrong with a file of these nodes: code, words, line of the node (from 1), column, mends."""
     try:
-        workflow.parse(HEAD + "".join(f"  - {node}\n" for node in nodes), "t.yaml")
+        reader.parse(HEAD + "".join(f"  - {node}\n" for node in nodes), "t.yaml")
     except WorkflowInvalid as invalid:
         return [
             (
@@ -154,7 +154,7 @@ async def test_an_answer_is_a_deed_of_its_own(tmp_path: Path) -> None:
     assert ended.output == "Are you sure?"
     assert rig.site.deeds == ["css=#ask", "accept Are you sure?"]
     assert [each.call.effect for each in rig.history.all_attempts()] == ["idempotent", "effect"]
-    dismissing = workflow.parse(flow(ASKING[0], ASKING[1].replace("accept", "dismiss")), "t.yaml")
+    dismissing = reader.parse(flow(ASKING[0], ASKING[1].replace("accept", "dismiss")), "t.yaml")
     assert dismissing.workflow.nodes[1].effect_class == "idempotent"
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes import csv_text
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 from tests.rig import Rig
 
@@ -18,7 +18,7 @@ from tests.rig import Rig
 def problem(fields: str) -> Diagnostic:
     """What is wrong with a transform of these fields."""
     with pytest.raises(WorkflowInvalid) as caught:
-        workflow.parse(f"version: 1\nnodes:\n  - {{id: made, type: transform, {fields}}}\n", "test.yaml")
+        reader.parse(f"version: 1\nnodes:\n  - {{id: made, type: transform, {fields}}}\n", "test.yaml")
     assert len(caught.value.diagnostics) == 1
     return caught.value.diagnostics[0]
 

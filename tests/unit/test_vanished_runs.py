@@ -9,7 +9,7 @@ import pytest
 
 from nodes.errors import UsageError
 from runtime.cli import app
-from runtime.language import prepare, workflow
+from runtime.language import prepare, reader
 from runtime.log import entries
 from runtime.log.store import file_store, store
 from runtime.runs import start
@@ -105,7 +105,7 @@ async def test_a_key_that_is_taken_away_just_then_has_one_run(tmp_path: Path, mo
     """Where `prune` takes an old key between the look and the beginning, the run that begins is that of the key all the same."""
     kept = file_store.Files(tmp_path / ".runops")
     (tmp_path / "one.yaml").write_text(WORKFLOW)
-    prepared = prepare.prepare(workflow.load(tmp_path / "one.yaml"), {}, host.ENVIRONMENT)
+    prepared = prepare.prepare(reader.load(tmp_path / "one.yaml"), {}, host.ENVIRONMENT)
     old, create = kept.keyed("nightly"), file_store.Files.create
 
     def made(self: file_store.Files, conversation: str) -> store.Conversation:

@@ -16,7 +16,7 @@ from nodes import registry
 from nodes.browser_action import Goto
 from nodes.errors import UsageError
 from nodes.template import Template
-from runtime.language import schema, workflow, yaml_text
+from runtime.language import reader, schema, yaml_text
 from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 from tests import breadth
 
@@ -58,7 +58,7 @@ output: {paid: "{{ each | length }}"}
 def problems(text: str) -> list[Diagnostic]:
     """The mistakes in a text."""
     try:
-        workflow.parse(text, "flow.yaml")
+        reader.parse(text, "flow.yaml")
     except WorkflowInvalid as error:
         return list(error.diagnostics)
     return []
@@ -78,7 +78,7 @@ def one(node: str) -> Diagnostic:
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_the_examples_are_valid(file: Path) -> None:
     """Every example workflow is one."""
-    assert workflow.load(file).workflow.nodes
+    assert reader.load(file).workflow.nodes
 
 
 class TestTenMistakes:
@@ -199,21 +199,21 @@ def test_a_misspelt_field_hides_nothing_and_makes_nothing_up() -> None:
 class TestLoaded:
     def test_it_knows_where_a_node_and_its_fields_stand(self) -> None:
         """Errors of a run can name the line."""
-        loaded = workflow.parse(FILE, "flow.yaml")
+        loaded = reader.parse(FILE, "flow.yaml")
         marks = [loaded.mark("pay"), loaded.mark("pay", "target", "within", "has_text"), loaded.mark("pay", "timeout")]
         assert [each.line for each in marks if each] == [22, 25, 22]
         assert loaded.mark("nobody") is None
 
     def test_the_index_has_every_node_with_what_is_around_it(self) -> None:
         """Nodes in blocks and in `confirm` are found by their ids."""
-        index = workflow.parse(FILE, "flow.yaml").index
+        index = reader.parse(FILE, "flow.yaml").index
         assert list(index) == ["open", "pass", "orders", "each", "pay", "status"]
         assert [each.id for each in index["status"][1]] == ["each", "pay"]
         assert isinstance(index["open"][0], Goto)
 
     def test_every_template_of_the_models_is_compiled(self) -> None:
         """What the engine finds in the nodes as a reference, it finds compiled."""
-        loaded = workflow.parse(FILE, "flow.yaml")
+        loaded = reader.parse(FILE, "flow.yaml")
         assert set(loaded.templates) == set(re.findall(r'"([^"]*\{\{[^"]*)"', FILE))
 
     def test_references_stand_in_lists_too(self) -> None:
@@ -222,7 +222,7 @@ class TestLoaded:
             {"id": "a", "type": "browser_action", "action": "select", "target": {"css": "x"}, "value": ["{{ run.id }}", "b"]},
             {"id": "b", "type": "iterate", "over": [1, {"x": ["{{ run.id }}"]}], "as": "item", "nodes": [{"id": "c", "type": "transform", "expr": 1}]},
         ]  # fmt: skip
-        loaded = workflow.parse(yaml.safe_dump({"version": 1, "nodes": nodes}), "flow.yaml")
+        loaded = reader.parse(yaml.safe_dump({"version": 1, "nodes": nodes}), "flow.yaml")
         select, loop = loaded.workflow.nodes
         assert isinstance(select.value[0], Template)
         assert isinstance(loop.over[1]["x"][0], Template)
@@ -231,16 +231,16 @@ class TestLoaded:
     def test_a_file_without_a_name_is_called_by_its_own(self) -> None:
         """A workflow always has a name."""
         text = "version: 1\nnodes: [{id: a, type: browser_query, query: url}]"
-        assert workflow.parse(text, "some/pay_orders.yaml").workflow.name == "pay_orders"
+        assert reader.parse(text, "some/pay_orders.yaml").workflow.name == "pay_orders"
 
     def test_layout_and_words_for_people_do_not_count_in_a_fingerprint(self) -> None:
         """Comments, order of fields, quotes, defaults and descriptions leave fingerprints as they were; anything else changes one."""
-        plain = workflow.parse(FILE, "flow.yaml").fingerprints
+        plain = reader.parse(FILE, "flow.yaml").fingerprints
         moved = FILE.replace("type: browser_action, action: goto", "action: 'goto', timeout: , type: browser_action")
         moved = moved.replace(
             "  - id: orders", "  # the orders\n  - description: Reads them\n    on_error: fail\n    id: orders"
         )
-        assert workflow.parse(moved, "flow.yaml").fingerprints == plain
+        assert reader.parse(moved, "flow.yaml").fingerprints == plain
         for old, new, changed in [
             ("/orders", "/order", "open"),
             ("Pay,", "Buy,", "pay"),
@@ -248,7 +248,7 @@ class TestLoaded:
             ('over: "{{ orders }}"', 'over: "{{ orders[:1] }}"', "each"),
             ("test_id: status", "test_id: state", {"pay", "status"}),
         ]:
-            now = workflow.parse(FILE.replace(old, new), "flow.yaml").fingerprints
+            now = reader.parse(FILE.replace(old, new), "flow.yaml").fingerprints
             assert {each for each in now if now[each] != plain[each]} == (
                 {changed} if isinstance(changed, str) else changed
             )
@@ -257,7 +257,7 @@ class TestLoaded:
         """A misspelt name of a file is answered with the right one."""
         (tmp_path / "pay_orders.yaml").write_text(FILE)
         with pytest.raises(UsageError, match="there is no file") as caught:
-            workflow.load(tmp_path / "pay_order.yaml")
+            reader.load(tmp_path / "pay_order.yaml")
         assert "pay_orders.yaml" in (caught.value.mend or "")
 
     def test_a_file_whose_name_is_no_text_is_refused(self, tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ class TestLoaded:
             file.parent.mkdir(exist_ok=True)
             file.write_text(FILE)
             with pytest.raises(UsageError, match="not in UTF-8") as caught:
-                workflow.load(file)
+                reader.load(file)
             assert caught.value.message.encode()
 
 
@@ -283,7 +283,7 @@ class TestInputs:
     )
     def test_text_is_read_as_the_type_says(self, given: dict[str, Any], value: dict[str, Any]) -> None:
         """Inputs from a command line are text; each becomes its declared type, and what is not given its default."""
-        checked = workflow.parse(FILE, "flow.yaml").check_inputs(given)
+        checked = reader.parse(FILE, "flow.yaml").check_inputs(given)
         assert {**checked, **value} == checked
 
     @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ class TestInputs:
     def test_what_does_not_fit_says_what_would(self, given: dict[str, Any], code: str, mend: str) -> None:
         """A missing, unknown or wrong input is a mistake of the command line, with what to write instead."""
         with pytest.raises(UsageError) as caught:
-            workflow.parse(FILE, "flow.yaml").check_inputs(given)
+            reader.parse(FILE, "flow.yaml").check_inputs(given)
         assert caught.value.code == code
         assert caught.value.exit == 2
         assert mend in (caught.value.mend or "")
@@ -318,7 +318,7 @@ class TestOrigins:
             '  - {id: far, type: browser_action, action: goto, url: "https://Far.test:443/{{ orders2 }}"}\n  - {id: pass',
         )
         text = text.replace("nodes:\n", "nodes:\n  - {id: orders2, type: transform, expr: 1}\n", 1)
-        loaded = workflow.parse(text, "flow.yaml")
+        loaded = reader.parse(text, "flow.yaml")
         assert loaded.origins({"base_url": "http://Shop.test:80/x", "who": "me", "count": 3}) == [
             "https://far.test",
             "http://shop.test",
@@ -326,7 +326,7 @@ class TestOrigins:
 
     def test_a_list_is_taken_as_it_is(self) -> None:
         """References to inputs are filled in; an entry that is no origin then is a mistake of the command line."""
-        loaded = workflow.parse('allowed_origins: ["https://a.test", "{{ inputs.base_url }}"]\n' + FILE, "flow.yaml")
+        loaded = reader.parse('allowed_origins: ["https://a.test", "{{ inputs.base_url }}"]\n' + FILE, "flow.yaml")
         assert loaded.origins({"base_url": "http://b.test/app"}) == ["https://a.test", "http://b.test"]
         with pytest.raises(UsageError, match="no origin"):
             loaded.origins({"base_url": "b"})

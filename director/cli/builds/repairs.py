@@ -27,7 +27,7 @@ from runtime.context import briefs
 from runtime.display import costs
 from runtime.display.text import harmless, one_line
 from runtime.engine import evidence
-from runtime.language import workflow
+from runtime.language import reader, workflow
 from runtime.log import history
 from runtime.log.store import store
 from runtime.report import endings
@@ -80,7 +80,7 @@ def carry_out(wish: Wish, here: host.Host, *, of_build: host.Host, as_json: bool
         raise UsageError("not-failed", f"run {run} is going on", mend="wait for its end, or stop it")
     if past.status == "passed":
         _passed(run, as_json=as_json, quiet=quiet)
-    loaded = workflow.load(wish.file or run_index.workflow_file(past))
+    loaded = reader.load(wish.file or run_index.workflow_file(past))
     _refuse_other_file(loaded, past, run)
     before = patch_files.known(home, run) if wish.apply else None
     if before is not None:

@@ -18,7 +18,7 @@ from runtime.cli import foreground
 from runtime.cli import values as given_values
 from runtime.context import report_text
 from runtime.display import costs, plans
-from runtime.language import prepare, workflow
+from runtime.language import prepare, reader
 from runtime.log import entries, ledger
 from runtime.report import markdown, of_session
 from runtime.settings import settings
@@ -145,7 +145,7 @@ class Slashes:
         if path is None:
             raise UsageError("usage", "this session is about no workflow", mend=f"name one: {parsing.shape('run')}")
         values = given_values.inputs(pairs)
-        loaded = workflow.load(path)
+        loaded = reader.load(path)
         values.refuse_unknown([loaded])
         own = held.here.having(settings.load())
         prepared = prepare.prepare(loaded, values.of(loaded), own.secrets)

@@ -17,14 +17,12 @@ from runtime.browser.diagnosis.diagnosis import Inquiry, Told
 from runtime.browser.page.dialogs import Dialogs
 
 if TYPE_CHECKING:
-    from runtime.browser.page.downloads import Desk
-    from runtime.browser.page.tab import Tab
-    from runtime.browser.page.tabs import Tabs
+    from runtime.browser.devtools.downloads import Desk
 
 Answer = TypeVar("Answer")
 
 
-class Circumstances(Told, Protocol):
+class PageState(Told, Protocol):
     """What all tabs of a run share."""
 
     def admit(self, url: str) -> None:
@@ -58,10 +56,6 @@ class Circumstances(Told, Protocol):
         """Wait until no tab is there that is none of the site's."""
         ...
 
-    def fresh_page(self) -> AbstractAsyncContextManager[Tab]:
-        """A tab of its own in the same browser, closed at the end."""
-        ...
-
     def opening_tabs(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[bool]]]:
         """Within, what is given tells whether a tab has been opened that is not among ``tabs`` yet."""
         ...
@@ -76,11 +70,6 @@ class Circumstances(Told, Protocol):
         """The dialogs of all tabs of the run, those that are no tabs of its own too."""
         ...
 
-    @property
-    def tabs(self) -> Tabs:
-        """All tabs of the run."""
-        ...
-
 
 class Reach(ABC):
     """A tab within reach: ``runtime.browser.page.tab.Tab`` is one, made of what deeds and readings add to this."""
@@ -88,7 +77,7 @@ class Reach(ABC):
     page: Page
     _patience: Patience
     _inquiry: Inquiry
-    _run: Circumstances
+    _run: PageState
     documents: int
     """Documents loaded into the tab."""
     _secret_documents: frozenset[int] = frozenset({0})

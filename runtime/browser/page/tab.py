@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from typing import Any, Literal
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, Protocol
 
 from playwright.async_api import Error, Locator, Page
 from typing_extensions import override
 
-from nodes.errors import AuthorError, Phase, RunOpsError, SiteError
+from nodes.errors import AuthorError, LogError, Phase, RunOpsError, SiteError
 from nodes.pages import Deed
 from nodes.rules import Rule
 from nodes.targets import Target
@@ -24,7 +25,7 @@ from runtime.browser.diagnosis import page_signals
 from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS, Inquiry, subject_of
 from runtime.browser.elements import locators, rules, text_match
 from runtime.browser.page import actions, dialogs, reads, refs
-from runtime.browser.page.access import Answer, Circumstances
+from runtime.browser.page.access import Answer, PageState
 
 _TITLE = isolated_world.Script[str]("() => Document.prototype.__lookupGetter__('title').call(document)", str)
 
@@ -50,10 +51,47 @@ PAUSES = (0.01, 0.02, 0.05)
 """Seconds between looks; the last one again and again."""
 
 
+class OpenTabs(Protocol):
+    """What a tab asks of the tabs of its run: ``runtime.browser.page.tabs.Tabs``."""
+
+    untold: LogError | None
+
+    def of(self, page: Page) -> Tab | None:
+        """The tab that has the page."""
+        ...
+
+    async def replace(self, tab: Tab) -> Page:
+        """Open a page for ``tab`` in the place of its own."""
+        ...
+
+    def opening(self, name: str, opener: Tab) -> AbstractAsyncContextManager[None]:
+        """Give ``name`` to the tab that the action within opens."""
+        ...
+
+    async def tell_again(self) -> None:
+        """Tell what could not be told before."""
+        ...
+
+
+class TabState(PageState, Protocol):
+    """What the tabs of a run share, beyond what their elements need."""
+
+    def fresh_page(self) -> AbstractAsyncContextManager[Tab]:
+        """A tab in the same browser, closed at the end."""
+        ...
+
+    @property
+    def tabs(self) -> OpenTabs:
+        """All tabs of the run."""
+        ...
+
+
 class Tab(actions.Deeds, reads.Readings, refs.Refs):
     """One tab. Implements ``nodes.pages.Page``."""
 
-    def __init__(self, page: Page, run: Circumstances) -> None:
+    _run: TabState
+
+    def __init__(self, page: Page, run: TabState) -> None:
         self._run = run
         self._patience = run.patience
         self.replaced = False

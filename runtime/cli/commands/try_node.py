@@ -14,7 +14,7 @@ from nodes.errors import UsageError
 from runtime import events
 from runtime.cli import console, flags, foreground_run
 from runtime.cli import values as given_values
-from runtime.language import workflow
+from runtime.language import reader
 from runtime.runs import single_node, start
 from runtime.runs.runtime import Run, Runtime
 from runtime.workspace import host
@@ -72,7 +72,7 @@ def try_node(
         model_calls=flags.model_calls(model_calls, frozen=frozen),
     )
     values = given_values.inputs(inputs or [])
-    loaded = workflow.load(file)
+    loaded = reader.load(file)
     found = loaded.find(node)
     if found is None:
         known = [each for part in loaded.files() for each in part.index]

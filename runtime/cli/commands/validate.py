@@ -15,7 +15,7 @@ from runtime.cli.flags import JsonFlag
 from runtime.display import escapes
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import count, one_line
-from runtime.language import hints, workflow
+from runtime.language import hints, reader, workflow
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.models import selection
 from runtime.services import functions
@@ -35,7 +35,7 @@ def validate(
     allowed = settings.load().python_modules
     for file in files:
         try:
-            loaded = workflow.load(file)
+            loaded = reader.load(file)
             functions.check(loaded, allowed)
         except UsageError as error:
             problems = problems_of(error, file)

@@ -1,0 +1,171 @@
+"""Files that the browser downloads, by DevTools."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import tempfile
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Literal
+
+from nodes.values import sound
+from runtime.browser.devtools import connection as devtools_connection
+from runtime.browser.devtools import origin_guard
+from runtime.system import files
+
+CONNECT_SECONDS = 5.0
+
+_SHOWN_AS_PAGES = ("text/html", "application/xhtml+xml")
+
+
+@dataclasses.dataclass(slots=True)
+class Arrival:
+    """A file on its way."""
+
+    guid: str
+    url: str
+    name: str
+    state: Literal["inProgress", "completed", "canceled"] = "inProgress"
+
+
+class Desk:
+    """Where the files of one run's browser arrive."""
+
+    def __init__(self, address: str, watch: origin_guard.Guard, folder: Path, context: str | None) -> None:
+        """``address`` is the browser's, ``folder`` one that goes with it; ``context`` is the run's part of it, None for all of it."""
+        self._address = address
+        self._watch = watch
+        self._folder = folder
+        self._context = context
+        self._connection: devtools_connection.Connection | None = None
+        self._tabs: dict[str, str] = {}
+        """Browser context of every tab that there ever was: one that only starts a download is gone before anybody asks."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncGenerator[Counter]:
+        """Take files until the block ends. Raises cdp.Gone and cdp.Refused."""
+        connection = await self._connected()
+        with self._place() as folder:
+            counter = Counter(self, Path(folder))
+            connection.on("Browser.downloadWillBegin", counter.begins)
+            connection.on("Browser.downloadProgress", counter.proceeds)
+            connection.on("Fetch.requestPaused", lambda params, _session: self._spawn(params))
+            await self._allow({"behavior": "allowAndName", "downloadPath": folder, "eventsEnabled": True})
+            await connection.send(
+                "Fetch.enable", {"patterns": [{"requestStage": "Response", "resourceType": "Document"}]}
+            )
+            try:
+                yield counter
+            finally:
+                with contextlib.suppress(devtools_connection.Gone, devtools_connection.Refused):
+                    await connection.send("Fetch.disable")
+                    await self._allow({"behavior": "deny", "eventsEnabled": False})
+
+    def _place(self) -> tempfile.TemporaryDirectory[str]:
+        """A folder for what arrives. Raises LogError ``file-write-failed``."""
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            return tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True)
+        except OSError as error:
+            raise files.not_kept("a download", self._folder, error) from None
+
+    async def _connected(self) -> devtools_connection.Connection:
+        if self._connection is None:
+            # It stays: with a connection goes what it forbade, and Chromium would take any file.
+            self._connection = await devtools_connection.Connection.open(self._address, CONNECT_SECONDS)
+            self._connection.on("Target.targetCreated", self._tab)
+            await self._connection.send("Target.setDiscoverTargets", {"discover": True})
+        return self._connection
+
+    async def _allow(self, behaviour: devtools_connection.Params) -> None:
+        assert self._connection is not None
+        mine: devtools_connection.Params = {"browserContextId": self._context} if self._context is not None else {}
+        await self._connection.send("Browser.setDownloadBehavior", {**behaviour, **mine})
+
+    def _tab(self, params: devtools_connection.Params, _session: str) -> None:
+        info = params["targetInfo"]
+        self._tabs[info["targetId"]] = str(info.get("browserContextId", ""))
+
+    async def ours(self, frame: str) -> bool:
+        """Whether a frame belongs to the run."""
+        if self._context is None:
+            return True
+        known = self._tabs.get(frame)
+        return (known if known is not None else await self._watch.context_of_frame(frame)) == self._context
+
+    def _spawn(self, params: devtools_connection.Params) -> None:
+        task = asyncio.get_running_loop().create_task(self._pass_on(params))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _pass_on(self, params: devtools_connection.Params) -> None:
+        """Let a document pass; one that is no page becomes a file."""
+        assert self._connection is not None
+        answer: devtools_connection.Params = {"requestId": params["requestId"]}
+        headers = params.get("responseHeaders") or []
+        is_file = 200 <= params.get("responseStatusCode", 0) < 300 and not _is_page(headers)
+        if is_file and await self.ours(params["frameId"]):
+            answer |= {"responseCode": params["responseStatusCode"], "responseHeaders": _as_attachment(headers)}
+            self._connection.post("Fetch.continueResponse", answer)
+        else:
+            self._connection.post("Fetch.continueRequest", answer)
+
+    def cancel(self, guid: str) -> None:
+        """Break a download off."""
+        if self._connection is not None:
+            mine: devtools_connection.Params = {"browserContextId": self._context} if self._context is not None else {}
+            self._connection.post("Browser.cancelDownload", {"guid": guid, **mine})
+
+    async def close(self) -> None:
+        """Let go of the browser."""
+        for task in self._tasks:
+            task.cancel()
+        if self._connection is not None:
+            await self._connection.close()
+
+
+class Counter:
+    """The files that come while one step waits."""
+
+    def __init__(self, desk: Desk, folder: Path) -> None:
+        self._desk = desk
+        self._folder = folder
+        self._begun: list[tuple[str, Arrival]] = []
+
+    def begins(self, params: devtools_connection.Params, _session: str) -> None:
+        """A download begins."""
+        arrival = Arrival(params["guid"], params["url"], sound(params["suggestedFilename"]))
+        self._begun.append((params["frameId"], arrival))
+
+    def proceeds(self, params: devtools_connection.Params, _session: str) -> None:
+        """More of a file has come."""
+        for _frame, arrival in self._begun:
+            if arrival.guid == params["guid"]:
+                arrival.state = params["state"]
+
+    async def first(self) -> Arrival | None:
+        """The first file that came for the run."""
+        for frame, arrival in self._begun:
+            if await self._desk.ours(frame):
+                return arrival
+        return None
+
+    def file(self, arrival: Arrival) -> Path:
+        """Where the file stands."""
+        return self._folder / arrival.guid
+
+
+def _is_page(headers: list[devtools_connection.Params]) -> bool:
+    named = {each["name"].lower(): each["value"].lower() for each in headers}
+    kind = named.get("content-type", "").partition(";")[0].strip()
+    return kind in _SHOWN_AS_PAGES or not kind or named.get("content-disposition", "").startswith("attachment")
+
+
+def _as_attachment(headers: list[devtools_connection.Params]) -> list[devtools_connection.Params]:
+    others = [each for each in headers if each["name"].lower() != "content-disposition"]
+    said = next((each["value"] for each in headers if each["name"].lower() == "content-disposition"), "")
+    _inline, mark, name = said.partition(";")
+    return [*others, {"name": "Content-Disposition", "value": f"attachment{mark}{name}"}]

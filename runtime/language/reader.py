@@ -1,0 +1,208 @@
+"""Reading a workflow file and the files that it uses, with every mistake in them."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import cast
+
+from pydantic import ValidationError
+
+from nodes import errors
+from nodes.errors import UsageError
+from nodes.values import Json
+from runtime.language import callees, origins, workflow, yaml_text
+from runtime.language.checks import model_errors, names, tabs
+from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
+from runtime.language.expressions import references
+from runtime.language.expressions.references import Compiled, ReferenceInvalid
+from runtime.language.node_tree import Anatomy
+from runtime.language.yaml_text import Document
+from runtime.system import regular_files
+
+INSTEAD = {"sql": "write `$name` and give the value as one of `params`; a list of maps is a table by its name"}
+"""What to do where a field takes no references, and yet wants values."""
+
+
+def load(path: pathlib.Path | str) -> workflow.Loaded:
+    """The workflow in a file, with the files that it uses. Raises WorkflowInvalid with every mistake in them, UsageError where it cannot be read."""
+    path = pathlib.Path(path)
+    if path.name == ".env" or path.name.startswith(".env."):
+        # What is wrong in a file is shown with its lines.
+        raise UsageError("file-not-read", f"{path} holds secrets, and is no workflow", mend="name a workflow file")
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        # A log is a text, and names the file.
+        raise UsageError(
+            "file-not-read", f"the path {str(path)!r} is not in UTF-8", mend="rename the file, or its folder"
+        ) from None
+    try:
+        with regular_files.opened(path) as file:
+            content = file.read(yaml_text.LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise UsageError("file-not-found", f"there is no file {path}", mend=_similar(path)) from None
+    except IsADirectoryError:
+        raise UsageError("not-a-file", f"{path} is a folder", mend="name the workflow file in it") from None
+    except OSError as error:
+        raise UsageError(
+            "file-not-read", f"{path} cannot be read: {error.strerror}", mend=regular_files.fix(error)
+        ) from None
+    return parse(content, str(path), callees.Project(workflow.workspace(path.absolute().parent)))
+
+
+def parse(content: str | bytes, name: str, files: callees.Files | None = None) -> workflow.Loaded:
+    """The workflow in a text, called ``name`` in messages, with those of ``files`` that it uses (none, where they are not given).
+
+    Raises WorkflowInvalid with every mistake in all of them: file by file, in the order in which they are used, and in the order of the text.
+    """
+    reading = _Reading(files or callees.Texts({}))
+    loaded = reading.file(content, name, ())
+    if loaded is None or reading.problems:
+        raise WorkflowInvalid(
+            [each for problems in reading.problems.values() for each in workflow.in_order(problems)], name
+        )
+    return loaded
+
+
+class _Reading:
+    """Reads a file and those that it uses, each once, and collects what is wrong with them."""
+
+    def __init__(self, files: callees.Files) -> None:
+        self.problems: dict[str, list[Diagnostic]] = {}
+        """By path of the file; only files that have any."""
+        self._files = files
+        self._read: dict[str, workflow.Loaded | None] = {}
+        self._root: workflow.Workflow | None = None
+
+    def file(self, content: str | bytes, name: str, users: tuple[str, ...]) -> workflow.Loaded | None:
+        """The workflow in a text, or None where something is wrong with it or below it; ``users`` are the files that use it, the root first."""
+        document = yaml_text.read(name, content)
+        problems = self.problems.setdefault(name, list(document.problems))
+        try:
+            return self._workflow(document, problems, name, users)
+        finally:
+            if not problems:
+                del self.problems[name]
+
+    def _workflow(
+        self, document: Document, problems: list[Diagnostic], name: str, users: tuple[str, ...]
+    ) -> workflow.Loaded | None:
+        if not document.readable:
+            return None
+        data: Json = document.data
+        if not isinstance(data, dict):
+            message = "a workflow file is a map that begins with `version: 1`"
+            problems.append(document.source.diagnostic("not-a-workflow", message, document.mark(())))
+            return None
+        anatomy = Anatomy(cast("dict[str, Json]", data), workflow.Workflow)
+        problems += model_errors.misspelt(anatomy, document)
+        parsed = _fitted(anatomy, document, problems)
+        templates = _compiled(anatomy, document, problems)
+        problems += names.check(anatomy, templates, document)
+        problems += origins.check(anatomy, document)
+        problems += tabs.check(anatomy, document)
+        if not users:
+            self._root = parsed
+        elif parsed is not None and self._root is not None:
+            problems += _other_browser(parsed, self._root, users[0], document)
+        used = self._callees(anatomy, document, problems, (*users, name))
+        if problems or parsed is None or None in used.values():
+            return None
+        if not parsed.name:
+            parsed = parsed.model_copy(update={"name": pathlib.PurePath(name).stem})
+        index = dict(workflow.indexed(parsed.nodes, ()))
+        return workflow.Loaded(
+            path=pathlib.Path(name),
+            text=document.source.text,
+            workflow=parsed,
+            templates=templates,
+            index=index,
+            fingerprints={each: workflow.fingerprint(node) for each, (node, _around) in index.items()},
+            document=document,
+            places={unit.id: unit.path for unit in anatomy.every_unit() if unit.id},
+            callees={each: loaded for each, loaded in used.items() if loaded is not None},
+        )
+
+    def _callees(
+        self, anatomy: Anatomy, document: Document, problems: list[Diagnostic], users: tuple[str, ...]
+    ) -> dict[str, workflow.Loaded | None]:
+        """The file that each group uses; None for one that cannot be used."""
+        calls = callees.Calls(anatomy, document)
+        used: dict[str, workflow.Loaded | None] = {}
+        for unit in callees.units(anatomy):
+            callee: workflow.Loaded | None = None
+            try:
+                callee = self._callee(str(unit.text("use")), users)
+            except callees.Unusable as error:
+                calls.report(unit, "use", error.code, error.message, *error.mend)
+            if callee is not None:
+                calls.check(unit, callee)
+            used[unit.id or ""] = callee
+        problems += calls.problems
+        return used
+
+    def _callee(self, use: str, users: tuple[str, ...]) -> workflow.Loaded | None:
+        name = callees.named(users[-1], use)
+        chain = (callees.joined("", users[0]), *users[1:])
+        if name in chain:
+            circle = " → ".join((*chain[chain.index(name) :], name))
+            raise callees.Unusable("use-cycle", f"the file would use itself: {circle}", "take one of these `use:` out")
+        if len(users) <= callees.DEEPEST and name not in self._read:
+            content = self._files.read(name)
+            self._read[name] = self.file(content, name, users)
+        callee = self._read.get(name)
+        if len(users) + (callee.depth if callee is not None else 0) > callees.DEEPEST:
+            message = f"more than {callees.DEEPEST} files use one another in a row"
+            raise callees.Unusable("use-too-deep", message, "let one file use several others, rather than one the next")
+        return callee
+
+
+def _other_browser(
+    callee: workflow.Workflow, root: workflow.Workflow, name: str, document: Document
+) -> list[Diagnostic]:
+    if callee.browser is None or callee.browser == root.browser:
+        return []
+    has = "has no `browser`" if root.browser is None else "makes another one"
+    message = f"this file works in the browser of {name}, which {has}"
+    mend = "leave `browser` out here, or write the same there"
+    return [document.source.diagnostic("browser-differs", message, document.mark(("browser",)), help=[mend])]
+
+
+def _fitted(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) -> workflow.Workflow | None:
+    try:
+        return workflow.Workflow.model_validate(anatomy.clean)
+    except ValidationError as error:
+        problems += model_errors.explain(error, anatomy, document)
+        return None
+
+
+def _compiled(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) -> dict[str, Compiled]:
+    compiled: dict[str, Compiled] = {}
+    for slot in anatomy.every_slot():
+        if slot.ref is None:
+            mark = document.mark(slot.path)
+            problems.append(
+                document.source.diagnostic(
+                    "no-reference-here",
+                    f"`{slot.path[-1]}` takes no references",
+                    mark,
+                    help=[INSTEAD.get(slot.field, "write the value itself")],
+                )
+            )
+            continue
+        try:
+            compiled[slot.text] = references.compile(slot.text)
+        except ReferenceInvalid as error:
+            mark = document.within(slot.path, slot.text, error.start, error.end)
+            problems.append(document.source.diagnostic(error.code, error.message, mark, help=[error.mend]))
+    return compiled
+
+
+def _similar(path: pathlib.Path) -> str | None:
+    try:
+        close = errors.near(
+            path.name, [each.name for each in path.parent.iterdir() if each.suffix in (".yaml", ".yml")]
+        )
+    except OSError:
+        return None
+    return f"did you mean {path.parent / close}?" if close else None
