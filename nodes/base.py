@@ -44,9 +44,7 @@ class Retry(Part):
 
 
 def _unknown_types(_value: Any) -> list[Node]:
-    raise InternalError(
-        "block-parser", "a block was read before nodes.registry was imported, which knows the node types"
-    )
+    raise InternalError("internal", "a block was read before nodes.registry was imported, which knows the node types")
 
 
 block_parser: Callable[[Any], list[Node]] = _unknown_types

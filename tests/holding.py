@@ -10,7 +10,7 @@ from director.effects import effects
 from director.tools import build_context
 from nodes import registry
 from nodes.base import Leaf
-from runtime.engine import engine
+from runtime.engine import run_state
 from tests import workshops
 
 SITE = "http://127.0.0.1:8765"
@@ -36,7 +36,7 @@ TEXT = textwrap.dedent("""
 """)
 
 
-async def holds(shop: build_context.Workshop, place: str = "1_run_draft", **given: str) -> engine.Holds:
+async def holds(shop: build_context.Workshop, place: str = "1_run_draft", **given: str) -> run_state.Holds:
     """What is held of all deeds of the draft."""
     draft_now = shop.desk.draft
     assert draft_now is not None

@@ -152,7 +152,7 @@ class Rig:
 
     def die(self, *, browser_survives: bool = False) -> None:
         """What the kernel does for a killed process: its lock is given up, nothing of it goes on. The browser may live on."""
-        writing = self.open_run.engine.checkpoints._writing if self.open_run is not None else None
+        writing = self.open_run.engine.state.checkpoints._writing if self.open_run is not None else None
         # Its loop may be gone, and the task with it.
         if writing is not None and not writing.get_loop().is_closed():
             writing.cancel()

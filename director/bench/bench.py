@@ -22,7 +22,7 @@ from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
 from runtime import events
 from runtime.browser import port
-from runtime.engine import engine
+from runtime.engine import run_state
 from runtime.language import prepare, workflow
 from runtime.log import entries
 from runtime.runs import excerpt
@@ -93,7 +93,7 @@ class Bench(build_context.Bench):
             return None
 
     @override
-    def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> engine.Watch:
+    def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
         places, reason = self.known.places, str(call.args.get("reason") or call.action)
         hands = watcher.Hands(
             # Pins are the bench's: the whole reads what its own nodes yield.
@@ -176,7 +176,7 @@ class Bench(build_context.Bench):
         page: str | None,
         *,
         astray: bool,
-    ) -> engine.Holds:
+    ) -> run_state.Holds:
         """What of the deeds in these nodes is held."""
         within = {each.id for node_id in ids for each in places.below(node_id)}
         deeds = [(leaf, path) for leaf, path in effects.deeds_of(loaded) if path.partition("/")[0] in within]
@@ -205,7 +205,7 @@ class Bench(build_context.Bench):
         given: Mapping[str, str],
         wanted: requests.Wanted,
         prepared: prepare.Prepared,
-        holds: engine.Holds,
+        holds: run_state.Holds,
     ) -> requests.Trip:
         """One run."""
         shop = self._shop

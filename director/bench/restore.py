@@ -19,7 +19,7 @@ from director.proving import draft_runs
 from nodes.base import Leaf, Node
 from nodes.errors import InternalError, RunOpsError
 from runtime.browser import port
-from runtime.engine import checkpoints, engine, scopes
+from runtime.engine import checkpoints, engine, run_state, scopes
 from runtime.log import entries, writer
 from runtime.log.store import store
 from runtime.recovery import workflow_source
@@ -65,16 +65,18 @@ async def take(shop: Workshop, known: Known, hands: watcher.Hands, run: str) -> 
         if past.header is None or workflow_source.text_for(run, past.header, shop.here, loaded).changed:
             return
         pen = writer.Journal(store.Unwritten(run), past, shop.pen.masker, shop.here.kept)
-        walker = engine.ExecutionEngine(
+        state = run_state.RunState(
             loaded,
             pen,
             inputs=fit.inputs,
             secrets=fit.secrets,
             open_browser=_none,
+            services=_no_services,
             private=shop.here.kept.private(run),
         )
+        walker = engine.ExecutionEngine(state)
         line = past.checkpoint.after if past.checkpoint is not None else 0
-        watch = walker.watch = Retracing(known, hands, line, lambda: walker.walked)
+        watch = state.watch = Retracing(known, hands, line, lambda: state.walked)
         with contextlib.suppress(RunOpsError):
             # Where it fails on the way, it failed there.
             await walker.find_open_step()
@@ -86,6 +88,10 @@ async def _take_state(shop: Workshop, known: Known, last: entries.Checkpoint, li
     with contextlib.suppress(checkpoints.Unusable):
         data = await asyncio.to_thread(checkpoints.content, last, shop.here.kept, run)
         await known.states.keep(lineage, port.Captured(data, last.urls), WHY)
+
+
+def _no_services(_run: run_state.RunState, _step: run_state.LeafView) -> run_state.StepServices:
+    raise AssertionError("a walk that only looks does nothing")
 
 
 async def _none() -> port.Browser:

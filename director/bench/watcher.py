@@ -18,7 +18,7 @@ from nodes.group import Group
 from nodes.route import Route
 from nodes.values import Json
 from runtime.browser import port
-from runtime.engine import engine, scopes
+from runtime.engine import run_state, scopes
 from runtime.observation.observation import Observation
 
 LOOK_SECONDS = 5.0
@@ -79,7 +79,7 @@ class Hands:
     """Told where its page is just what nodes in their order have made of it."""
 
 
-class Watching(engine.Watch):
+class Watching(run_state.Watch):
     """Looks on during one run of the bench."""
 
     def __init__(self, places: Places, lineage: Lineage, hands: Hands, redone: Sequence[str] = ()) -> None:

@@ -19,7 +19,7 @@ from director.tools.toolbox import Kit
 def furnish(shop: Workshop) -> None:
     """Put into the workshop what its tools work with. Nothing is opened yet."""
     shop.eyes = observer.Eyes(shop)
-    shop.effects = grants.Grants(shop)
+    shop.effects = grants.Grants(shop.pen, shop.desk, shop.wish, shop.person)
     shop.bench = bench.Bench(shop)
 
 

@@ -12,19 +12,18 @@ import ipaddress
 import re
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from director.draft.goal import Goal
 from director.effects import effects, requests, wording
+from director.session import person as persons
+from director.session import state
 from nodes.base import Leaf
 from nodes.errors import Paused, RunOpsError, UsageError
 from nodes.values import Json
 from runtime.context import briefs
-from runtime.engine import engine
+from runtime.engine import run_state
 from runtime.language import workflow
 from runtime.log import entries, session, writer
-
-if TYPE_CHECKING:
-    from director.tools.build_context import Workshop
 
 YES, NO, HOLD_ALL = "yes", "no", "hold all"
 CHOICES = (YES, NO, HOLD_ALL)
@@ -62,9 +61,14 @@ def refuse_allow(origins: Sequence[str]) -> None:
 class Grants:
     """What was asked for, and what was answered. Implements ``director.tools.build_context.Effects``."""
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(
+        self, pen: writer.Journal[session.Session], desk: state.Desk, goal: Goal, person: persons.Person
+    ) -> None:
         """Nobody is asked yet."""
-        self._shop = shop
+        self._pen = pen
+        self._desk = desk
+        self._goal = goal
+        self._person = person
         self._asking = asyncio.Lock()
 
     async def demand(
@@ -76,12 +80,12 @@ class Grants:
         inputs: Mapping[str, Json] | None = None,
         pins: Mapping[str, Json] | None = None,
         astray: bool = False,
-    ) -> engine.Holds:
+    ) -> run_state.Holds:
         """What of these deeds is held, as ``director.tools.build_context.Effects`` says."""
         loaded = self._loaded
         given = self._inputs(loaded, inputs)
         once = place if astray or _SCOUTING.search(place) else ""
-        pinned = self._shop.desk.variables.all() if pins is None else pins
+        pinned = self._desk.variables.all() if pins is None else pins
         known_ = requests.Rests(given, {}, pinned)
         wanted = [requests.deed(loaded, leaf, path, known_, once) for leaf, path in deeds if effects.changes(leaf)]
         policy = self._policy(loaded, given)
@@ -107,11 +111,11 @@ class Grants:
 
     @property
     def _loaded(self) -> workflow.Loaded | None:
-        draft = self._shop.desk.draft
+        draft = self._desk.draft
         return draft.loaded if draft is not None else None
 
     def _inputs(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json] | None) -> Mapping[str, Json]:
-        given = dict(self._shop.wish.inputs if inputs is None else inputs)
+        given = dict(self._goal.inputs if inputs is None else inputs)
         if loaded is None:
             return given
         try:
@@ -120,25 +124,24 @@ class Grants:
             return given
 
     def _policy(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json]) -> str:
-        wish = self._shop.wish
-        if wish.policy == "ask":
-            return "hold" if self._shop.pen.history.latest("grant", ALL) is not None else "ask"
-        if wish.policy != "allow":
+        goal = self._goal
+        if goal.policy == "ask":
+            return "hold" if self._pen.history.latest("grant", ALL) is not None else "ask"
+        if goal.policy != "allow":
             return "hold"
         try:
             origins = list(loaded.origins(inputs)) if loaded is not None else []
         except RunOpsError:
             return "hold"
-        if wish.url is not None:
-            origins.append(wish.url)
+        if goal.url is not None:
+            origins.append(goal.url)
         return "allow" if origins and all(map(is_loopback, origins)) else "hold"
 
     async def _is_granted(self, deed: requests.Deed, place: str, page: str | None) -> bool:
-        shop = self._shop
-        if shop.pen.history.latest("grant", ALL) is not None:
+        if self._pen.history.latest("grant", ALL) is not None:
             return False
-        kept = shop.pen.history.latest("grant", deed.key)
-        known: dict[str, Json] = shop.pen.value_of(kept) if kept is not None else {}
+        kept = self._pen.history.latest("grant", deed.key)
+        known: dict[str, Json] = self._pen.value_of(kept) if kept is not None else {}
         if known.get("answer") is not None:
             return known["answer"] == YES
         # A question that waits is asked again in the words in which it was asked: its answer was given to these.
@@ -151,7 +154,7 @@ class Grants:
             "place": place,
         }
         try:
-            said = await shop.person.ask(question, CHOICES, place=place)
+            said = await self._person.ask(question, CHOICES, place=place)
         except Paused:
             await self._keep(deed.key, told, "a person is asked")
             raise
@@ -164,9 +167,8 @@ class Grants:
         return answer == YES
 
     async def _keep(self, name: str, value: Json, reason: str) -> None:
-        shop = self._shop
-        shop.desk.keep(entries.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
-        await shop.pen.barrier()
+        self._desk.keep(entries.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
+        await self._pen.barrier()
 
     def question(self, deed: requests.Deed, page: str | None) -> str:
         """What a person is asked: what would be done, on what, for what, and where. The words of the deed may come from a page, and are quoted."""
@@ -175,11 +177,11 @@ class Grants:
             lines = [
                 "The build wants to let a model act on the site by itself: it may click and type. May it do just this?"
             ]
-        lines += wording.told(deed, page or deed.way.opened or self._shop.wish.url)
+        lines += wording.told(deed, page or deed.way.opened or self._goal.url)
         if deed.place:
             lines.append(wording.ONCE)
         lines += wording.CHOICES
-        return self._shop.pen.masker.text("\n".join(lines))
+        return self._pen.masker.text("\n".join(lines))
 
 
 def answers(pen: writer.Journal[session.Session]) -> Iterator[dict[str, Json]]:

@@ -17,7 +17,7 @@ from director.tools.toolbox import FINISH
 from nodes.browser_action import files
 from nodes.errors import ModelError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
-from runtime.engine import engine
+from runtime.engine import run_state
 from runtime.language import callees, prepare, reader, workflow
 from runtime.log import entries, history, writer
 from runtime.secrets import masking
@@ -104,7 +104,7 @@ def _theirs(shop: Workshop, loaded: workflow.Loaded) -> dict[str, Json]:
 
 
 async def run(
-    shop: Workshop, call: entries.Call, loaded: workflow.Loaded, fit: prepare.Prepared, holds: engine.Holds
+    shop: Workshop, call: entries.Call, loaded: workflow.Loaded, fit: prepare.Prepared, holds: run_state.Holds
 ) -> Done:
     """Run the draft once, from nothing, to its end. Raises RunOpsError only where it could not begin.
 

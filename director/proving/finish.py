@@ -16,7 +16,7 @@ from director.proving import draft_runs, notes, proofs, repair_builds, report, u
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime.context import briefs
-from runtime.engine import engine
+from runtime.engine import run_state
 from runtime.language import diagnostics, prepare, workflow
 from runtime.log import entries
 from runtime.secrets import masking
@@ -223,7 +223,7 @@ def hints(shop: Workshop) -> str:
     return "".join(["\nit could say better:", *(f"\n- {each}" for each in found[:MOST_HINTS]), more]) if found else ""
 
 
-async def prove(shop: Workshop, call: entries.Call, loaded: workflow.Loaded, holds: engine.Holds) -> Proof:
+async def prove(shop: Workshop, call: entries.Call, loaded: workflow.Loaded, holds: run_state.Holds) -> Proof:
     """Run the draft as often as the wish says, each time in a fresh browser with the inputs of the person; the first run that does not go well is the last."""
     fit = draft_runs.prepared(shop, loaded, shop.wish.inputs)
     before = draft_runs.passed_before(shop, fit)

@@ -10,7 +10,7 @@ from director.effects import effects, grants, requests, wording
 from director.session import person
 from nodes.base import Leaf, Node
 from nodes.values import Json
-from runtime.engine import engine
+from runtime.engine import run_state
 from runtime.language import workflow
 from runtime.runs import single_node
 
@@ -37,13 +37,13 @@ class Deeds:
         inputs: Mapping[str, Json] | None = None,
         at: str = "",
         page: str | None = None,
-    ) -> engine.Holds:
+    ) -> run_state.Holds:
         """What is held of a run of ``loaded``. ``inputs`` are those of the run, ``page`` is where the step ``at`` works.
 
         Raises Paused where a person would have to be asked, and nobody is there.
         """
         if self._policy == "allow":
-            return engine.nothing
+            return run_state.nothing
         if self._policy == "ask":
             rests = requests.Rests(inputs or {})
             for leaf, path in deeds:

@@ -21,7 +21,7 @@ from nodes.values import Json
 from runtime.browser.elements import locators, targets
 from runtime.browser.page.tab import Tab
 from runtime.context import briefs
-from runtime.engine import attempt, engine, evidence
+from runtime.engine import attempt, evidence, run_state
 from runtime.observation.observation import Observation
 
 LOOK_SECONDS = 10.0
@@ -116,7 +116,7 @@ class Looker:
             return effects.changes(leaf)
         return self._reached or effects.changes(leaf)
 
-    async def ended(self, at: engine.ExecutionEngine, error: RunOpsError) -> None:
+    async def ended(self, at: run_state.RunState, error: RunOpsError) -> None:
         """Look at the page on which the copy ended."""
         if at.browser is None:
             return
@@ -144,7 +144,7 @@ class Looker:
             # The page went away under the look; what was seen until then counts.
             return
 
-    async def _glance(self, at: engine.ExecutionEngine, page: Tab) -> failure_kinds.Glance:
+    async def _glance(self, at: run_state.RunState, page: Tab) -> failure_kinds.Glance:
         found = evidence.Gathering(at.journal)
         signs = await found.part(page.signs) if page.dialog is None else None
         view: Observation | None = await found.part(page.look) if page.dialog is None else None
@@ -153,7 +153,7 @@ class Looker:
         assert glance is not None
         return glance
 
-    async def _closely(self, at: engine.ExecutionEngine, page: Tab, look: failure_kinds.Look) -> None:
+    async def _closely(self, at: run_state.RunState, page: Tab, look: failure_kinds.Look) -> None:
         """Count what the parts of the target find, wait a while longer, and look for what might be meant by now."""
         assert self.resolved is not None
         assert self.seen is not None

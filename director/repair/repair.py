@@ -22,7 +22,7 @@ from nodes.targets import Target
 from nodes.values import Json
 from runtime import events
 from runtime.context import briefs
-from runtime.engine import engine
+from runtime.engine import run_state
 from runtime.language import callees, reader, workflow
 from runtime.log import history
 from runtime.runs import start
@@ -385,7 +385,7 @@ def _counts(mends: Sequence[Mend]) -> bool:
     return all(each.told for each in mends)
 
 
-def _but(holds: engine.Holds, at: str) -> engine.Holds:
+def _but(holds: run_state.Holds, at: str) -> run_state.Holds:
     """What is held, and the deed of one step in any case: nobody is to press what is only guessed."""
 
     def held(leaf: Leaf, path: str) -> bool:

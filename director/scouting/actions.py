@@ -22,6 +22,7 @@ from runtime.browser.elements import targets
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from runtime.engine import engine as engines
+from runtime.engine import run_state
 from runtime.language import prepare
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.log import entries
@@ -70,13 +71,13 @@ class Deed(start.Part):
     @override
     async def run(self, engine: engines.ExecutionEngine) -> Json:
         """Do it, and wait for what it sets off; its value."""
-        browser = cast("borrowed.Lent", await engine.need_browser(self.node.id))
+        browser = cast("borrowed.Lent", await engine.state.need_browser(self.node.id))
         row: Any = browser.tabs
         page: Tab = row.get(self.tab) if self.tab in row.named else row.current
         async with page.settling(SETTLE_SECONDS):
             # Within a unit no checkpoint is taken: nothing ever goes on from here.
-            value = await engine.block([self.node], engine.root, "", unit=True)
-        engine.journal.scope("", "committed", "run", value=value)
+            value = await engine.block([self.node], engine.state.root, "", unit=True)
+        engine.state.journal.scope("", "committed", "run", value=value)
         return value
 
 
@@ -283,7 +284,7 @@ class Deeds:
         told = await self._looks.told(left, "\n".join(filter(None, [*ours, more])), f"{what}\n{theirs}", whole=whole)
         return dataclasses.replace(told, error=error)
 
-    async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> engines.Holds:
+    async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> run_state.Holds:
         """Whether the one deed of the run is held. A person is asked for it as the page calls it."""
         where = self._eyes.mask(page.url)
         if page.dialog is not None:

@@ -14,7 +14,7 @@ from director.session.events import Listener
 from nodes.base import Leaf
 from nodes.values import Json
 from runtime.browser import port
-from runtime.engine import engine
+from runtime.engine import run_state
 from runtime.language import prepare
 from runtime.log import entries, session, writer
 from runtime.observation.observation import Observation
@@ -37,7 +37,7 @@ class Effects(Protocol):
         inputs: Mapping[str, Json] | None = None,
         pins: Mapping[str, Json] | None = None,
         astray: bool = False,
-    ) -> engine.Holds:
+    ) -> run_state.Holds:
         """What of these deeds (each with its path) is held, once those were asked for that nobody was asked for yet.
 
         ``place`` is the path of the call that wants them, ``page`` the address where they are done, as far as that is known; ``inputs`` are those of the run, where they are not the wish's, and
@@ -69,7 +69,7 @@ class Bench(Protocol):
         """How each node outside of loops stands that was executed, by id: ``done``, ``passed by``, or ``stale: `` and of what."""
         ...
 
-    def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> engine.Watch:
+    def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
         """Looks on during a run of the whole draft that a tool's ``call`` starts, so that the values of its nodes count here too."""
         ...
 

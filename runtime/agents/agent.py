@@ -9,8 +9,9 @@ from nodes.ports import Task
 from nodes.values import Json
 from runtime.agents import page_tools, tool_schemas
 from runtime.context import request, window
+from runtime.engine.run_state import LeafView, RunState
 from runtime.log import attempts
-from runtime.models import requests
+from runtime.models import requests, run_models
 from runtime.models.turns import turn
 
 SILENT = 2
@@ -35,27 +36,27 @@ REACHED = (
 class Worker:
     """A model that works on the page, on behalf of one attempt. Implements ``nodes.ports.Agent``."""
 
-    def __init__(self, place: page_tools.Place, asker: requests.Asker) -> None:
+    def __init__(self, place: page_tools.Place, models: run_models.Supply, asker: requests.Asker) -> None:
         """The call of ``asker`` is written, and is that of ``place``."""
         self._place = place
+        self._models = models
         self._asker = asker
 
     async def work(self, task: Task) -> Json:
         """Let it work until it is done, and has shown so; the value."""
-        engine = self._place.engine
-        assert engine.models is not None, "a run of a file with such a node has models"
-        thread = requests.Exchanges(engine.models, engine.journal, self._asker, task.model, task.budget)
+        run = self._place.run
+        thread = requests.Exchanges(self._models, run.journal, self._asker, task.model, task.budget)
         at_work = page_tools.Acting(self._place, task)
         call = self._place.call
         frame = request.Frame(
-            engine.journal,
+            run.journal,
             self._asker.thread,
             lambda: window.Around((window.Part("rules", tool_schemas.RULES),), at_work.offered),
             lambda: LIMITS,
             max_output=task.max_output,
         )
         seat = turn.Seat(call.path, self._asker.thread, attempts.AGENT, call.fingerprint)
-        turns = turn.Turns(thread, frame, at_work, engine.journal, seat)
+        turns = turn.Turns(thread, frame, at_work, run.journal, seat)
         most = task.max_turns
         if not turns.begun:
             turns.say(task.goal)
@@ -87,6 +88,13 @@ class Worker:
                 )
             if silent:
                 turns.say(CALL_A_TOOL)
+
+
+def of_step(run: RunState, step: LeafView, models: run_models.Supply, asker: requests.Asker) -> Worker:
+    """The agent of a step whose call is written."""
+    assert step.call is not None, "`await ctx.act()` comes first"
+    place = page_tools.Place(run, step.node, step.frame, step.call, lambda: step.left, step.closing)
+    return Worker(place, models, asker)
 
 
 def _value(end: turn.Done) -> Json:

@@ -36,7 +36,7 @@ from runtime.agents import ports, secret_checks, tool_schemas
 from runtime.browser import origins
 from runtime.browser.elements import facts as element_facts
 from runtime.browser.elements import targets
-from runtime.engine import attempt, reconcile, scopes
+from runtime.engine import attempt, leaf_context, reconcile, scopes
 from runtime.log import entries
 from runtime.messages.messages import Tool, ToolCall
 from runtime.models.turns import turn
@@ -45,7 +45,7 @@ from runtime.observation.finding import Element
 from runtime.observation.observation import Observation
 
 if TYPE_CHECKING:
-    from runtime.engine.engine import ExecutionEngine
+    from runtime.engine.run_state import RunState
 
 LOOK, READ = 5_000, 10_000
 """Characters of a look, and of what one element says."""
@@ -64,7 +64,7 @@ ENDS_THE_STEP = (Paused, BudgetReached, LogError, Replaced, Cancelled, InternalE
 class Place:
     """Where an agent works."""
 
-    engine: ExecutionEngine
+    run: RunState
     node: Leaf
     frame: scopes.Frame
     call: entries.Call
@@ -86,9 +86,9 @@ class Acting:
     def __init__(self, place: Place, task: Task) -> None:
         """Nothing is looked at yet."""
         self._place = place
-        self._engine = place.engine
+        self._run = place.run
         self._task = task
-        self._masker = place.engine.journal.masker
+        self._masker = place.run.journal.masker
         self._seen: tuple[ports.Page, Observation] | None = None
         """The last look, and the tab that it shows."""
         self._shown: dict[str, tuple[str, str]] = {}
@@ -154,7 +154,7 @@ class Acting:
         elif isinstance(address := arguments.get("url"), str):
             what = f" {address}"
         counted = page_text.counted(self.turn, self._task.max_turns)
-        self._engine.tell(events.StepWaiting(self._place.call.path, f"{counted}: {name}{what}"))
+        self._run.tell(events.StepWaiting(self._place.call.path, f"{counted}: {name}{what}"))
 
     def _demand_shown(self, ref: Json) -> None:
         """In a browser that was taken up again refs are given anew: one that was shown before may be another element's by now."""
@@ -164,13 +164,13 @@ class Acting:
     # What the page is asked.
 
     async def _ready(self) -> None:
-        browser = await self._engine.need_browser(self._place.call.path)
+        browser = await self._run.need_browser(self._place.call.path)
         browser.bound(min(LOOK_SECONDS, max(self._place.left(), 0.1)))
         self._place.frame.program.confine(browser)
 
     @property
     def _page(self) -> ports.Page:
-        browser = self._engine.browser
+        browser = self._run.browser
         assert browser is not None, "the page was made ready"
         return cast("ports.Page", browser.page)
 
@@ -241,7 +241,7 @@ class Acting:
                 )
             )
         step = attempt.Step(
-            self._engine,
+            self._run,
             node,
             self._place.frame,
             at.path,
@@ -261,7 +261,7 @@ class Acting:
     async def _attempted(self, step: attempt.Step) -> RunOpsError | None:
         """Do the deed; what went wrong, where the model can go on from there. What nobody knows the end of is raised, and its call stays open."""
         try:
-            await step.attempt()
+            await reconcile.attempt_step(self._run, step)
         except ENDS_THE_STEP:
             raise
         except RunOpsError as error:
@@ -325,7 +325,7 @@ class Acting:
         """An author may open `data:`, `about:` and `javascript:`; what a page talks a model into is kept to addresses of sites."""
         if origins.origin(url) is not None:
             return
-        header = self._engine.history.header
+        header = self._run.history.header
         allowed = self._place.frame.program.origins or (header.origins if header is not None else [])
         scheme = f"{url.partition(':')[0]}:"[:40]
         raise OriginRefused(
@@ -360,10 +360,10 @@ class Acting:
 
     async def _trouble(self, *, whole: bool = False) -> tuple[str, str]:
         """What there is to say of the page now: in our words, and in its own. It is shown ``whole``, or where the refs that were shown are none any more."""
-        engine, ours = self._engine, list[str]()
-        assert engine.browser is not None
+        run, ours = self._run, list[str]()
+        assert run.browser is not None
         await self._ready()
-        if (refused := engine.browser.refusal()) is not None:
+        if (refused := run.browser.refusal()) is not None:
             ours.append(page_text.refused_words(refused))
         page = self._page
         await self._bring_back(page)
@@ -376,7 +376,7 @@ class Acting:
         earlier = self._seen
         try:
             view = await self._view()
-            while (refused := engine.browser.refusal()) is not None:
+            while (refused := run.browser.refusal()) is not None:
                 # The page left for elsewhere while it was looked at: what was seen is Chromium's own.
                 ours.append(page_text.refused_words(refused))
                 await self._bring_back(page)
@@ -399,8 +399,8 @@ class Acting:
 
     @property
     def _tabs(self) -> ports.Tabs:
-        assert self._engine.browser is not None
-        return cast("ports.Tabs", self._engine.browser.tabs)
+        assert self._run.browser is not None
+        return cast("ports.Tabs", self._run.browser.tabs)
 
     def _counted(self) -> str:
         return page_text.counted(self.turn, self._task.max_turns)
@@ -417,7 +417,7 @@ class Acting:
         elif isinstance(error, OriginRefused):
             head += f"; {page_text.refused_words(error)}"
         said = "\n".join(filter(None, [self._masker.text(error.message), theirs]))
-        recorded = self._engine.journal.error(error)
+        recorded = self._run.journal.error(error)
         return turn.Outcome(told=self._text("\n".join(filter(None, [head, ours])), said), error=recorded)
 
     def _refused(self, error: ModelError) -> turn.Outcome:
@@ -425,7 +425,7 @@ class Acting:
         mend = f". {error.mend}" if error.mend else ""
         return turn.Outcome(
             told=self._text(f"refused: {error.message} ({error.code}){mend}", ""),
-            error=self._engine.journal.error(error),
+            error=self._run.journal.error(error),
         )
 
     def _text(self, ours: str, theirs: str) -> str:
@@ -457,30 +457,30 @@ class Acting:
 
     async def _not_reached(self) -> turn.Outcome | None:
         """What the model is told of the first rule of `success` that does not hold; None where all do."""
-        browser = self._engine.browser
+        browser = self._run.browser
         assert browser is not None
         for rule in self._task.success:
             browser.bound(min(RULE_SECONDS, max(self._place.left(), 0.1)))
             try:
                 if rule.kind == "expr":
-                    reconcile.demand_expr(rule)
+                    leaf_context.demand_expr(rule)
                 else:
                     await self._page.wait_for(rule)
             except (SiteError, AuthorError) as error:
                 seen = error.evidence.get("seen")
                 words = f"the work is not done: {rule} does not hold on the page"
                 shown = f"it shows: {seen}" if isinstance(seen, str | int | float) else ""
-                recorded = self._engine.journal.error(error)
+                recorded = self._run.journal.error(error)
                 return turn.Outcome(told=self._text(words, self._masker.text(shown)), error=recorded)
         return None
 
     async def _denied(self) -> turn.Outcome | None:
         """What the model is told where the site does not have what was done; None where it has, or where nobody asks it: no `confirm`, no side effect."""
-        engine, node, call = self._place.engine, self._place.node, self._place.call
-        deed = engine.history.attempt_of(call)
+        run, node, call = self._place.run, self._place.node, self._place.call
+        deed = run.history.attempt_of(call)
         if self._place.closing or node.confirm is None or not deed.acted:
             return None
-        said = await reconcile.ask_once_answered(engine, node, self._place.frame, call.path, call)
+        said = await reconcile.ask_once_answered(run, node, self._place.frame, call.path, call)
         if said.found == "unknown":
             raise reconcile.unknown(node, deed, said)
         if said.found == "done":

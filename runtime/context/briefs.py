@@ -30,10 +30,11 @@ from runtime.models import budgets
 from runtime.secrets import masking
 
 if TYPE_CHECKING:
-    from runtime.engine.engine import ExecutionEngine
+    from runtime.engine.run_state import RunState
     from runtime.language.expressions.names_read import Chain
     from runtime.language.expressions.references import Compiled
     from runtime.language.workflow import Found, Workflow
+    from runtime.models import run_models
 
 LONGEST = 4_000
 """Characters of a brief, whatever the workflow."""
@@ -109,9 +110,9 @@ def fitted(parts: Iterable[str | Items], longest: int = LONGEST) -> str:
         max(lists, key=lambda each: each.size).kept -= 1
 
 
-def of_step(engine: ExecutionEngine, node: Leaf, frame: scopes.Frame, path: str) -> str:
+def of_step(run: RunState, models: run_models.Supply | None, node: Leaf, frame: scopes.Frame, path: str) -> str:
     """The brief of the next request of the step at ``path``: at most ``LONGEST`` characters, secrets masked."""
-    return fitted(_Teller(engine, node, frame, path).parts())
+    return fitted(_Teller(run, models, node, frame, path).parts())
 
 
 def directive(file: Workflow, past: history.History, left: float | None, masker: masking.Masker) -> str:
@@ -159,18 +160,21 @@ def _share(left: float | None) -> str:
 class _Teller:
     """Tells of one step, at one moment."""
 
-    def __init__(self, engine: ExecutionEngine, node: Leaf, frame: scopes.Frame, path: str) -> None:
-        self._engine = engine
-        self._history = engine.history
+    def __init__(
+        self, run: RunState, models: run_models.Supply | None, node: Leaf, frame: scopes.Frame, path: str
+    ) -> None:
+        self._run = run
+        self._models = models
+        self._history = run.history
         self._node = node
         self._frame = frame
         self._path = path
-        self._found = engine.loaded.find(path)
+        self._found = run.loaded.find(path)
         """None where the file does not know the step."""
 
     def parts(self) -> Iterator[str | Items]:
         """The whole of it, in order."""
-        mask = self._engine.journal.masker.text
+        mask = self._run.journal.masker.text
         for each in itertools.chain(self._directive(), self._brief(), self._user_input()):
             if isinstance(each, Items):
                 each.lines = [mask(line) for line in each.lines]
@@ -181,11 +185,11 @@ class _Teller:
     # RUN_DIRECTIVE
 
     def _directive(self) -> Iterator[str | Items]:
-        assert self._engine.models is not None, "a step that asks has models"
+        assert self._models is not None, "a step that asks has models"
         asked = budgets.Asked(self._path, self._node.allowance or node_budgets.default())
-        left = self._engine.models.share_left(self._history.ledger, asked)
-        origins, masker = self._frame.program.origins, self._engine.journal.masker
-        yield from _directive(self._engine.loaded.workflow, self._history, left, masker, origins)
+        left = self._models.share_left(self._history.ledger, asked)
+        origins, masker = self._frame.program.origins, self._run.journal.masker
+        yield from _directive(self._run.loaded.workflow, self._history, left, masker, origins)
 
     @property
     def _trial(self) -> dict[str, Json] | None:
@@ -227,7 +231,7 @@ class _Teller:
     def _inputs(self) -> list[str]:
         """The references of the node, field by field, each name once."""
         lines: list[str] = []
-        for hole in sorted(self._engine.plan(self._node).holes, key=lambda each: each.field):
+        for hole in sorted(self._run.plan(self._node).holes, key=lambda each: each.field):
             read = dict.fromkeys(each.chain for each in self._compiled(hole.text).names)
             told = [f"{{{{ {references.written(chain)} }}}} {self._told(chain)}" for chain in read]
             lines += [f"- {self._one_line(hole.field, A_NAME)}: {self._one_line(each, A_TEXT)}" for each in told]
@@ -244,7 +248,7 @@ class _Teller:
         except RunOpsError:
             return "held a secret, and is not known any more"
         if chain[0] == "inputs" and self._is_own_file:
-            return f"= {shown(self._engine.journal.masker.json(value))}"
+            return f"= {shown(self._run.journal.masker.json(value))}"
         return f"is {kind_and_size(value)}"
 
     @property
@@ -311,13 +315,13 @@ class _Teller:
             return f"chosen among values of the run, {kind_and_size(value)}"
         if not isinstance(value, str):
             return _written(value)
-        said = self._engine.journal.masker.text(value)
+        said = self._run.journal.masker.text(value)
         # Further lines stand further in, so that none of them is taken for a heading.
         return "\n  ".join(_cut(said, AN_ANSWER).splitlines())
 
     def _may_be_of_a_page(self, path: str, name: str) -> bool:
         """Whether the answer was one of those that the run itself offered."""
-        found = self._engine.loaded.find(path)
+        found = self._run.loaded.find(path)
         if found is None or not isinstance(found.node, Context) or name not in found.node.ask:
             return True
         question: Question = found.node.ask[name]
@@ -336,7 +340,7 @@ class _Teller:
         return cast("dict[str, Json]", value) if isinstance(value, dict) else {}
 
     def _one_line(self, text: str, most: int) -> str:
-        return _one_line(text, most, self._engine.journal.masker)
+        return _one_line(text, most, self._run.journal.masker)
 
     def _shown_path(self, path: str) -> str:
         """A step path without keys that may be text of a page; of a long one its end."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from nodes.base import Container, Node
 from nodes.errors import AuthorError, ModelError, RunOpsError, SetupError, SiteError, can_be_passed
@@ -12,13 +11,10 @@ from nodes.part import Part
 from nodes.ports import Ended, Item, Turn, escaped
 from nodes.values import Json
 from runtime import events
-from runtime.engine import block_retries, scopes
+from runtime.engine import block_runs, dry_pass, scopes
 from runtime.engine import clock as clocks
+from runtime.engine.run_state import RunBlock, RunState
 from runtime.log import attempts
-
-if TYPE_CHECKING:
-    from runtime.engine.engine import ExecutionEngine
-
 
 GO_ON, STOP = "go on", "stop"
 """What the condition of a loop decided."""
@@ -27,51 +23,52 @@ GO_ON, STOP = "go on", "stop"
 class Blocks:
     """A container's view of the engine (``nodes.ports.BlockContext``)."""
 
-    def __init__(self, engine: ExecutionEngine, node: Container, frame: scopes.Frame, path: str, *, unit: bool) -> None:
+    def __init__(
+        self, run: RunState, run_block: RunBlock, node: Container, frame: scopes.Frame, path: str, *, unit: bool
+    ) -> None:
         """``unit`` tells whether leaves in the container's blocks are no commit points of their own."""
-        self._engine = engine
+        self._run = run
+        self._run_block = run_block
         self._node = node
         self._frame = frame
         self._path = path
         self._unit = unit
         self.lost = False
         """Whether a finished item's value held a secret, so that it is not known any more."""
-        self._clock = clocks.RecordedClock(engine.history.recorded(path))
+        self._clock = clocks.RecordedClock(run.history.recorded(path))
         self._ran: set[int] = set()
 
     def render(self, part: Part, field: str, **bound: Json) -> Json:
         """The value of a field, with ``bound`` names in scope too."""
         frame = scopes.Frame(self._frame, bound) if bound else self._frame
-        return self._engine.render(part, field, frame, self._path, clock=self._clock)
+        return self._run.render(part, field, frame, self._path, clock=self._clock)
 
     def decide(self, evaluate: Callable[[], Json]) -> Json:
         """The recorded decision, or the one made now. One that held a secret is made again: a mask is never used as a value."""
-        engine = self._engine
-        state = engine.history.scopes.get(self._path)
+        run = self._run
+        state = run.history.scopes.get(self._path)
         if state is not None and state.decided is not None and not state.decided.masked:
-            return engine.journal.value_of(state.decided)
+            return run.journal.value_of(state.decided)
         if state is not None and state.stale is not None and not state.stale.masked:
-            old = engine.journal.value_of(state.stale)
+            old = run.journal.value_of(state.stale)
             decision = self._renewed(old, evaluate) if any(key is not None for key in old["keys"]) else old
         else:
             decision = evaluate()
-        engine.recorder.scope(
-            self._path, "decided", self._node.type, value=decision, recorded=self._clock.given or None
-        )
+        run.recorder.scope(self._path, "decided", self._node.type, value=decision, recorded=self._clock.given or None)
         return decision
 
     def _renewed(self, old: Json, evaluate: Callable[[], Json]) -> Json:
         """The list of a loop whose maker is done again. Items that were begun stay, with what they were, also where the site lists them no more."""
-        engine, new = self._engine, evaluate()
+        run, new = self._run, evaluate()
         begun = [
             (item, key)
             for item, key in zip(old["items"], old["keys"], strict=True)
-            if engine.history.begun(f"{self._path}[#{escaped(key)}]")
+            if run.history.begun(f"{self._path}[#{escaped(key)}]")
         ]
         kept = {str(key) for _item, key in begun}
         listed = {str(key) for key in new["keys"]}
         if gone := sorted(kept - listed):
-            engine.tell(events.Said(f"{self._path}: no longer listed, and kept as they were begun: {', '.join(gone)}"))
+            run.tell(events.Said(f"{self._path}: no longer listed, and kept as they were begun: {', '.join(gone)}"))
         rest = [(item, key) for item, key in zip(new["items"], new["keys"], strict=True) if str(key) not in kept]
         # A limit counts what was begun; nothing that was begun is left for it.
         items = begun + rest[: max(0, new["limit"] - len(begun)) if "limit" in new else None]
@@ -86,7 +83,7 @@ class Blocks:
                 mend="a block that runs again needs turns: `ctx.turn(nodes, Item(…), …)`",
             )
         self._ran.add(id(nodes))
-        return await self._engine.block(nodes, self._frame, self._path, unit=self._unit)
+        return await self._run_block(nodes, self._frame, self._path, unit=self._unit)
 
     async def turn(
         self,
@@ -98,22 +95,22 @@ class Blocks:
         give_up: bool = False,
     ) -> Turn:
         """Run a block for one item; a finished turn is told as it was."""
-        engine, path = self._engine, self._path_of(item)
-        engine.tell(events.LoopTurn(self._path, item.index, item.length, item.key))
-        state = engine.history.scopes.get(path)
+        run, path = self._run, self._path_of(item)
+        run.tell(events.LoopTurn(self._path, item.index, item.length, item.key))
+        state = run.history.scopes.get(path)
         over = state is not None and (state.committed is not None or state.failed is not None)
-        if state is not None and over and not engine.recorder.enters(state):
-            await engine.turns.over()
-            await engine.recorder.passed(state)
+        if state is not None and over and not run.recorder.enters(state):
+            await run.turns.over()
+            await run.recorder.passed(state)
             return self._finished(state, item)
         if state is None:
-            engine.recorder.scope(path, "opened", "item")
+            run.recorder.scope(path, "opened", "item")
         frame = scopes.Frame(self._frame, item.bound)
-        engine.forget(nodes, frame)
+        run.forget(nodes, frame)
         try:
-            value = await engine.block(nodes, frame, path, unit=True)
+            value = await self._run_block(nodes, frame, path, unit=True)
             if collect is not None:
-                value = engine.render(self._node, collect, frame, path)
+                value = run.render(self._node, collect, frame, path)
         except RunOpsError as raised:
             error = raised.located(path)
             if not give_up or not can_be_passed(error):
@@ -121,13 +118,13 @@ class Blocks:
             return await self._given_up(item, path, error, self._another(condition, frame, item, path, keep=False))
         go_on = self._another(condition, frame, item, path)
         self.lost = self.lost or isinstance(value, scopes.Lost)
-        engine.recorder.scope(path, "committed", "item", **_kept(value))
-        await engine.recorder.commit_point()
+        run.recorder.scope(path, "committed", "item", **_kept(value))
+        await run.recorder.commit_point()
         return Turn(value, go_on=go_on)
 
     def _path_of(self, item: Item) -> str:
         """The path of an item. Raises AuthorError ``secret-in-key``."""
-        if self._engine.journal.masker.holds(item.segment):
+        if self._run.journal.masker.holds(item.segment):
             raise AuthorError(
                 "secret-in-key",
                 "the `key` of an item holds a secret",
@@ -137,13 +134,13 @@ class Blocks:
 
     def _finished(self, state: attempts.ScopeState, item: Item) -> Turn:
         """A turn that needs not be gone through again, but for the variables that it set."""
-        engine, program = self._engine, self._frame.program
-        for attempt in engine.history.set_within(state.path):
+        run, program = self._run, self._frame.program
+        for attempt in run.history.set_within(state.path):
             assert attempt.result is not None
-            found = engine.loaded.find(attempt.call.path)
+            found = run.loaded.find(attempt.call.path)
             # The variables of a file that is used in the turn are its own.
             if found is not None and found.user == program.path:
-                program.variables.update(engine.journal.value_of(attempt.result))
+                program.variables.update(run.journal.value_of(attempt.result))
         if state.failed is not None:
             self._note_failure(item, state.failed.error or {})
             return Turn(given_up=True, go_on=state.failed.value != STOP)
@@ -152,16 +149,16 @@ class Blocks:
         if state.committed.masked:
             self.lost = True
             return Turn(go_on=go_on)
-        return Turn(engine.journal.value_of(state.committed), go_on=go_on)
+        return Turn(run.journal.value_of(state.committed), go_on=go_on)
 
     async def _given_up(self, item: Item, path: str, error: RunOpsError, go_on: bool) -> Turn:
         """The turn failed, and the loop goes on. What its condition says stands in the same entry: both hold or neither."""
-        engine = self._engine
-        recorded = {**engine.journal.error(error), "step": error.path}
+        run = self._run
+        recorded = {**run.journal.error(error), "step": error.path}
         self._note_failure(item, recorded)
-        engine.recorder.scope(path, "failed", "item", value=GO_ON if go_on else STOP, error=recorded, tolerated=True)
-        engine.tell(events.Said(f"{path}: given up, as `each_error: continue` asks: {error.message}"))
-        await engine.recorder.commit_point()
+        run.recorder.scope(path, "failed", "item", value=GO_ON if go_on else STOP, error=recorded, tolerated=True)
+        run.tell(events.Said(f"{path}: given up, as `each_error: continue` asks: {error.message}"))
+        await run.recorder.commit_point()
         return Turn(given_up=True, go_on=go_on)
 
     def _note_failure(self, item: Item, error: dict[str, Json]) -> None:
@@ -182,14 +179,14 @@ class Blocks:
         return self._said(condition, scopes.Frame(self._frame, names), path, "item", keep=keep)
 
     def _said(self, condition: str, frame: scopes.Frame, path: str, node: str, *, keep: bool = True) -> bool:
-        engine = self._engine
-        state = engine.history.scopes.get(path)
+        run = self._run
+        state = run.history.scopes.get(path)
         if state is not None and state.decided is not None:
             return state.decided.value == GO_ON
-        clock = clocks.RecordedClock(engine.history.recorded(path))
-        go_on = bool(engine.render(self._node, condition, frame, path, clock=clock)) != (condition == "until")
+        clock = clocks.RecordedClock(run.history.recorded(path))
+        go_on = bool(run.render(self._node, condition, frame, path, clock=clock)) != (condition == "until")
         if keep:
-            engine.recorder.scope(path, "decided", node, value=GO_ON if go_on else STOP, recorded=clock.given or None)
+            run.recorder.scope(path, "decided", node, value=GO_ON if go_on else STOP, recorded=clock.given or None)
         return go_on
 
     async def part(
@@ -203,76 +200,76 @@ class Blocks:
         caught: RunOpsError | None = None,
     ) -> Ended:
         """Run a block in a scope of its own; one that ended with an error that was kept is not gone through again."""
-        engine, path = self._engine, block_retries.part_path(self._path, name, number)
+        run, path = self._run, block_runs.part_path(self._path, name, number)
         frame = scopes.Frame(self._frame)
         if caught is not None:
-            frame.bind("error", block_retries.as_bound(engine.journal.error(caught), caught.path))
-        engine.forget(nodes, self._frame)
-        state = engine.history.scopes.get(path)
+            frame.bind("error", block_runs.as_bound(run.journal.error(caught), caught.path))
+        run.forget(nodes, self._frame)
+        state = run.history.scopes.get(path)
         try:
             if state is not None and state.failed is not None:
-                await engine.replay(engine.block(nodes, frame, path, unit=True))
-                await engine.recorder.passed(state)
-                error = block_retries.rebuilt(state.failed.error or {})
+                await dry_pass.replay(run, self._run_block(nodes, frame, path, unit=True))
+                await run.recorder.passed(state)
+                error = block_runs.rebuilt(state.failed.error or {})
                 return Ended(error=error, again=again is not None and again(error) and not self._in_the_way(number))
             value = await self._opened(nodes, frame, path, name)
         except (AuthorError, SiteError, ModelError) as raised:
             error = raised.located(path)
             may = again is not None and again(error)
             if may and (deeds := self._in_the_way(number)):
-                error, may = block_retries.not_tried_again(error, deeds), False
+                error, may = block_runs.not_tried_again(error, deeds), False
             if not keep(error, may):
                 raise error from None
-            recorded = {**engine.journal.error(error), "step": error.path}
-            engine.recorder.scope(path, "failed", name, error=recorded)
-            await engine.recorder.commit_point()
+            recorded = {**run.journal.error(error), "step": error.path}
+            run.recorder.scope(path, "failed", name, error=recorded)
+            await run.recorder.commit_point()
             return Ended(error=error, again=may)
         finally:
             # What a block yields is seen after it, and in the blocks that follow.
             self._frame.names.update({name: known for name, known in frame.names.items() if name != "error"})
-        if not engine.history.is_committed(path):
-            engine.recorder.scope(path, "committed", name, **_kept(value))
+        if not run.history.is_committed(path):
+            run.recorder.scope(path, "committed", name, **_kept(value))
         return Ended(value)
 
     async def finish(self, nodes: Sequence[Node], name: str, number: int, outcome: RunOpsError | None) -> bool:
         """Run a block at the end, and keep with it how the round ended."""
-        engine, path = self._engine, block_retries.part_path(self._path, name, number)
-        engine.forget(nodes, self._frame)
-        state = engine.history.scopes.get(path)
+        run, path = self._run, block_runs.part_path(self._path, name, number)
+        run.forget(nodes, self._frame)
+        state = run.history.scopes.get(path)
         if state is not None and state.failed is not None:
-            await engine.replay(engine.block(nodes, self._frame, path, unit=True))
-            await engine.recorder.passed(state)
-            return engine.history.failed_at > state.failed.seq
+            await dry_pass.replay(run, self._run_block(nodes, self._frame, path, unit=True))
+            await run.recorder.passed(state)
+            return run.history.failed_at > state.failed.seq
         try:
             await self._opened(nodes, self._frame, path, name)
         except (AuthorError, SiteError, ModelError) as error:
             if outcome is None:
                 raise
-            first = block_retries.as_bound(outcome.as_json(), outcome.path)
+            first = block_runs.as_bound(outcome.as_json(), outcome.path)
             raise error.replaced(evidence={**error.evidence, "first": first}) from None
         if outcome is not None:
-            recorded = {**engine.journal.error(outcome), "step": outcome.path}
-            engine.recorder.scope(path, "failed", name, error=recorded)
-        elif not engine.history.is_committed(path):
-            engine.recorder.scope(path, "committed", name)
+            recorded = {**run.journal.error(outcome), "step": outcome.path}
+            run.recorder.scope(path, "failed", name, error=recorded)
+        elif not run.history.is_committed(path):
+            run.recorder.scope(path, "committed", name)
         return False
 
     async def _opened(self, nodes: Sequence[Node], frame: scopes.Frame, path: str, name: str) -> Json:
-        engine, begun = self._engine, time.monotonic()
-        if path not in engine.history.scopes:
-            engine.recorder.scope(path, "opened", name)
-        engine.tell(events.StepStarted(path, name, "", path.count("/"), container=True))
+        run, begun = self._run, time.monotonic()
+        if path not in run.history.scopes:
+            run.recorder.scope(path, "opened", name)
+        run.tell(events.StepStarted(path, name, "", path.count("/"), container=True))
         try:
-            value = await engine.block(nodes, frame, path, unit=True)
+            value = await self._run_block(nodes, frame, path, unit=True)
         except RunOpsError as error:
-            seconds, recorded = time.monotonic() - begun, engine.journal.error(error)
-            engine.tell(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
+            seconds, recorded = time.monotonic() - begun, run.journal.error(error)
+            run.tell(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
             raise
-        engine.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
+        run.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
         return value
 
     def _in_the_way(self, number: int) -> list[attempts.Attempt]:
-        return block_retries.in_the_way(self._engine, self._path, number)
+        return block_runs.in_the_way(self._run, self._path, number)
 
     def note_taken(self, branch: str | None) -> None:
         """Name the branch that was taken."""
@@ -280,20 +277,20 @@ class Blocks:
 
     async def callee(self, part: Part, inputs: str, secrets: Sequence[str]) -> Json:
         """Run the file that the container uses; what it yielded, where it is done."""
-        engine, node, path = self._engine, self._node, self._path
-        state = engine.history.scopes.get(path)
-        if state is not None and state.committed is not None and not engine.recorder.enters(state):
-            await engine.recorder.passed(state)
+        run, node, path = self._run, self._node, self._path
+        state = run.history.scopes.get(path)
+        if state is not None and state.committed is not None and not run.recorder.enters(state):
+            await run.recorder.passed(state)
             # Nothing of a file that is used is seen outside but its output, so there is nothing to walk through.
-            return scopes.Lost(path) if state.committed.masked else engine.journal.value_of(state.committed)
+            return scopes.Lost(path) if state.committed.masked else run.journal.value_of(state.committed)
         given = self._frame.program.inputs_of(node.id, self.render(part, inputs) or {})
-        known = engine.journal.value_of(state.decided) if state is not None and state.decided is not None else None
+        known = run.journal.value_of(state.decided) if state is not None and state.decided is not None else None
         if known != given:
-            engine.recorder.scope(path, "decided", node.type, value=given, recorded=self._clock.given or None)
+            run.recorder.scope(path, "decided", node.type, value=given, recorded=self._clock.given or None)
         program = self._frame.program.callee(node.id, path, given, secrets)
         frame = program.scope(given)
-        await engine.block(program.loaded.workflow.nodes, frame, path, unit=True)
-        return engine.output(frame, path)
+        await self._run_block(program.loaded.workflow.nodes, frame, path, unit=True)
+        return run.output(frame, path)
 
 
 def _kept(value: Json) -> dict[str, Json]:

@@ -17,29 +17,28 @@ from nodes.pages import Page
 from nodes.ports import Item, Turn
 from nodes.values import Json
 from runtime.engine import attempt, blocks, scopes
+from runtime.engine.run_state import RunState
 from runtime.log import entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from runtime.engine.engine import ExecutionEngine
-
 
 class Look:
     """The look of a step at ``path`` after its ``call``."""
 
-    def __init__(self, engine: ExecutionEngine, path: str, call: entries.Call, page: Page) -> None:
+    def __init__(self, run: RunState, path: str, call: entries.Call, page: Page) -> None:
         """``page`` is a tab of its own."""
-        self._engine = engine
+        self._run = run
         self._path = path
         self._thread = f"{entries.CONFIRM}{call.call}"
         self._page = page
 
-    async def block(self, nodes: Sequence[Node], frame: scopes.Frame, parent: str) -> Json:
-        """Run nodes in order; the value of the last one that ran."""
+    async def block(self, nodes: Sequence[Node], frame: scopes.Frame, parent: str, *, unit: bool = True) -> Json:
+        """Run nodes in order; the value of the last one that ran. Nothing here is a commit point."""
         value: Json = None
         for node in nodes:
-            if node.when is None or self._engine.render(node, "when", frame, self._path):
+            if node.when is None or self._run.render(node, "when", frame, self._path):
                 value = await self._value(node, frame, f"{parent}/{node.id}")
                 frame.bind(node.id, value)
         return value
@@ -47,10 +46,10 @@ class Look:
     async def _value(self, node: Node, frame: scopes.Frame, path: str) -> Json:
         if isinstance(node, Container):
             frame.program.facts["failures"][node.id] = []
-            return await node.run(_Part(self, self._engine, node, frame, path))
+            return await node.run(_Part(self, self._run, node, frame, path))
         assert isinstance(node, Leaf)
-        number = self._engine.history.next_number(path)
-        step = attempt.Step(self._engine, node, frame, path, number, self._thread)
+        number = self._run.history.next_number(path)
+        step = attempt.Step(self._run, node, frame, path, number, self._thread)
         try:
             if step.is_deed():
                 raise AuthorError(
@@ -67,8 +66,8 @@ class Look:
 class _Part(blocks.Blocks):
     """What a container in a ``confirm`` sees. It decides anew each time, and writes nothing down."""
 
-    def __init__(self, look: Look, engine: ExecutionEngine, node: Container, frame: scopes.Frame, path: str) -> None:
-        super().__init__(engine, node, frame, path, unit=True)
+    def __init__(self, look: Look, run: RunState, node: Container, frame: scopes.Frame, path: str) -> None:
+        super().__init__(run, look.block, node, frame, path, unit=True)
         self._look = look
 
     @override
@@ -78,10 +77,6 @@ class _Part(blocks.Blocks):
     @override
     def goes_on(self, condition: str) -> bool:
         return self._said(condition, self._frame, self._path, "", keep=False)
-
-    @override
-    async def block(self, nodes: Sequence[Node]) -> Json:
-        return await self._look.block(nodes, self._frame, self._path)
 
     @override
     async def turn(
@@ -94,8 +89,8 @@ class _Part(blocks.Blocks):
         give_up: bool = False,
     ) -> Turn:
         path, frame = self._path_of(item), scopes.Frame(self._frame, item.bound)
-        self._engine.forget(nodes, frame)
+        self._run.forget(nodes, frame)
         value = await self._look.block(nodes, frame, path)
         if collect is not None:
-            value = self._engine.render(self._node, collect, frame, path)
+            value = self._run.render(self._node, collect, frame, path)
         return Turn(value, go_on=self._another(condition, frame, item, path, keep=False))

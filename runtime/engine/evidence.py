@@ -8,16 +8,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from nodes import pages
 from nodes.base import Leaf
 from nodes.errors import AuthorError, ModelError, RunOpsError, SiteError
 from nodes.values import Json, sound
+from runtime.engine.run_state import RunState
 from runtime.log import history, writer
-
-if TYPE_CHECKING:
-    from runtime.engine.engine import ExecutionEngine
 
 Answer = TypeVar("Answer")
 
@@ -40,50 +38,50 @@ MOST_TOLERATED = 20
 """Of how many failures that a run goes on after something is kept: a loop may have thousands."""
 
 
-async def keep(engine: ExecutionEngine, error: RunOpsError, *, tolerated: bool = False) -> None:
+async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) -> None:
     """Keep what the page of the step shows that failed with ``error``, and note it in the log. Never raises for what cannot be had.
 
     Nothing is kept where no page was open, or where the page has nothing to do with it: the machine, a budget, a person's answer.
     """
-    if engine.browser is None or not isinstance(error, SiteError | AuthorError | ModelError):
+    if run.browser is None or not isinstance(error, SiteError | AuthorError | ModelError):
         return
-    if tolerated and len(engine.history.evidence) >= MOST_TOLERATED:
+    if tolerated and len(run.history.evidence) >= MOST_TOLERATED:
         return
-    page = _page(engine, error.path)
+    page = _page(run, error.path)
     if page is None or page.closed:
         return
-    found = Gathering(engine.journal)
+    found = Gathering(run.journal)
     data: dict[str, Json] = {"path": error.path, "url": page.url}
-    engine.browser.bound(SECONDS)
+    run.browser.bound(SECONDS)
     if page.dialog is not None:
         data["dialog"] = page.dialog
     else:
         view = await found.part(page.look)
         if view is not None:
             data["title"] = getattr(view, "title", "")
-            mask = engine.journal.masker.text
+            mask = run.journal.masker.text
             # Texts that stand side by side are shown as one, and may be a secret only then.
             told = sound(mask(view.masked(mask).render(OBSERVATION)))
             data["observation"] = await found.file("txt", error.path, told.encode())
         data["signs"] = await found.part(page.signs)
-        shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: _hidden(engine, text)))
+        shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: _hidden(run, text)))
         data["screenshot"] = await found.file("png", error.path, shot) if shot is not None else None
         data["no_screenshot"] = found.refused
-    engine.journal.note("evidence", **{name: value for name, value in data.items() if value is not None})
+    run.journal.note("evidence", **{name: value for name, value in data.items() if value is not None})
 
 
-def _hidden(engine: ExecutionEngine, text: str) -> bool:
+def _hidden(run: RunState, text: str) -> bool:
     """Whether a secret of the run stands in ``text``."""
-    return engine.journal.masker.text(text) != text
+    return run.journal.masker.text(text) != text
 
 
-def _page(engine: ExecutionEngine, path: str | None) -> Page | None:
+def _page(run: RunState, path: str | None) -> Page | None:
     """The tab in which the step at ``path`` worked, or the current one."""
-    assert engine.browser is not None
-    found = engine.loaded.find(path) if path else None
+    assert run.browser is not None
+    found = run.loaded.find(path) if path else None
     tab = found.node.works_in if found is not None and isinstance(found.node, Leaf) else None
     try:
-        return cast("Page", engine.browser.tabs.get(tab))
+        return cast("Page", run.browser.tabs.get(tab))
     except RunOpsError:
         return None
 

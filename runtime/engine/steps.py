@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from typing import TYPE_CHECKING
 
 from nodes.base import Leaf
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import events
-from runtime.engine import attempt, block_retries, evidence, reconcile, scopes
+from runtime.engine import attempt, block_retries, evidence, policies, reconcile, scopes
+from runtime.engine.run_state import Reached, RunState
 from runtime.log import attempts, step_states
 from runtime.log.step_states import Then
-
-if TYPE_CHECKING:
-    from runtime.engine.engine import ExecutionEngine
-
 
 HARMLESS = frozenset({None, "goto", "back", "forward", "reload", "fill", "hover", "scroll", "wait"})
 """Actions that send nothing to the site but requests for documents."""
@@ -29,77 +25,69 @@ class Tolerated:
     error: dict[str, Json]
 
 
-async def run(engine: ExecutionEngine, node: Leaf, frame: scopes.Frame, path: str) -> Json | Tolerated:
+async def run_leaf(run: RunState, node: Leaf, frame: scopes.Frame, path: str) -> Json | Tolerated:
     """The step's value: recorded, found out, or made now."""
-    before = engine.history.last(path)
+    before = run.history.last(path)
     if before is None:
-        engine.recorder.reach(reconcile.Reached(node, frame, path, None))
-        return await _first(engine, node, frame, path)
-    reached = reconcile.Reached(node, frame, path, before)
-    if _owes_value(engine, node, path, before):
-        engine.recorder.reach(reached)
-        return await _attempts(engine, node, frame, path, closing=True)
-    then = reconcile.what_then(engine, node, before)
-    if then == (Then.TAKE,) or engine.recorder.recalls(before):
-        if (known := _known(engine, node, frame, path, before)) is not Nothing:
-            await engine.recorder.took(reached)
+        run.recorder.reach(Reached(node, frame, path, None))
+        return await _first(run, node, frame, path)
+    reached = Reached(node, frame, path, before)
+    if _owes_value(run, node, path, before):
+        run.recorder.reach(reached)
+        return await _attempts(run, node, frame, path, closing=True)
+    then = policies.what_then(run, node, before)
+    if then == (Then.TAKE,) or run.recorder.recalls(before):
+        if (known := _known(run, node, frame, path, before)) is not Nothing:
+            await run.recorder.took(reached)
             return known
-        if attempt.Step(engine, node, frame, path, 1).lacks_value():
+        if attempt.Step(run, node, frame, path, 1).lacks_value():
             return scopes.Lost(path)
-    engine.recorder.reach(reached)
-    if (
-        engine.before_redo is not None
-        and before.state is step_states.State.UNDONE
-        and before.call.action not in HARMLESS
-    ):
-        await engine.before_redo()
+    run.recorder.reach(reached)
+    if run.before_redo is not None and before.state is step_states.State.UNDONE and before.call.action not in HARMLESS:
+        await run.before_redo()
     # The one rule that nothing may get around: a side effect that may have happened is reconciled before it is attempted again.
-    if before.may_have_happened and before.state in step_states.MAY_HAVE_ACTED and not goes_on(engine, node, before):
-        await reconcile.before_attempt(engine, reached)
-        return await _reconciled(engine, node, frame, path, before)
-    return await _first(engine, node, frame, path)
+    if before.may_have_happened and before.state in step_states.MAY_HAVE_ACTED and not goes_on(run, node, before):
+        await reconcile.before_attempt(run, reached)
+        return await _reconciled(run, node, frame, path, before)
+    return await _first(run, node, frame, path)
 
 
 async def _reconciled(
-    engine: ExecutionEngine, node: Leaf, frame: scopes.Frame, path: str, before: attempts.Attempt
+    run: RunState, node: Leaf, frame: scopes.Frame, path: str, before: attempts.Attempt
 ) -> Json | Tolerated:
     """The value of a step of which it was found out what became of its side effect."""
-    if _owes_value(engine, node, path, before):
-        return await _attempts(engine, node, frame, path, closing=True)
-    known = _known(engine, node, frame, path, before) if before.state is step_states.State.DONE else Nothing
-    return known if known is not Nothing else await _attempts(engine, node, frame, path)
+    if _owes_value(run, node, path, before):
+        return await _attempts(run, node, frame, path, closing=True)
+    known = _known(run, node, frame, path, before) if before.state is step_states.State.DONE else Nothing
+    return known if known is not Nothing else await _attempts(run, node, frame, path)
 
 
-async def _first(engine: ExecutionEngine, node: Leaf, frame: scopes.Frame, path: str) -> Json | Tolerated:
+async def _first(run: RunState, node: Leaf, frame: scopes.Frame, path: str) -> Json | Tolerated:
     """The value of a step that has not acted itself; an earlier run of its block may have."""
-    if (deed := block_retries.earlier(engine, path)) is not None and attempt.Step(
-        engine, node, frame, path, 1
-    ).is_deed():
-        judgement = await block_retries.judged(engine, node, frame, path, deed)
+    if (deed := block_retries.earlier(run, path)) is not None and attempt.Step(run, node, frame, path, 1).is_deed():
+        judgement = await block_retries.judged(run, node, frame, path, deed)
         if judgement is not None and judgement.found == "done" and node.owes_value and not _yielded(deed):
-            return await _attempts(engine, node, frame, path, closing=True)
+            return await _attempts(run, node, frame, path, closing=True)
         if judgement is not None:
-            number = engine.history.next_number(path)
-            return await attempt.Step(engine, node, frame, path, number).pass_over(deed, judgement)
-    return await _attempts(engine, node, frame, path)
+            number = run.history.next_number(path)
+            return await attempt.Step(run, node, frame, path, number).pass_over(deed, judgement)
+    return await _attempts(run, node, frame, path)
 
 
-def goes_on(engine: ExecutionEngine, node: Leaf, before: attempts.Attempt, *, closing: bool = False) -> bool:
+def goes_on(run: RunState, node: Leaf, before: attempts.Attempt, *, closing: bool = False) -> bool:
     """Whether an `agent` goes on with the conversation of the attempt that a crash ended, on the page as the crash left it.
 
     Not in the middle of a deed: what became of that is found out first. ``closing``: no more deeds are allowed it.
     """
     broke_off = before.result is None or before.result.status == "interrupted"
-    return (
-        node.asks == "agent" and engine.attached and broke_off and not before.behind and (closing or not before.unclear)
-    )
+    return node.asks == "agent" and run.attached and broke_off and not before.behind and (closing or not before.unclear)
 
 
-def _owes_value(engine: ExecutionEngine, node: Leaf, path: str, before: attempts.Attempt) -> bool:
+def _owes_value(run: RunState, node: Leaf, path: str, before: attempts.Attempt) -> bool:
     """Whether the step's deed is known to have happened, and all that is still wanted is the value that nobody has noted."""
     if not node.owes_value or _yielded(before):
         return False
-    return any(each.verdict == "done" and not each.voided for each in engine.history.attempts[path])
+    return any(each.verdict == "done" and not each.voided for each in run.history.attempts[path])
 
 
 def _yielded(attempt: attempts.Attempt) -> bool:
@@ -113,19 +101,19 @@ class Nothing:
     """No value is known."""
 
 
-def _known(engine: ExecutionEngine, node: Leaf, frame: scopes.Frame, path: str, before: attempts.Attempt) -> Json:
+def _known(run: RunState, node: Leaf, frame: scopes.Frame, path: str, before: attempts.Attempt) -> Json:
     """The recorded value of a step that is done; Nothing where it held a secret and can be read again."""
     result = before.result
     assert result is not None
-    engine.tell(events.StepFinished(path, "recorded", 0.0, container=False))
+    run.tell(events.StepFinished(path, "recorded", 0.0, container=False))
     if result.tolerated and before.verdict != "done":
         return Tolerated(result.error or {})
     if not result.masked:
         judged = result.status in ("interrupted", "error")
-        known = before.judged_value if judged else engine.journal.value_of(result)
+        known = before.judged_value if judged else run.journal.value_of(result)
         return _bind_effects(node, frame, known)
-    still_there = before.only_read and not (node.touches_page and engine.history.page_changed_since(result.seq))
-    return Nothing if still_there and engine.recorder.acts else scopes.Lost(path)
+    still_there = before.only_read and not (node.touches_page and run.history.page_changed_since(result.seq))
+    return Nothing if still_there and run.recorder.acts else scopes.Lost(path)
 
 
 def _bind_effects(node: Leaf, frame: scopes.Frame, value: Json) -> Json:
@@ -134,9 +122,9 @@ def _bind_effects(node: Leaf, frame: scopes.Frame, value: Json) -> Json:
     return value
 
 
-def _with_earlier(engine: ExecutionEngine, path: str, error: RunOpsError) -> RunOpsError:
+def _with_earlier(run: RunState, path: str, error: RunOpsError) -> RunOpsError:
     """The error of a step's last attempt, with what an earlier one may have done that the author's ``retry.on`` had tried again unasked."""
-    for each in engine.history.attempts.get(path, [])[:-1]:
+    for each in run.history.attempts.get(path, [])[:-1]:
         failed = each.result.error if each.result is not None else None
         if each.acted and each.verdict is None and (failed or {}).get("phase") == "after" and failed is not None:
             told = f"attempt {each.call.attempt} may have acted ({failed['code']})"
@@ -145,35 +133,33 @@ def _with_earlier(engine: ExecutionEngine, path: str, error: RunOpsError) -> Run
 
 
 async def _attempts(
-    engine: ExecutionEngine, node: Leaf, frame: scopes.Frame, path: str, *, closing: bool = False
+    run: RunState, node: Leaf, frame: scopes.Frame, path: str, *, closing: bool = False
 ) -> Json | Tolerated:
     """``closing``: the deed is known to have happened, and only its value is still wanted."""
-    retry, first, before = node.retry, engine.history.next_number(path), engine.history.last(path)
+    retry, first, before = node.retry, run.history.next_number(path), run.history.last(path)
     last = first + (retry.attempts if retry else 1) - 1
     delay = retry.delay if retry else 0.0
     for number in range(first, last + 1):
-        step = attempt.Step(engine, node, frame, path, number)
+        step = attempt.Step(run, node, frame, path, number)
         step.again, step.closing = number < last, closing
-        if number == first and before is not None and goes_on(engine, node, before, closing=closing):
+        if number == first and before is not None and goes_on(run, node, before, closing=closing):
             step.goes_on_from = before.call
-        engine.tell(
-            events.StepStarted(path, node.type, step.summary(), path.count("/"), container=False, attempt=number)
-        )
+        run.tell(events.StepStarted(path, node.type, step.summary(), path.count("/"), container=False, attempt=number))
         try:
-            value = await step.attempt()
+            value = await reconcile.attempt_step(run, step)
         except attempt.OwesValue:
-            return await _attempts(engine, node, frame, path, closing=True)
+            return await _attempts(run, node, frame, path, closing=True)
         except RunOpsError as raised:
             again = number < last and step.may_try_again(raised)
-            error = raised if again else _with_earlier(engine, path, raised)
-            tolerated = not again and engine.tolerates(node, error)
+            error = raised if again else _with_earlier(run, path, raised)
+            tolerated = not again and run.tolerates(node, error)
             recorded = step.failed(error, tolerated=tolerated)
             if tolerated:
-                await evidence.keep(engine, error.located(path), tolerated=True)
+                await evidence.keep(run, error.located(path), tolerated=True)
                 return Tolerated(recorded)
             if not again:
                 raise error from raised.__cause__
-            engine.tell(events.StepWaiting(path, f"{delay:g} s before attempt {number + 1}: {error.message}"))
+            run.tell(events.StepWaiting(path, f"{delay:g} s before attempt {number + 1}: {error.message}"))
             await asyncio.sleep(delay)
             delay *= retry.backoff if retry else 1.0
         else:

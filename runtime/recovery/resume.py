@@ -18,6 +18,7 @@ from runtime import events
 from runtime.browser import port
 from runtime.engine import checkpoints, reconcile, skipped_steps, steps
 from runtime.engine.engine import ExecutionEngine
+from runtime.engine.run_state import Reached, RunState, Signal
 from runtime.log import attempts, entries, history
 from runtime.recovery import redo
 
@@ -30,46 +31,47 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
 
     Where the browser is gone, nothing before ``from_step`` is done again, whatever the page lacks then. Raises UsageError ``step-not-reached``.
     """
-    past = engine.history
+    run = engine.state
+    past = run.history
     position = await engine.find_open_step()
     reached, more = position.step, position.more
     in_hand = reached.before if reached is not None else None
-    _close_open_calls(engine, but=in_hand)
-    browser = await _surviving_browser(engine, reattach) if _used_a_page(past) else None
+    _close_open_calls(run, but=in_hand)
+    browser = await _surviving_browser(run, reattach) if _used_a_page(past) else None
     if browser is not None and not more:
         # Nothing is left to be done in it: it ends with the run, as it would have without the crash.
-        engine.browser = browser
-        engine.checkpoints.opened(browser)
+        run.browser = browser
+        run.checkpoints.opened(browser)
     elif browser is not None:
-        _take_up(engine, browser)
+        _take_up(run, browser)
         # The page is as the crash left it: the one moment at which `verify` can prove that the deed happened.
         if (
             reached is not None
             and reached.before is not None
             and reached.before.may_have_happened
             and not reached.before.behind
-            and not steps.goes_on(engine, reached.node, reached.before)
+            and not steps.goes_on(run, reached.node, reached.before)
         ):
-            await reconcile.before_attempt(engine, reached)
-    _close_open_calls(engine)
+            await reconcile.before_attempt(run, reached)
+    _close_open_calls(run)
     rebuilt = Rebuilt()
     if browser is None and more and _used_a_page(past):
         rebuilt = await _restore(engine, reached, from_step)
     elif from_step is not None:
-        engine.tell(events.Said("nothing is done again, for no browser has to be built anew: `--from` changes nothing"))
-    _say(engine, reached)
+        run.tell(events.Said("nothing is done again, for no browser has to be built anew: `--from` changes nothing"))
+    _say(run, reached)
     try:
         return await _run(engine)
     except RunOpsError as error:
-        raise _with_way_out(engine, error, rebuilt, reached) from None
+        raise _with_way_out(run, error, rebuilt, reached) from None
 
 
-def _close_open_calls(engine: ExecutionEngine, but: attempts.Attempt | None = None) -> None:
+def _close_open_calls(run: RunState, but: attempts.Attempt | None = None) -> None:
     """Give every call of the last process, ``but`` one, its result. A deed among them is judged when the run comes to it, with what is before it done again."""
-    for attempt in engine.history.open_calls():
+    for attempt in run.history.open_calls():
         if attempt is but:
             continue
-        engine.journal.result(attempt.call, "interrupted")
+        run.journal.result(attempt.call, "interrupted")
 
 
 def _used_a_page(past: history.History) -> bool:
@@ -78,39 +80,41 @@ def _used_a_page(past: history.History) -> bool:
     return past.page is not None or in_use
 
 
-async def _surviving_browser(engine: ExecutionEngine, reattach: Reattach) -> port.Browser | None:
+async def _surviving_browser(run: RunState, reattach: Reattach) -> port.Browser | None:
     """The browser as the last process left it; one that it left half restored, or in a tab that does not answer, is ended."""
     try:
         browser = await reattach()
     except port.GivenUp as given_up:
-        engine.tell(events.Said(f"{given_up}. So the browser was ended"))
+        run.tell(events.Said(f"{given_up}. So the browser was ended"))
         return None
-    if browser is not None and engine.history.restoring:
+    if browser is not None and run.history.restoring:
         await browser.close()
         return None
     return browser
 
 
-def _take_up(engine: ExecutionEngine, browser: port.Browser) -> None:
-    page = engine.history.page
+def _take_up(run: RunState, browser: port.Browser) -> None:
+    page = run.history.page
     lost: list[Json] = [{"name": tab.name, "url": tab.url} for tab in browser.lost_tabs]
-    engine.journal.note("restored", mode="attached", **({"lost": lost} if lost else {}))
+    run.journal.note("restored", mode="attached", **({"lost": lost} if lost else {}))
     for tab in browser.lost_tabs:
         what = f"the tab `{tab.name}`" if tab.name is not None else "a tab"
         where = f" ({tab.url})" if tab.url else ""
-        engine.tell(
-            events.Said(f"{what}{where} that did not answer, in a dialog or busy or not loaded yet, was closed")
-        )
+        run.tell(events.Said(f"{what}{where} that did not answer, in a dialog or busy or not loaded yet, was closed"))
     if page is None or page.pending:
         browser.mark_pending()
-    last = engine.history.last_on_page()
+    last = run.history.last_on_page()
     since = last is not None and (last.result is None or last.result.page is None)
     if page is None or page.posted or since:
         # An action whose outcome nobody recorded may have sent a form.
         browser.mark_posted()
-    engine.browser, engine.attached, engine.page_at = browser, True, last.call.seq if last is not None else 0
-    engine.checkpoints.opened(browser, due=True)
-    engine.tell(events.Said("the browser is still there: going on in it"))
+    run.browser, run.attached, run.page_at = (
+        browser,
+        True,
+        last.call.seq if last is not None else 0,
+    )
+    run.checkpoints.opened(browser, due=True)
+    run.tell(events.Said("the browser is still there: going on in it"))
 
 
 @dataclasses.dataclass(slots=True)
@@ -119,33 +123,34 @@ class Rebuilt:
 
     again: Sequence[str] = ()
     """Those that are done again, in order."""
-    done: reconcile.Reached | None = None
+    done: Reached | None = None
     """The side effect that is known to have happened: what led to it is not done again."""
     left_out: Sequence[str] = ()
     """The steps on the page that led to it, in order."""
 
 
-async def _restore(engine: ExecutionEngine, reached: reconcile.Reached | None, from_step: str | None) -> Rebuilt:
+async def _restore(engine: ExecutionEngine, reached: Reached | None, from_step: str | None) -> Rebuilt:
     """A fresh browser in the state of a checkpoint."""
-    past = engine.history
-    checkpoint = await _usable(engine, past.checkpoint)
+    run = engine.state
+    past = run.history
+    checkpoint = await _usable(run, past.checkpoint)
     if from_step is not None:
         checkpoint = _taken_before(past, checkpoint, from_step)
     line = checkpoint.after if checkpoint is not None else 0
     steps = await engine.steps_so_far(line)
     skipped = _before(past, steps, from_step)
-    if not any(reconcile.can_ask_first(engine, each, line) for each in steps):
-        reconcile.ask_before_redo(engine, past.behind(line, skipped))
-    engine.journal.note("restoring", after=line)
-    checkpoint = await _in_state_of(engine, checkpoint, from_step)
+    if not any(reconcile.can_ask_first(run, each, line) for each in steps):
+        reconcile.ask_before_redo(run, past.behind(line, skipped))
+    run.journal.note("restoring", after=line)
+    checkpoint = await _in_state_of(run, checkpoint, from_step)
     line = checkpoint.after if checkpoint is not None else 0
-    _say_where(engine, checkpoint)
+    _say_where(run, checkpoint)
     if checkpoint is not None:
-        engine.verified = skipped_steps.Verified.read(checkpoint.verified)
-        engine.aftermath = skipped_steps.Aftermath(engine.verified)
+        run.verified = skipped_steps.Verified.read(checkpoint.verified)
+        run.aftermath = skipped_steps.Aftermath(run.verified)
     rebuilt = Rebuilt()
 
-    def led_to(found: reconcile.Reached) -> set[str]:
+    def led_to(found: Reached) -> set[str]:
         before = _before_step(steps, found)
         rebuilt.done = found
         rebuilt.left_out = [each.path for each in before if _behind_on_page(each, line) and each.path not in skipped]
@@ -153,26 +158,24 @@ async def _restore(engine: ExecutionEngine, reached: reconcile.Reached | None, f
 
     # Who names the step at which to begin has said what is done again.
     asked = steps if from_step is None else [each for each in steps if each.path in skipped]
-    if (done := await reconcile.known_done(engine, asked, line)) is not None:
+    if (done := await reconcile.known_done(run, asked, line)) is not None:
         skipped |= led_to(done)
-        if from_step is not None and engine.aftermath is not None:
-            engine.aftermath = dataclasses.replace(engine.aftermath, strict=False)
-    reconcile.ask_before_redo(engine, past.behind(line, skipped))
-    todo = redo.plan(engine.loaded, past, line, skipped)
+        if from_step is not None and run.aftermath is not None:
+            run.aftermath = dataclasses.replace(run.aftermath, strict=False)
+    reconcile.ask_before_redo(run, past.behind(line, skipped))
+    todo = redo.plan(run.loaded, past, line, skipped)
     rebuilt.again = todo.again
-    engine.journal.note("restored", mode="checkpoint", after=line, **_said_of(todo))
+    run.journal.note("restored", mode="checkpoint", after=line, **_said_of(todo))
     if count := len([each for each in todo.again if reached is None or each != reached.path]):
-        engine.tell(
-            events.Said(f"{_steps(count)} {'are' if count != 1 else 'is'} done again, to come back to the page")
-        )
-    unsure = [each for each in asked if reconcile.can_ask_first(engine, each, line)]
+        run.tell(events.Said(f"{_steps(count)} {'are' if count != 1 else 'is'} done again, to come back to the page"))
+    unsure = [each for each in asked if reconcile.can_ask_first(run, each, line)]
     if unsure:
 
         async def ask_again() -> None:
-            if (found := await reconcile.known_done(engine, unsure, line)) is not None:
+            if (found := await reconcile.known_done(run, unsure, line)) is not None:
                 raise FoundDone(led_to(found))
 
-        engine.before_redo = ask_again
+        run.before_redo = ask_again
     return rebuilt
 
 
@@ -185,18 +188,18 @@ def _taken_before(past: history.History, checkpoint: entries.Checkpoint | None, 
     return None
 
 
-def _behind_on_page(step: reconcile.Reached, line: int) -> bool:
+def _behind_on_page(step: Reached, line: int) -> bool:
     before = step.before
     return before is not None and before.last_line > line and before.on_page and not before.past_recall
 
 
-def _say_where(engine: ExecutionEngine, checkpoint: entries.Checkpoint | None) -> None:
+def _say_where(run: RunState, checkpoint: entries.Checkpoint | None) -> None:
     what = "a new one has the state of the last checkpoint"
     if checkpoint is None:
         what = "a new one begins on a blank page, for no checkpoint was taken"
-    elif checkpoint is not engine.history.checkpoint:
+    elif checkpoint is not run.history.checkpoint:
         what = "a new one has the state of the checkpoint before the last"
-    engine.tell(events.Said(f"the browser is gone: {what}"))
+    run.tell(events.Said(f"the browser is gone: {what}"))
 
 
 def _said_of(todo: redo.Redo) -> dict[str, Json]:
@@ -204,12 +207,12 @@ def _said_of(todo: redo.Redo) -> dict[str, Json]:
     return {name: each for name, each in lists.items() if each}
 
 
-def _before_step(steps: Sequence[reconcile.Reached], last: reconcile.Reached) -> list[reconcile.Reached]:
+def _before_step(steps: Sequence[Reached], last: Reached) -> list[Reached]:
     """The steps that led to ``last``, in the order of the workflow: an attempt of a later life may come before it, too."""
     return list(itertools.takewhile(lambda each: each is not last, steps))
 
 
-class FoundDone(reconcile.Signal):
+class FoundDone(Signal):
     """While steps were done again, the site said that the side effect is done to which they lead."""
 
     def __init__(self, before: set[str]) -> None:
@@ -220,51 +223,52 @@ class FoundDone(reconcile.Signal):
 
 async def _run(engine: ExecutionEngine) -> Json:
     """Run what is left; what turns out to be done already ends the way to it."""
+    run = engine.state
     while True:
         try:
             return await engine.run()
         except FoundDone as found:
-            engine.before_redo = None
-            engine.journal.note("restored", mode="here", kept=sorted(found.before))
+            run.before_redo = None
+            run.journal.note("restored", mode="here", kept=sorted(found.before))
 
 
-async def _usable(engine: ExecutionEngine, checkpoint: entries.Checkpoint | None) -> entries.Checkpoint | None:
+async def _usable(run: RunState, checkpoint: entries.Checkpoint | None) -> entries.Checkpoint | None:
     if checkpoint is None:
         return None
     try:
-        await _content(engine, checkpoint)
+        await _content(run, checkpoint)
     except checkpoints.Unusable as wrong:
-        engine.tell(
+        run.tell(
             events.Said(
-                f"the last checkpoint's file {wrong} ({engine.private / checkpoint.file}): going on from the beginning of the run"
+                f"the last checkpoint's file {wrong} ({run.private / checkpoint.file}): going on from the beginning of the run"
             )
         )
         return None
     return checkpoint
 
 
-async def _content(engine: ExecutionEngine, checkpoint: entries.Checkpoint) -> bytes:
-    pen = engine.journal
+async def _content(run: RunState, checkpoint: entries.Checkpoint) -> bytes:
+    pen = run.journal
     return await asyncio.to_thread(checkpoints.content, checkpoint, pen.kept, pen.conversation.id)
 
 
 async def _in_state_of(
-    engine: ExecutionEngine, last: entries.Checkpoint | None, from_step: str | None
+    run: RunState, last: entries.Checkpoint | None, from_step: str | None
 ) -> entries.Checkpoint | None:
     """Restore the last checkpoint, or the one before it where a page of the last became another one; the one that was restored.
 
     Raises Paused ``page-differs`` where those of both did. A person who says ``from_step`` has looked at the page, and takes it as it is.
     """
     if last is None:
-        await engine.need_browser()
+        await run.need_browser()
         return None
-    before = engine.history.checkpoint_before
+    before = run.history.checkpoint_before
     first: port.Differs | None = None
     for checkpoint in (last, before):
         if checkpoint is None:
             continue
         try:
-            data = await _content(engine, checkpoint)
+            data = await _content(run, checkpoint)
         except checkpoints.Unusable as wrong:
             if checkpoint is before:
                 continue
@@ -273,20 +277,20 @@ async def _in_state_of(
                 f"the checkpoint {checkpoint.file} {wrong}",
                 mend="go on again: `runops resume`",
             ) from None
-        browser = await engine.need_browser()
+        browser = await run.need_browser()
         differs = await browser.restore(data)
-        engine.checkpoints.opened(browser)
+        run.checkpoints.opened(browser)
         if differs is None or from_step is not None:
             return checkpoint
         first = first or differs
-        engine.tell(events.Said(_said(engine, differs)))
-        await engine.let_go_of_browser()
+        run.tell(events.Said(_said(run, differs)))
+        await run.let_go_of_browser()
     assert first is not None
-    raise _differs(engine, first)
+    raise _differs(run, first)
 
 
-def _said(engine: ExecutionEngine, differs: port.Differs) -> str:
-    mask = engine.journal.masker.text
+def _said(run: RunState, differs: port.Differs) -> str:
+    mask = run.journal.masker.text
     expected, seen = differs.expected, differs.seen
     where = f"showed {mask(expected.title)!r} at {mask(expected.address)}"
     if (seen.title, seen.address) == (expected.title, expected.address):
@@ -294,7 +298,7 @@ def _said(engine: ExecutionEngine, differs: port.Differs) -> str:
     return f"the page of a checkpoint became another one: it {where}, and now shows {mask(seen.title)!r} at {mask(seen.address)}"
 
 
-def _differs(engine: ExecutionEngine, differs: port.Differs) -> Paused:
+def _differs(run: RunState, differs: port.Differs) -> Paused:
     evidence: dict[str, Json] = {
         "expected": {"address": differs.expected.address, "title": differs.expected.title},
         "seen": {"address": differs.seen.address, "title": differs.seen.title},
@@ -302,14 +306,14 @@ def _differs(engine: ExecutionEngine, differs: port.Differs) -> Paused:
     }
     return Paused(
         "page-differs",
-        _said(engine, differs),
+        _said(run, differs),
         mend="look at the site; then `runops resume RUN --from STEP` continues at a step such as a `goto`, on the page as it is",
         phase="after",
         evidence=evidence,
     )
 
 
-def _before(past: history.History, steps: Sequence[reconcile.Reached], step: str | None) -> set[str]:
+def _before(past: history.History, steps: Sequence[Reached], step: str | None) -> set[str]:
     """The paths of ``steps`` before the step or container at ``step``. Raises UsageError ``step-not-reached``."""
     if step is None:
         return set()
@@ -332,28 +336,26 @@ def _is_at(path: str, step: str) -> bool:
     return path == step or path.startswith((f"{step}/", f"{step}["))
 
 
-def _with_way_out(
-    engine: ExecutionEngine, error: RunOpsError, rebuilt: Rebuilt, reached: reconcile.Reached | None
-) -> RunOpsError:
+def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: Reached | None) -> RunOpsError:
     """An error that may come of how the page was rebuilt, with the way around it."""
     if not isinstance(error, SiteError):
         return error
-    run = engine.journal.conversation.id
+    name = run.journal.conversation.id
     if error.path is not None and error.path in rebuilt.again and (reached is None or error.path != reached.path):
-        step = _first_needed(engine, error.path, rebuilt.again, reached)
+        step = _first_needed(run, error.path, rebuilt.again, reached)
         return _offering(
             error,
             "it was done before the browser was lost, and is done again only to come to the page; where the site has moved on,"
-            f" `runops resume {run} --from {step}` leaves such steps out",
+            f" `runops resume {name} --from {step}` leaves such steps out",
             {"preparation": list[Json](rebuilt.again), "from": step},
         )
-    if rebuilt.left_out and _is_last_effect(engine.history, rebuilt.done):
+    if rebuilt.left_out and _is_last_effect(run.history, rebuilt.done):
         assert rebuilt.done is not None
         step = rebuilt.left_out[0]
         return _offering(
             error,
             f"what led to {rebuilt.done.path} was not done again, for that has happened; where the page needs it, such as a sign-in,"
-            f" `runops resume {run} --from {step}` does it again, and {rebuilt.done.path} not",
+            f" `runops resume {name} --from {step}` does it again, and {rebuilt.done.path} not",
             {"left_out": list[Json](rebuilt.left_out), "from": step},
         )
     return error
@@ -363,25 +365,25 @@ def _offering(error: SiteError, way: str, evidence: dict[str, Json]) -> RunOpsEr
     return error.replaced(mend=f"{error.mend}; {way}" if error.mend else way, evidence={**error.evidence, **evidence})
 
 
-def _first_needed(engine: ExecutionEngine, path: str, again: Sequence[str], reached: reconcile.Reached | None) -> str:
+def _first_needed(run: RunState, path: str, again: Sequence[str], reached: Reached | None) -> str:
     """The step at which to continue without the preparation in which the step at ``path`` stands."""
     rest = again[again.index(path) + 1 :]
-    gotos = (each for each in rest if engine.history.attempts[each][-1].call.action == "goto")
+    gotos = (each for each in rest if run.history.attempts[each][-1].call.action == "goto")
     return next(gotos, reached.path if reached is not None else rest[-1] if rest else path)
 
 
-def _is_last_effect(past: history.History, step: reconcile.Reached | None) -> bool:
+def _is_last_effect(past: history.History, step: Reached | None) -> bool:
     last = next((each for each in past.steps_backwards() if each.call.effect == "effect"), None)
     return last is not None and step is not None and last.call.path == step.path
 
 
-def _say(engine: ExecutionEngine, reached: reconcile.Reached | None) -> None:
-    done = engine.history.steps_done
+def _say(run: RunState, reached: Reached | None) -> None:
+    done = run.history.steps_done
     where = ""
     if reached is not None:
-        behind = engine.history.done(reached.path) is not None
+        behind = run.history.done(reached.path) is not None
         where = f", going on {'behind' if behind else 'at'} {reached.path}"
-    engine.tell(events.Said(f"{_steps(done)} {'are' if done != 1 else 'is'} done and will not be done again{where}"))
+    run.tell(events.Said(f"{_steps(done)} {'are' if done != 1 else 'is'} done and will not be done again{where}"))
 
 
 def _steps(count: int) -> str:

@@ -8,30 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from nodes import errors
-from nodes.errors import Paused, UsageError
+from nodes.errors import UsageError
 from nodes.values import Json, as_text
 from runtime.language import inputs, yaml_text
 from runtime.log import history, writer
 from runtime.secrets import masking, sources
+from runtime.services.questions import REASON, Question
 from runtime.system import tasks
 from runtime.workspace import host, run_index
-
-REASON = "question"
-"""The reason of a pause that waits for answers; other pauses wait for a decision."""
-
-Question = Mapping[str, Any]
-"""A question as data: ``question``, ``type``, and where there are any ``choices`` and ``default``."""
-
-
-def pause(path: str, questions: Mapping[str, Question]) -> Paused:
-    """The pause that asks these questions."""
-    asked = [each["question"] for each in questions.values()]
-    return Paused(
-        REASON,
-        asked[0] if len(asked) == 1 else f"{len(asked)} questions: {' '.join(asked)}",
-        mend=f"answer with `NAME=VALUE` for {', '.join(f'`{name}`' for name in questions)}",
-        evidence={"questions": {name: dict(each) for name, each in questions.items()}},
-    ).located(path)
 
 
 def how(run: str, reason: str, evidence: Json) -> str:

@@ -15,7 +15,7 @@ from nodes.errors import SetupError, UsageError
 from nodes.iterate import Iterate
 from nodes.ports import Item, escaped
 from nodes.values import Json
-from runtime.engine import attempt, clock, rendering, scopes
+from runtime.engine import attempt, clock, rendering, run_state, scopes
 from runtime.engine import engine as engines
 from runtime.language import workflow
 from runtime.system import regular_files
@@ -59,7 +59,7 @@ class Excerpt:
     """What ``run`` tells: ``errors``, ``taken``, ``failures``, each by the id of a node."""
     state: Path | None = None
     """The file of a captured state to which a fresh browser is brought first; None where it is as it should be."""
-    watch: engines.Watch | None = None
+    watch: run_state.Watch | None = None
     held: dict[str, Json] | None = None
     """Once a deed was held: what was ready (``attempt.Held.as_value``), secrets masked."""
 
@@ -71,34 +71,34 @@ class Excerpt:
 
     async def run(self, engine: engines.ExecutionEngine) -> Json:
         """Run the pieces in order; the value of the last one that ran. The first that fails, or is held, ends it."""
-        root, program = engine.root, engine.root.program
+        root, program = engine.state.root, engine.state.root.program
         program.variables.update(self.variables)
         for kind, facts in self.facts.items():
             program.facts[kind] = {**program.facts.get(kind, {}), **facts}
         for name, given in self.values.items():
             root.bind(name, given)
         if self.state is not None:
-            browser = await engine.need_browser()
+            browser = await engine.state.need_browser()
             browser.bound(RESTORE_SECONDS)
             await browser.restore(await asyncio.to_thread(_state, self.state))
         value: Json = None
-        engine.watch = self.watch
+        engine.state.watch = self.watch
         try:
             for each in self.pieces:
                 value = await self._piece(engine, each if isinstance(each, Piece) else each(root), value)
         except attempt.Held as held:
-            self.held = engine.journal.masker.json(held.as_value())
+            self.held = engine.state.journal.masker.json(held.as_value())
             raise
         finally:
-            engine.watch = None
-        engine.journal.scope("", "committed", "run", value=value)
+            engine.state.watch = None
+        engine.state.journal.scope("", "committed", "run", value=value)
         return value
 
     @staticmethod
     async def _piece(engine: engines.ExecutionEngine, piece: Piece, before: Json) -> Json:
-        frame = scopes.Frame(engine.root, dict(piece.bound)) if piece.bound else engine.root
+        frame = scopes.Frame(engine.state.root, dict(piece.bound)) if piece.bound else engine.state.root
         # What it yielded another time says nothing of this one, also where `when` passes it by.
-        engine.forget([piece.node], frame)
+        engine.state.forget([piece.node], frame)
         value = await engine.block([piece.node], frame, piece.parent, unit=True)
         return value if piece.node.id in frame.names else before
 

@@ -13,15 +13,17 @@ from nodes.errors import AuthorError, BudgetReached, Cancelled, InternalError, L
 from nodes.values import Json
 from runtime import events, version
 from runtime.browser import port
-from runtime.engine import engine, evidence
+from runtime.engine import engine, evidence, run_state
 from runtime.language import workflow
 from runtime.log import entries, writer
 from runtime.log.store import leases, owners
 from runtime.recovery import resume
+from runtime.services import leaf_services
 from runtime.system import tasks
 
 if TYPE_CHECKING:
-    from runtime.models import run_models
+    from nodes.ports import Agent
+    from runtime.models import requests, run_models
 
 
 class Browsers(Protocol):
@@ -34,6 +36,14 @@ class Browsers(Protocol):
     async def reattach(self) -> port.Browser | None:
         """The run's surviving browser, if there is one."""
         ...
+
+
+def _agent(
+    run: run_state.RunState, step: run_state.LeafView, models: run_models.Supply, asker: requests.Asker
+) -> Agent:
+    from runtime.agents import agent  # most runs have none
+
+    return agent.of_step(run, step, models, asker)
 
 
 class Run:
@@ -61,17 +71,20 @@ class Run:
         self._journal = pen
         self._browsers = browsers
         self._keep_browser = keep_browser
-        self.engine = engine.ExecutionEngine(
+
+        def services(run: run_state.RunState, step: run_state.LeafView) -> leaf_services.LeafServices:
+            return leaf_services.LeafServices(run, step, models, python_modules, _agent)
+
+        state = run_state.RunState(
             loaded,
             pen,
             inputs=inputs,
             secrets=known,
             open_browser=browsers.open,
+            services=services,
             private=private,
-            listener=listener,
-            models=models,
-            python_modules=python_modules,
         )
+        self.engine = engine.ExecutionEngine(state, listener)
         self._models = models
 
     async def begin(self) -> events.RunEnded:
@@ -113,7 +126,7 @@ class Run:
                 last.push_async_callback(self._models.close)
             last.push_async_callback(self._close_browser)
             ended = await self._over(output, failure, begun)
-        self.engine.tell(ended)
+        self.engine.state.tell(ended)
         if passing is not None:
             raise passing
         return ended
@@ -123,7 +136,7 @@ class Run:
         try:
             async with leases.held(self._journal.conversation):
                 try:
-                    await self.engine.checkpoints.settled()
+                    await self.engine.state.checkpoints.settled()
                 except (LogError, Replaced) as error:
                     failure = failure if isinstance(failure, Replaced) else error
                 if not isinstance(failure, Replaced):
@@ -138,21 +151,21 @@ class Run:
         await tasks.to_the_end(self._journal.conversation.aclose())
 
     async def _close_browser(self) -> None:
-        if self.engine.browser is not None:
+        if self.engine.state.browser is not None:
             with contextlib.suppress(RunOpsError):
-                await self.engine.browser.close(keep=self._keep_browser or await self._is_replaced())
+                await self.engine.state.browser.close(keep=self._keep_browser or await self._is_replaced())
 
     async def _evident(self, work: Awaitable[Json]) -> Json:
         """Await ``work``; where it fails, keep what the page shows."""
         try:
             return await work
         except RunOpsError as error:
-            await evidence.keep(self.engine, error)
+            await evidence.keep(self.engine.state, error)
             raise
 
     def _say(self, text: str | None) -> None:
         if text is not None:
-            self.engine.tell(events.Said(text))
+            self.engine.state.tell(events.Said(text))
 
     async def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         """Write the last entries, and bring them to the disk."""
@@ -187,7 +200,7 @@ class Run:
             seconds,
             error=None if question is not None else error,
             path=failure.path,
-            place=self.engine.loaded.place(failure.path),
+            place=self.engine.state.loaded.place(failure.path),
             tolerated=tolerated,
             question=question,
             files=files,

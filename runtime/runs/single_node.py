@@ -156,7 +156,7 @@ class Trial:
 
     async def run(self, engine: engines.ExecutionEngine) -> Json:
         """Run the node; its value. Where it is held, what was found ready."""
-        program = engine.root.program
+        program = engine.state.root.program
         for name, value in self.pins.items():
             if name == "vars":
                 program.variables.update(value)
@@ -164,28 +164,28 @@ class Trial:
                 for kind, facts in value.items():
                     program.facts[kind] = {**program.facts.get(kind, {}), **facts}
             else:
-                engine.root.bind(name, value)
+                engine.state.root.bind(name, value)
         await self._arrive(engine)
         if self.hold:
             classes = {"effect"} if self.node.container else {"effect", "idempotent"}
-            engine.holds = lambda node, _path: node.effect_class in classes
+            engine.state.holds = lambda node, _path: node.effect_class in classes
         # An error is what a trial is to show, also where the run would go on after it.
         node = self.node.model_copy(update={"on_error": "fail"})
         try:
-            value = await engine.block([node], engine.root, "", unit=False)
+            value = await engine.block([node], engine.state.root, "", unit=False)
         except attempt.Held as held:
-            value = engine.journal.masker.json(held.as_value())
-        engine.journal.scope("", "committed", "run", value=value)
+            value = engine.state.journal.masker.json(held.as_value())
+        engine.state.journal.scope("", "committed", "run", value=value)
         return value
 
     async def _arrive(self, engine: engines.ExecutionEngine) -> None:
         """Sign in, and open the page, as far as that was asked for."""
         if self.session is None and self.url is None:
             return
-        browser = await engine.need_browser()
+        browser = await engine.state.need_browser()
         browser.bound(ARRIVAL_SECONDS)
         if self.session is not None:
-            state = await signed_in.SignIns(engine.private.parent / "sessions").load(self.session)
+            state = await signed_in.SignIns(engine.state.private.parent / "sessions").load(self.session)
             if state is None:
                 raise UsageError(
                     "session-not-found",

@@ -16,7 +16,7 @@ from runtime import events
 from runtime.browser import open as open_browser
 from runtime.browser import port
 from runtime.browser.options import Mode
-from runtime.engine import clock, rendering
+from runtime.engine import clock, rendering, run_state
 from runtime.language import prepare, reader, workflow
 from runtime.log import history, writer
 from runtime.log.store import store
@@ -103,9 +103,9 @@ class Options:
     """What that one leaves it to spend on models."""
     browsers: run.Browsers | None = None
     """The browsers in which it runs, where these are not its own."""
-    holds: engines.Holds | None = None
+    holds: run_state.Holds | None = None
     """The first side effect for which it says so is not done, and ends the run as paused (``held``)."""
-    watch: engines.Watch | None = None
+    watch: run_state.Watch | None = None
     """Called before and after each node."""
     begun: Begun | None = None
 
@@ -138,7 +138,7 @@ async def begin(
             pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
         )
         one = await _run(loaded, pen, given, prepared.inputs, known, listener, models, options)
-    one.engine.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
+    one.engine.state.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
 
 
@@ -178,8 +178,8 @@ async def _run(
         python_modules=chosen.python_modules,
     )
     if options.holds is not None:
-        one.engine.holds = options.holds
-    one.engine.watch = options.watch
+        one.engine.state.holds = options.holds
+    one.engine.state.watch = options.watch
     if options.begun is not None:
         # Nobody may know of a run that is not on the disk.
         await pen.barrier()
@@ -250,15 +250,15 @@ async def resume_run(
     async with store.release_on_error(pen.conversation):
         text.take(pen)
         one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models, options)
-    one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
+    one.engine.state.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
     if pen.conversation.taken_from is not None:
-        one.engine.tell(events.Said(pen.conversation.taken_from.as_taken()))
+        one.engine.state.tell(events.Said(pen.conversation.taken_from.as_taken()))
     if text.word is not None:
-        one.engine.tell(events.Said(text.word))
+        one.engine.state.tell(events.Said(text.word))
     return await one.go_on(from_step)
 
 
-Ended = Callable[["engines.ExecutionEngine", RunOpsError], Awaitable[None]]
+Ended = Callable[["run_state.RunState", RunOpsError], Awaitable[None]]
 """Is told what ended a run, while its browser is still as that left it."""
 
 
@@ -290,7 +290,7 @@ async def go_on_copy(
     async with store.release_on_error(pen.conversation):
         text.take(pen)
         one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models, options)
-    one.engine.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
+    one.engine.state.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
     return await one.drive(_copied(one.engine, ended))
 
 
@@ -302,7 +302,7 @@ async def _copied(engine: engines.ExecutionEngine, ended: Ended | None) -> Json:
         return await resume.go_on(engine, nowhere)
     except RunOpsError as error:
         if ended is not None:
-            await ended(engine, error)
+            await ended(engine.state, error)
         raise
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runtime.engine import block_retries, reconcile
+from runtime.engine import block_runs, reconcile
 from runtime.log import entries, history, writer
 from tests.crashes import trial
 
@@ -47,7 +47,7 @@ def deaf(patched: pytest.MonkeyPatch) -> None:
 
 def nothing_in_the_way(patched: pytest.MonkeyPatch) -> None:
     """A `try` runs again whatever it did."""
-    patched.setattr(block_retries, "in_the_way", lambda *_given: [])
+    patched.setattr(block_runs, "in_the_way", lambda *_given: [])
 
 
 def forgetting(node: str) -> Callable[[pytest.MonkeyPatch], None]:

@@ -98,7 +98,7 @@ async def test_a_line_break_that_is_typed_is_a_key(tmp_path: Path) -> None:
     shop, asked = asking(
         tmp_path, "yes", "no", "no", text=TEXT.replace("type: browser_action, action: press, key: Enter", typing)
     )
-    shop.effects = grants.Grants(shop)
+    shop.effects = grants.Grants(shop.pen, shop.desk, shop.wish, shop.person)
     wanted = leaf(shop, "note")
     held = await shop.effects.demand([(wanted, "note")], place="1_run_draft")
     assert not held(wanted, "note")
@@ -137,7 +137,9 @@ async def test_a_secret_is_in_no_question(tmp_path: Path) -> None:
     text = TEXT.replace("Pay for", "Pay tops3cret-word")
     shop = workshops.opened(tmp_path, SITE, None, policy="ask", who=who, known={"WORD": "tops3cret-word"})
     loaded = draft.Draft.of(text).loaded
-    await grants.Grants(shop).demand(effects.deeds_of(loaded), place="1_run_draft")
+    await grants.Grants(shop.pen, shop.desk, shop.wish, shop.person).demand(
+        effects.deeds_of(loaded), place="1_run_draft"
+    )
     assert who.asked
     assert not any("tops3cret" in each for each in who.asked)
 

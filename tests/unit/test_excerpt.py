@@ -14,7 +14,7 @@ from nodes.errors import UsageError
 from nodes.iterate import Iterate
 from nodes.ports import Item
 from nodes.values import Json
-from runtime.engine import engine, scopes
+from runtime.engine import run_state, scopes
 from runtime.runs import excerpt, run
 from tests import rig
 
@@ -40,7 +40,7 @@ nodes:
 """
 
 
-class Watching(engine.Watch):
+class Watching(run_state.Watch):
     """Notes what it sees."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ async def test_what_was_held_is_told(tmp_path: pathlib.Path) -> None:
     pen = one.open_pen = await one.newly_begun()
     run.write_header(pen, one.loaded, one.inputs, trial=part.header)
     own = one._run(pen)
-    own.engine.holds = lambda node, _path: node.effect_class == "effect"
+    own.engine.state.holds = lambda node, _path: node.effect_class == "effect"
     ended = await own.drive(part.run(own.engine))
     assert (ended.status, ended.question["reason"] if ended.question else None) == ("paused", "held")
     assert part.held is not None

@@ -13,7 +13,7 @@ from director.proving import report, tools
 from director.session import state
 from nodes.errors import SiteError
 from nodes.values import Json
-from runtime.engine import engine
+from runtime.engine import run_state
 from runtime.language import callees, prepare, reader
 from runtime.log import entries
 from tests import workshops
@@ -248,7 +248,7 @@ async def test_a_run_with_other_inputs_takes_nothing_from_the_bench(
     watched: list[str] = []
     onlooker = shop.bench.onlooker
 
-    def looks(prepared: prepare.Prepared, call: entries.Call) -> engine.Watch:
+    def looks(prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
         watched.append(str(prepared.inputs["number"]))
         return onlooker(prepared, call)
 

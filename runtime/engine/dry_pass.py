@@ -1,0 +1,89 @@
+"""A pass over the workflow that only looks: it drops what it finds and stops where a step would act."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+from typing_extensions import override
+
+from nodes.errors import RunOpsError
+from nodes.values import Json
+from runtime import events
+from runtime.engine.run_state import Reached, Recorder, RunState
+from runtime.log import attempts
+
+
+class Dry(Recorder):
+    """Drops everything. Raises ``Reached`` at the first step without a value."""
+
+    acts = False
+
+    def __init__(self) -> None:
+        self.passed_steps: list[Reached] = []
+        """Every step that has its recorded value, with the scope in which it stands, in order."""
+
+    @override
+    def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
+        pass
+
+    @override
+    def emit(self, event: events.Event) -> None:
+        pass
+
+    @override
+    async def took(self, step: Reached) -> None:
+        self.passed_steps.append(step)
+
+    @override
+    def reach(self, step: Reached) -> None:
+        raise step
+
+    @override
+    async def commit_point(self) -> None:
+        pass
+
+    @override
+    async def passed(self, state: attempts.ScopeState) -> None:
+        pass
+
+    @override
+    def enters(self, state: attempts.ScopeState) -> bool:
+        return False
+
+    @override
+    def recalls(self, before: attempts.Attempt) -> bool:
+        return False
+
+
+class Recall(Dry):
+    """A dry pass that also takes what a restored state undid, and goes through what was finished after a line."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__()
+        self._line = line
+
+    @override
+    def enters(self, state: attempts.ScopeState) -> bool:
+        return state.committed is not None and state.committed.seq > self._line
+
+    @override
+    def recalls(self, before: attempts.Attempt) -> bool:
+        return before.settled
+
+
+@contextlib.contextmanager
+def within(run: RunState, dry: Dry) -> Generator[Dry]:
+    """Within, the pass over the workflow is ``dry``."""
+    before, run.recorder = run.recorder, dry
+    try:
+        yield dry
+    finally:
+        run.recorder = before
+
+
+async def replay(run: RunState, work: Coroutine[None, None, Json]) -> None:
+    """Walk through what was done in a block that ended with an error, up to where it ended: its values and facts count."""
+    with within(run, Dry()), contextlib.suppress(Reached, RunOpsError):
+        await work

@@ -1,0 +1,177 @@
+"""What a leaf sees of the run while it is attempted, and what its rules say of the page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from nodes.base import Leaf
+from nodes.errors import SiteError
+from nodes.pages import Page, Tabs
+from nodes.ports import Agent, Artifacts, Model, Python, Sessions, Sql
+from nodes.rules import Rule
+from nodes.targets import Target
+from nodes.values import Json
+from runtime import events
+from runtime.browser import origins
+from runtime.engine import scopes
+from runtime.engine.run_state import RunState, StepServices
+from runtime.log import attempts, entries
+from runtime.secrets import masking
+
+
+class LeafContext:
+    """All of ``nodes.ports.LeafContext`` that is there for one attempt of a leaf, but the action itself."""
+
+    def __init__(self, run: RunState, node: Leaf, frame: scopes.Frame, path: str) -> None:
+        """Of ``node`` at ``path``, which sees the names of ``frame``. The time of the attempt begins."""
+        self._run = run
+        self.node = node
+        self.frame = frame
+        self.path = path
+        self._begun = time.monotonic()
+        self._matched: list[str] = []
+        self._page: Page | None = None
+        self._fresh = False
+        """Whether the page is a tab of its own, none of the run's."""
+        self.call: entries.Call | None = None
+        self._flags: list[dict[str, Json]] = []
+        self._load: Literal["new", "same"] | None = None
+        """Whether an address that was loaded gave a new document."""
+        self.closing = False
+        """Whether the deed is known to have happened, so that only the step's value is wanted, and nothing more may be done."""
+        self._own_services: StepServices | None = None
+
+    @property
+    def page(self) -> Page:
+        """The tab the node works in."""
+        assert self._page is not None, "the node type lacks `touches_page = True`"
+        # A node that names no tab works in the current one, and may have made another one current.
+        if not self._fresh and (self.node.works_in is None or self._page.closed):
+            self._page = self._tabs().get(None)
+        return self._page
+
+    @property
+    def tabs(self) -> Tabs:
+        """All tabs of the run."""
+        return self._tabs()
+
+    def _tabs(self) -> Tabs:
+        assert self._run.browser is not None, "the node does not say that it touches the page"
+        return self._run.browser.tabs
+
+    @property
+    def _services(self) -> StepServices:
+        if self._own_services is None:
+            self._own_services = self._run.services(self._run, self)
+        return self._own_services
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The files of the run."""
+        return self._services.artifacts
+
+    @property
+    def sql(self) -> Sql:
+        """SQL over the names that the step sees."""
+        return self._services.sql
+
+    @property
+    def python(self) -> Python:
+        """The functions that the configuration allows."""
+        return self._services.python
+
+    @property
+    def model(self) -> Model:
+        """A model, for this attempt."""
+        return self._services.model
+
+    @property
+    def agent(self) -> Agent:
+        """A model that works on the page, for this attempt."""
+        return self._services.agent
+
+    @property
+    def sessions(self) -> Sessions:
+        """The signed-in states of the project."""
+        return self._services.sessions
+
+    def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
+        """What a person answered to the step's questions; raises Paused where nobody has."""
+        return self._services.answers(questions)
+
+    @property
+    def left(self) -> float:
+        """Seconds that the attempt has left."""
+        return max(0.0, self.node.seconds - (time.monotonic() - self._begun))
+
+    def holds_secret(self, text: str) -> bool:
+        """Whether a secret of the run stands in ``text``."""
+        masker = self._run.journal.masker
+        return masker.text(text) != text
+
+    def masked(self, text: str) -> str:
+        """``text`` with every secret of the run masked."""
+        return self._run.journal.masker.text(text)
+
+    def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:
+        """Tell what a person should look at, and keep it for the result."""
+        flag: dict[str, Json] = self._run.journal.masker.json({"code": code, "message": message, "evidence": evidence})
+        self._flags.append(flag)
+        self._run.tell(events.Said(f"{self.path}: {flag['message']}"))
+
+    async def load(self, url: str, *, anew: bool = False) -> None:
+        """Load an address; as a new document also where the run wants one."""
+        page, run = self.page, self._run
+        before = page.documents
+        await page.goto(url, anew=anew or (run.load_anew and not self._fresh))
+        if not self._fresh:
+            run.load_anew = False
+        self._load = "new" if page.documents != before else "same"
+
+    async def located(self, target: Target) -> Target:
+        """The target with its ``any_of`` chosen."""
+        chosen = await self.page.locate(target)
+        if chosen is not target:
+            self._matched.append(str(chosen))
+        return chosen
+
+
+def demand_expr(rule: Rule) -> None:
+    """Raise SiteError ``verify-failed`` where the condition of an ``expr`` rule is false."""
+    if not rule.expr:
+        raise SiteError(
+            "verify-failed", "the condition of `expr` is false", phase="after", evidence={"rule": "expr", "seen": False}
+        )
+
+
+async def all_hold(rules: Sequence[Rule], page: Page) -> bool:
+    """Whether every rule holds now."""
+    for rule in rules:
+        if not (rule.expr if rule.kind == "expr" else await page.holds(rule)):
+            return False
+    return True
+
+
+def led_to(deed: attempts.Attempt) -> str | None:
+    """The address to which a side effect led; of one whose result nobody recorded, that at which it was done."""
+    page = deed.result.page if deed.result is not None else None
+    url = (page.url if page is not None else None) or deed.call.url
+    return url if url is not None and masking.MASK not in url and origins.origin(url) is not None else None
+
+
+def value_of_done(run: RunState, node: Leaf, deed: attempts.Attempt | None = None) -> str | None:
+    """What a step yields of which is known only that it happened: the address of its page. An `agent` yields nothing by itself."""
+    if run.browser is None or node.asks == "agent":
+        return None
+    known = led_to(deed) if deed is not None and not run.attached else None
+    return known or run.browser.page.url
+
+
+async def drop_input(run: RunState, node: Leaf) -> None:
+    """What was typed again for a deed was taken up by it once already: it must not go out with the next one."""
+    if run.browser is not None and run.browser.facts().pending_input:
+        run.browser.bound(node.seconds)
+        run.root.program.confine(run.browser)  # the page may be one that the caller of the step's file opened
+        await run.browser.page.goto(run.browser.page.url, anew=True)
