@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from director.builds import loop, toolsets
+from director.builds import loop
 from director.builds import open as open_build
 from director.conversation import reply
 from director.draft import goal
@@ -86,7 +86,7 @@ class Life:
             chosen,
             self.listener,
             lambda: limits.of_session(past, self.pen, chosen),
-            [*toolsets.kits(self.shop), *self.more(self.shop)],
+            [*open_build.kits(self.shop), *self.more(self.shop)],
             loop.MANNER,
         )
         self.build = loop.Build(self.shop, talk)

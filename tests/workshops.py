@@ -10,7 +10,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from director.builds import toolsets
+from director.builds import open as open_build
 from director.conversation.session_tools import Toolbox
 from director.draft import draft
 from director.draft import goal as draft_goal
@@ -75,7 +75,7 @@ def opened(
         runs=session_runs.Runs(pen, here.kept, heard, lambda _usage, _model: None),
         known=lambda: known or {},
     )
-    toolsets.furnish(shop)
+    open_build.furnish(shop)
     if text is not None:
         own.write_draft(draft.Draft.of(text), reason="as given", by="model")
     return shop
@@ -88,7 +88,7 @@ async def call(
     shop: build_context.Workshop, name: str, more: Sequence[Kit] | None = None, /, **arguments: Json
 ) -> turn.Outcome:
     """What a tool of the build answers; ``more`` are its tools, where they are not all of them."""
-    box = Toolbox(shop.desk, About(), shop.pen, shop.listener, toolsets.kits(shop) if more is None else more)
+    box = Toolbox(shop.desk, About(), shop.pen, shop.listener, open_build.kits(shop) if more is None else more)
     number = next(_numbers)
     asked = ToolCall(f"call_{number}", name, json.dumps(arguments))
     tool = next(each for each in box.offered if each.name == name)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from director.bench import browser as browser_module
-from director.bench import plans, requests, restore, results, selections, showing, watcher
+from director.bench import node_map, plans, requests, restore, results, watcher
+from director.bench import report as bench_report
 from director.bench.node_map import Places
 from director.bench.records import Judge, Lineage
 from director.effects import effects
@@ -125,7 +126,7 @@ class Bench(build_context.Bench):
     def told(self, report: requests.Report, text: str) -> None:
         """The model of the build is told this of what came of a call."""
         if report.view is not None:
-            self.own.told(report.view, text, whole=showing.is_whole(report, text))
+            self.own.told(report.view, text, whole=bench_report.is_whole(report, text))
 
     # Executing.
 
@@ -138,7 +139,7 @@ class Bench(build_context.Bench):
         if not wanted.reason.strip():
             raise ModelError("reason-missing", "there is no reason for it", mend="say in a sentence why")
         places = self.known.places
-        selection = selections.chosen(wanted.nodes, places)
+        selection = node_map.chosen(wanted.nodes, places)
         given = plans.given(selection, wanted.item, places)
         prepared = draft_runs.prepared(self._shop, places.loaded, self.known.given(places.loaded))
         report = requests.Report(places, wanted, selection.ids)
@@ -162,7 +163,7 @@ class Bench(build_context.Bench):
                 break
         if shown is not None and report.view is not None:
             page, before = shown
-            if self.own.is_shown(page) and showing.same(before, report.view):
+            if self.own.is_shown(page) and bench_report.same(before, report.view):
                 report.known = before
         report.around = self.own.around()
         return report

@@ -17,7 +17,7 @@ from runtime.browser import open as open_browser
 from runtime.browser.options import BrowserOptions, Mode
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
-from runtime.engine import clock, rendering
+from runtime.engine import rendering
 from runtime.language import prepare
 from runtime.log import entries
 from runtime.observation.observation import Observation
@@ -156,7 +156,7 @@ def _options(prepared: prepare.Prepared) -> BrowserOptions | None:
     if wanted is None:
         return None
     values = {"inputs": prepared.inputs, "secrets": prepared.secrets}
-    return rendering.filled(wanted, prepared.loaded.templates, values, clock.RecordedClock([]))
+    return rendering.filled(wanted, prepared.loaded.templates, values, rendering.RecordedClock([]))
 
 
 def _said(options: BrowserOptions | None) -> Json:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from director.bench import selections, states
+from director.bench import node_map, results
 from director.bench.node_map import Place, Places, Read, written
 from director.bench.records import How, Judge, Lack, Lineage, Record
 from director.effects import effects, requests
@@ -99,7 +99,7 @@ class Planner:
         self._places, self._judge, self._records = places, judge, records
         self._pins, self._given = pins, given
 
-    def plan(self, ids: Sequence[str], begin: From, live: Live | None, kept: states.States) -> Plan:
+    def plan(self, ids: Sequence[str], begin: From, live: Live | None, kept: results.States) -> Plan:
         """The plan for these nodes, in a row. Raises ModelError ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``; UsageError ``item-unknown``."""
         first = next((each for each in ids if self._places.on_page(self._places[each])), None)
         start = Start()
@@ -114,7 +114,7 @@ class Planner:
 
     # The page.
 
-    def _start(self, first: str, ahead: Sequence[str], begin: From, live: Live | None, kept: states.States) -> Start:
+    def _start(self, first: str, ahead: Sequence[str], begin: From, live: Live | None, kept: results.States) -> Start:
         """How the first node that works on a page finds it; those ``ahead`` of it in the run work on none."""
         made = {each.id for node_id in ahead for each in self._places.below(node_id)}
         items = {} if self._lists(self._places[first]) & made else self._items(self._places[first])
@@ -138,7 +138,7 @@ class Planner:
         on_page = (each for each in self._places.leaves(self._places[node_id]) if each.touches_page)
         return getattr(next(on_page, None), "action", None) in requests.OPENS
 
-    def _before(self, first: str, items: Mapping[str, str], live: Live | None, kept: states.States) -> Start:
+    def _before(self, first: str, items: Mapping[str, str], live: Live | None, kept: results.States) -> Start:
         """The live page, where it is just that, else the last state that was kept; what lies between is done again, if it may be."""
         places, judge = self._places, self._judge
         before = places.before(first, items)
@@ -263,7 +263,7 @@ def bound_by(place: Place) -> set[str]:
     return names | ({"loop"} if place.loops else set())
 
 
-def given(selection: selections.Selection, item: str | None, places: Places) -> dict[str, str]:
+def given(selection: node_map.Selection, item: str | None, places: Places) -> dict[str, str]:
     """The turns that were named, by the ids of their loops: by step paths, else by ``item``, for loops in loops with slashes between."""
     found = dict(selection.items)
     if item is None or not item.strip():

@@ -10,7 +10,7 @@ from typing_extensions import override
 from director.bench import bench as benches
 from director.bench import report as bench_report
 from director.bench import requests
-from director.tools import barrier, schemas, toolbox
+from director.tools import barrier, toolbox
 from nodes.values import Json
 from runtime.log import entries
 from runtime.models.turns import turn
@@ -33,10 +33,10 @@ _FIELDS: dict[str, dict[str, Json]] = {
         "enum": ["before", "live", "fresh", None],
         "description": "The page right before the first (default), as it stands, or a new browser.",
     },
-    "item": schemas.of(schemas.PERHAPS, "In a loop: key or number of the item; null is the first."),
-    "reason": schemas.TEXT,
+    "item": toolbox.of(toolbox.PERHAPS, "In a loop: key or number of the item; null is the first."),
+    "reason": toolbox.TEXT,
 }
-EXECUTE = schemas.tool(
+EXECUTE = toolbox.tool(
     NAME,
     "Runs nodes on the bench; tells status, value, error, and the page behind them: whole when new, else what changed.",
     _FIELDS,

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from director.builds import subject, toolsets
+from director import bench
+from director.builds import subject
 from director.draft import goal
+from director.editing import tools as editing
+from director.effects import grants
+from director.proving import tools as proving
+from director.scouting import observer, scout
+from director.scouting import tools as scouting
 from director.session import person, runs, settings, state
 from director.session.events import Listener
-from director.tools import build_context
+from director.targeting import tools as targeting
+from director.tools import ask_user, build_context
+from director.tools.build_context import Workshop
+from director.tools.toolbox import Kit
 from nodes.values import Json
 from runtime.log import session, writer
 from runtime.secrets import sources
@@ -44,7 +53,7 @@ def of_session(
         runs=runs.Runs(pen, here.kept, listener, price),
         known=known,
     )
-    toolsets.furnish(shop)
+    furnish(shop)
     return shop
 
 
@@ -69,3 +78,23 @@ def _tabs(shop: build_context.Workshop) -> Sequence[str]:
         title = f' "{each.title}"' if each.title else ""
         lines.append(f"- {name}{' (current)' if each.current else ''} {each.url}{title}")
     return lines
+
+
+def furnish(shop: Workshop) -> None:
+    """Put into the workshop what its tools work with. Nothing is opened yet."""
+    shop.eyes = observer.Eyes(shop)
+    shop.effects = grants.Grants(shop.pen, shop.desk, shop.wish, shop.person)
+    shop.bench = bench.Bench(shop)
+
+
+def kits(shop: Workshop) -> Sequence[Kit]:
+    """The tools of a build, in order of weight."""
+    return (
+        *ask_user.kits(shop),
+        *editing.kits(shop),
+        *bench.kits(shop),
+        *targeting.kits(shop),
+        *scouting.kits(shop),
+        *scout.kits(shop),
+        *proving.kits(shop),
+    )

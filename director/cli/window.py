@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from director.builds import loop, toolsets
+from director.builds import loop
 from director.builds import open as open_build
 from director.cli import session_options
 from director.cli.builds import options
@@ -59,6 +59,6 @@ def _of_build(pen: open_session.Pen, own: state.Desk, here: host.Host) -> reply.
         here.settings,
         quiet,
         lambda: limits.of_session(pen.history, pen, here.settings),
-        toolsets.kits(shop),
+        open_build.kits(shop),
         loop.MANNER,
     )

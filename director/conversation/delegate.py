@@ -16,7 +16,7 @@ from director.conversation import subagents
 from director.conversation.subagents import Sender, interrupted
 from director.session import prompt, state_paths
 from director.session.events import Listener
-from director.tools import schemas
+from director.tools import toolbox
 from nodes.budgets import Budget
 from nodes.values import Json
 from runtime.context import window
@@ -75,16 +75,16 @@ class Delegation(subagents.Sending):
         other = "`inherit` to let it see this conversation" if self._clean else "`clean` to begin with the task alone"
         task = "Self-contained: what is to be found out, and where." if self._clean else "What is to be found out."
         fields: dict[str, dict[str, Json]] = {
-            "task": schemas.of(schemas.TEXT, task),
+            "task": toolbox.of(toolbox.TEXT, task),
             "context": {
                 "type": ["string", "null"],
                 "enum": ["inherit", "clean", None],
                 "description": f"{other}; null as said above.",
             },
-            "reason": schemas.of(schemas.PERHAPS, "Why, in a sentence."),
+            "reason": toolbox.of(toolbox.PERHAPS, "Why, in a sentence."),
         }
         description = f"Another model does a task that needs looking only, and answers. {begins}."
-        return schemas.tool(NAME, description, fields)
+        return toolbox.tool(NAME, description, fields)
 
     @property
     @override

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing_extensions import override
 
 from director.conversation import delegate as conversation_delegate
-from director.conversation import knowledge, session_tools, subagents, summing
+from director.conversation import knowledge, session_tools, subagents
 from director.session import prompt, state
 from director.session.events import Listener
 from director.session.subject import Subject
@@ -98,7 +98,7 @@ class Talk:
             limits,
             max_output=self._manner.max_output,
             models=models,
-            asks=summing.asks(models, pen, self._left, listener.waiting) if models is not None else None,
+            asks=subagents.asks(models, pen, self._left, listener.waiting) if models is not None else None,
             ids=self._names,
             warn=lambda report: listener.fills(report, limits().overflow),
             joined=lambda thread: run_items.Behind(subject.pieces(), thread),

@@ -12,7 +12,7 @@ from director.session import state_paths
 from director.session import variables as session_variables
 from director.session.events import Listener
 from director.session.subject import Subject
-from director.tools import schemas
+from director.tools import toolbox
 from director.tools.toolbox import CHANGED, KEPT, READ, Box, Kit, Simple
 from nodes.errors import ModelError
 from nodes.values import Json
@@ -21,25 +21,25 @@ from runtime.log import entries, writer
 from runtime.observation import page_text
 
 _STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
-_TASK = schemas.fields(
+_TASK = toolbox.fields(
     {
-        "task_id": schemas.TEXT,
-        "description": schemas.TEXT,
+        "task_id": toolbox.TEXT,
+        "description": toolbox.TEXT,
         "status": _STATUS,
-        "notes": schemas.PERHAPS,
-        "node_ids": schemas.each(schemas.TEXT),
+        "notes": toolbox.PERHAPS,
+        "node_ids": toolbox.each(toolbox.TEXT),
     }
 )
-_PLAN = schemas.fields(
+_PLAN = toolbox.fields(
     {
-        "overall_goal": schemas.TEXT,
-        "current_phase": schemas.PERHAPS,
-        "phases": schemas.each(
-            schemas.fields({"phase_name": schemas.TEXT, "status": _STATUS, "tasks": schemas.each(_TASK)})
+        "overall_goal": toolbox.TEXT,
+        "current_phase": toolbox.PERHAPS,
+        "phases": toolbox.each(
+            toolbox.fields({"phase_name": toolbox.TEXT, "status": _STATUS, "tasks": toolbox.each(_TASK)})
         ),
-        "next_actions": schemas.each(schemas.TEXT),
-        "blockers": schemas.each(schemas.TEXT),
-        "notes": schemas.PERHAPS,
+        "next_actions": toolbox.each(toolbox.TEXT),
+        "blockers": toolbox.each(toolbox.TEXT),
+        "notes": toolbox.PERHAPS,
     }
 )
 
@@ -66,26 +66,26 @@ def _kits(desk: session_state.Desk, subject: Subject, texts: writer.Texts, liste
     def kit(
         name: str, description: str, fields: dict[str, dict[str, Json]], modes: frozenset[entries.Mode], do: Any
     ) -> Kit:
-        return Simple(schemas.tool(name, description, fields), modes, cast("Callable[[dict[str, Json]], str]", do))
+        return Simple(toolbox.tool(name, description, fields), modes, cast("Callable[[dict[str, Json]], str]", do))
 
-    which = schemas.of(
-        schemas.TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, `recent`; `workflow`: the head."
+    which = toolbox.of(
+        toolbox.TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, `recent`; `workflow`: the head."
     )
     return (
         kit("get_workflow_summary", "What the workflow or run is, how it went, what stands in the way; with its outline.", {}, READ, reads.summary),
-        kit("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": schemas.of(schemas.PERHAPS, "Only of this node type.")}, READ, reads.nodes),
-        kit("get_workflow_variables", "Values of the workflow or run, and the session's variables.", {"key": schemas.of(schemas.PERHAPS, "One of them, whole; null for all, shortened.")}, READ, reads.variables),
+        kit("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": toolbox.of(toolbox.PERHAPS, "Only of this node type.")}, READ, reads.nodes),
+        kit("get_workflow_variables", "Values of the workflow or run, and the session's variables.", {"key": toolbox.of(toolbox.PERHAPS, "One of them, whole; null for all, shortened.")}, READ, reads.variables),
         kit("get_current_plan", "The plan.", {}, READ, reads.plan),
         kit("get_workflow_description", "What is wanted, as it was last agreed on.", {}, READ, reads.description),
         kit("get_browser_state", "Tabs and addresses, as they were last known.", {}, READ, reads.browser_state),
-        kit(state_paths.NAME, "Reads on in what was cut.", {"path": schemas.of(schemas.TEXT, "From `@state/` on."), "start": schemas.of(schemas.NUMBER, "First character, from 0."), "end": schemas.of(schemas.NUMBER, "Character behind the last.")}, READ, reads.state),
-        kit("update_plan", "Writes the whole plan anew.", {"plan": _PLAN, "reason": schemas.REASON}, CHANGED, keeps.plan),
-        kit("patch_plan_task", "Changes one task of the plan.", {"task_id": schemas.TEXT, "status": schemas.of({"type": ["string", "null"], "enum": [*plans.STATUSES, None]}, "null: as it is."), "notes": schemas.of(schemas.PERHAPS, "null: as they are."), "reason": schemas.REASON}, CHANGED, keeps.task),
-        kit("update_workflow_description", "Writes anew what is wanted.", {"description": schemas.TEXT, "reason": schemas.REASON}, CHANGED, keeps.description),
-        kit("get_workflow_variable", "One of the session's variables, whole.", {"key": schemas.TEXT}, READ, reads.variable),
-        kit("set_variable", "Keeps a value in the session.", {"name": schemas.TEXT, "value": schemas.of(schemas.TEXT, "As JSON."), "reason": schemas.REASON}, KEPT, keeps.variable),
-        kit("clear_variable", "Takes a variable's value away.", {"name": schemas.TEXT, "reason": schemas.REASON}, CHANGED, keeps.cleared),
-        kit("clear_all_variables", "Takes all variables' values away.", {"reason": schemas.REASON}, CHANGED, keeps.all_cleared),
+        kit(state_paths.NAME, "Reads on in what was cut.", {"path": toolbox.of(toolbox.TEXT, "From `@state/` on."), "start": toolbox.of(toolbox.NUMBER, "First character, from 0."), "end": toolbox.of(toolbox.NUMBER, "Character behind the last.")}, READ, reads.state),
+        kit("update_plan", "Writes the whole plan anew.", {"plan": _PLAN, "reason": toolbox.REASON}, CHANGED, keeps.plan),
+        kit("patch_plan_task", "Changes one task of the plan.", {"task_id": toolbox.TEXT, "status": toolbox.of({"type": ["string", "null"], "enum": [*plans.STATUSES, None]}, "null: as it is."), "notes": toolbox.of(toolbox.PERHAPS, "null: as they are."), "reason": toolbox.REASON}, CHANGED, keeps.task),
+        kit("update_workflow_description", "Writes anew what is wanted.", {"description": toolbox.TEXT, "reason": toolbox.REASON}, CHANGED, keeps.description),
+        kit("get_workflow_variable", "One of the session's variables, whole.", {"key": toolbox.TEXT}, READ, reads.variable),
+        kit("set_variable", "Keeps a value in the session.", {"name": toolbox.TEXT, "value": toolbox.of(toolbox.TEXT, "As JSON."), "reason": toolbox.REASON}, KEPT, keeps.variable),
+        kit("clear_variable", "Takes a variable's value away.", {"name": toolbox.TEXT, "reason": toolbox.REASON}, CHANGED, keeps.cleared),
+        kit("clear_all_variables", "Takes all variables' values away.", {"reason": toolbox.REASON}, CHANGED, keeps.all_cleared),
     )  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from typing import Protocol
 
 from typing_extensions import override
 
-from director.conversation import summing
 from director.session.events import Listener
 from director.tools import barrier
 from director.tools.toolbox import Kit
@@ -25,7 +24,7 @@ from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime.context import items as window_items
 from runtime.context import request as context_request
-from runtime.context import window
+from runtime.context import summaries, window
 from runtime.display import costs
 from runtime.log import entries, ledger, session, threads, writer
 from runtime.messages import estimates
@@ -227,7 +226,7 @@ class Child:
             self._room,
             max_output=MAX_OUTPUT,
             models=models,
-            asks=summing.asks(models, pen, asker.left, asker.tell, budget, sender.budgets),
+            asks=asks(models, pen, asker.left, asker.tell, budget, sender.budgets),
         )
         self._turns = turn.Turns(
             self._exchanges,
@@ -311,3 +310,22 @@ def _no_task(name: str) -> ModelError:
 def interrupted() -> ModelError:
     """Why an answer broke off that a person did not wait for, or a crash."""
     return ModelError("interrupted", "it was interrupted", mend="say `continue`, or what is wanted now")
+
+
+def asks(
+    models: run_models.Supply,
+    pen: writer.Journal[session.Session],
+    left: Callable[[], float],
+    tell: Callable[[str], None],
+    budget: Budget | None = None,
+    within: budgets.Asked | None = None,
+) -> summaries.Asks:
+    """Opens such threads: ``left`` are the seconds that are left, ``tell`` says what is waited for, ``budget`` and ``within`` are those of who speaks."""
+
+    def opened(thread: str) -> requests.Exchanges:
+        asker = requests.Asker(
+            pen.history.path_of(thread), thread, "summary", left, lambda what: tell(f"a summary: {what}")
+        )
+        return requests.Exchanges(models, pen, asker, None, budget, within)
+
+    return opened

@@ -11,10 +11,9 @@ from director.draft import edits, header
 from director.draft.draft import Draft
 from director.draft.goal import Goal
 from director.editing import limits, lint, reference
-from director.tools import schemas
+from director.tools import toolbox
 from director.tools.build_context import Workshop
-from director.tools.schemas import PERHAPS, REASON, TEXT, of
-from director.tools.toolbox import CHANGED, READ, Kit, Simple
+from director.tools.toolbox import CHANGED, PERHAPS, READ, REASON, TEXT, Kit, Simple, of
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime.language import workflow
@@ -58,7 +57,7 @@ def _kit(
     do: Callable[[dict[str, Json]], str],
     modes: Any = CHANGED,
 ) -> Kit:
-    return Simple(schemas.tool(name, description, fields), modes, do)
+    return Simple(toolbox.tool(name, description, fields), modes, do)
 
 
 class _Edits:

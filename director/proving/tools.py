@@ -11,7 +11,7 @@ from typing_extensions import override
 from director.effects import effects
 from director.proving import draft_runs, finish, proofs, repair_builds, report
 from director.proving.draft_runs import RUN_DRAFT
-from director.tools import barrier, schemas
+from director.tools import barrier, toolbox
 from director.tools.toolbox import FINISH, Kit, OfBuild
 from nodes.errors import ModelError
 from nodes.values import Json
@@ -23,19 +23,19 @@ from runtime.models.turns import turn
 if TYPE_CHECKING:
     from director.tools.build_context import Workshop
 
-RUN = schemas.tool(
+RUN = toolbox.tool(
     RUN_DRAFT,
     "Runs the whole draft once in a fresh browser.",
-    {"inputs": schemas.of(schemas.PERHAPS, "Other inputs than the wish's, as a JSON map."), "reason": schemas.TEXT},
+    {"inputs": toolbox.of(toolbox.PERHAPS, "Other inputs than the wish's, as a JSON map."), "reason": toolbox.TEXT},
 )
-END = schemas.tool(
+END = toolbox.tool(
     FINISH,
     "Proves the draft by whole runs, saves it, and ends the build.",
     {
         "done": {"type": "boolean", "description": "false: it cannot be done; `summary` says why."},
-        "summary": schemas.of(schemas.TEXT, "What the workflow does and yields."),
-        "unproved": schemas.of(schemas.PERHAPS, "What stays undone, or empty, by id, and why."),
-        "reason": schemas.TEXT,
+        "summary": toolbox.of(toolbox.TEXT, "What the workflow does and yields."),
+        "unproved": toolbox.of(toolbox.PERHAPS, "What stays undone, or empty, by id, and why."),
+        "reason": toolbox.TEXT,
     },
 )
 

@@ -16,7 +16,7 @@ from runtime.browser import open as open_browser
 from runtime.browser import page_errors
 from runtime.browser.options import BrowserOptions
 from runtime.browser.session import Session
-from runtime.engine import clock, rendering
+from runtime.engine import rendering
 
 if TYPE_CHECKING:
     from director.tools.build_context import Workshop
@@ -109,7 +109,7 @@ class Browser:
         # What lacks a value is told by the run that needs it.
         with contextlib.suppress(RunOpsError):
             values = {"inputs": limits.given(made, self._shop.wish), "secrets": dict(self._shop.known())}
-            filled = rendering.filled(wanted, made.loaded.templates, values, clock.RecordedClock([]))
+            filled = rendering.filled(wanted, made.loaded.templates, values, rendering.RecordedClock([]))
             return filled.model_copy(update={"mode": "shared", "switches": []})
         return None
 

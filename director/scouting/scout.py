@@ -14,7 +14,7 @@ from typing_extensions import override
 from director.conversation import subagents
 from director.scouting import observer, tools
 from director.session import prompt
-from director.tools import schemas
+from director.tools import toolbox
 from director.tools.build_context import Workshop
 from director.tools.toolbox import CHANGED, Box, Kit
 from nodes.budgets import Budget
@@ -35,13 +35,13 @@ TURNS = 15
 BUDGET = Budget(calls=40, tokens=400_000, time=Decimal(900))
 """What one scout may spend; never more than the build has left."""
 
-SCOUT = schemas.tool(
+SCOUT = toolbox.tool(
     NAME,
     "Another model looks around on the site in a tab of its own, and reports.",
     {
-        "task": schemas.of(schemas.TEXT, "What to find out; it sees nothing of this conversation."),
-        "url": schemas.of(schemas.PERHAPS, "Where it begins; null: where the site is."),
-        "reason": schemas.REASON,
+        "task": toolbox.of(toolbox.TEXT, "What to find out; it sees nothing of this conversation."),
+        "url": toolbox.of(toolbox.PERHAPS, "Where it begins; null: where the site is."),
+        "reason": toolbox.REASON,
     },
 )
 

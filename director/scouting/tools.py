@@ -10,8 +10,7 @@ from typing_extensions import override
 from director.scouting import actions, observer, page_tools
 from director.tools import barrier
 from director.tools.build_context import Workshop
-from director.tools.schemas import PERHAPS, REASON, TEXT, of, tool
-from director.tools.toolbox import READ, Kit, OfBuild
+from director.tools.toolbox import PERHAPS, READ, REASON, TEXT, Kit, OfBuild, of, tool
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.log import attempts as log_attempts

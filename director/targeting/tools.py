@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from director.scouting import observer
 from director.targeting import candidates, fields, proof
-from director.tools import schemas
+from director.tools import toolbox
 from director.tools.build_context import Workshop
 from director.tools.toolbox import Kit, OfBuild
 from nodes.values import Json
@@ -26,14 +26,14 @@ def kits(shop: Workshop) -> Sequence[Kit]:
     return (Propose(shop, PROPOSE),)
 
 
-PROPOSE = schemas.tool(
+PROPOSE = toolbox.tool(
     NAME,
     "Targets for an element, each proved: one now, after reload, with more rows; of a row, card, table or text there with `fields` for extract.",
     {
-        "tab": schemas.of(schemas.PERHAPS, "As in inspect_tab."),
-        "ref": schemas.TEXT,
-        "anchor": schemas.of(schemas.PERHAPS, "Text of the row, card or part by which it is to be found."),
-        "reason": schemas.TEXT,
+        "tab": toolbox.of(toolbox.PERHAPS, "As in inspect_tab."),
+        "ref": toolbox.TEXT,
+        "anchor": toolbox.of(toolbox.PERHAPS, "Text of the row, card or part by which it is to be found."),
+        "reason": toolbox.TEXT,
     },
 )
 

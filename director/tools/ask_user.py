@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from director.tools import schemas
+from director.tools import toolbox
 from director.tools.build_context import Workshop
 from director.tools.toolbox import Kit, OfBuild
 from nodes.errors import ModelError
@@ -22,11 +22,11 @@ MOST = 9
 """Choices of a question."""
 
 
-_CHOICES: dict[str, Json] = {"type": ["array", "null"], "items": schemas.TEXT}
-ASK = schemas.tool(
+_CHOICES: dict[str, Json] = {"type": ["array", "null"], "items": toolbox.TEXT}
+ASK = toolbox.tool(
     NAME,
     "Asks the person what neither the wish nor the site tells.",
-    {"question": schemas.TEXT, "choices": schemas.of(_CHOICES, "Short answers to choose from.")},
+    {"question": toolbox.TEXT, "choices": toolbox.of(_CHOICES, "Short answers to choose from.")},
 )
 
 

@@ -31,7 +31,7 @@ from nodes.values import Json, NotJson, normalise
 from runtime import events
 from runtime.browser import port
 from runtime.browser.port import MissingAnswer
-from runtime.engine import clock, leaf_context, rendering, scopes, skipped_steps
+from runtime.engine import leaf_context, rendering, scopes, skipped_steps
 from runtime.engine.run_state import Judgement, RunState
 from runtime.log import attempts, entries
 
@@ -97,7 +97,7 @@ class Step(leaf_context.LeafContext):
         self._plan = run.plan(node) if asked is None else rendering.literal(node)
         self._args: Json = self._plan.args
         self._resolved: Leaf | None = None
-        self._clock = clock.RecordedClock(run.history.recorded(path))
+        self._clock = rendering.RecordedClock(run.history.recorded(path))
         self._verified = False
         self._verifying = False
         self.again = False
@@ -185,7 +185,7 @@ class Step(leaf_context.LeafContext):
         try:
             return self._run.journal.masker.text(self._resolve().summary())
         except RunOpsError:
-            self._clock = clock.RecordedClock(self._run.history.recorded(self.path))
+            self._clock = rendering.RecordedClock(self._run.history.recorded(self.path))
             return self.node.summary()
 
     def is_deed(self) -> bool:

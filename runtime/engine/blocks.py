@@ -11,8 +11,7 @@ from nodes.part import Part
 from nodes.ports import Ended, Item, Turn, escaped
 from nodes.values import Json
 from runtime import events
-from runtime.engine import block_runs, dry_pass, scopes
-from runtime.engine import clock as clocks
+from runtime.engine import block_runs, dry_pass, rendering, scopes
 from runtime.engine.run_state import RunBlock, RunState
 from runtime.log import attempts
 
@@ -35,7 +34,7 @@ class Blocks:
         self._unit = unit
         self.lost = False
         """Whether a finished item's value held a secret, so that it is not known any more."""
-        self._clock = clocks.RecordedClock(run.history.recorded(path))
+        self._clock = rendering.RecordedClock(run.history.recorded(path))
         self._ran: set[int] = set()
 
     def render(self, part: Part, field: str, **bound: Json) -> Json:
@@ -183,7 +182,7 @@ class Blocks:
         state = run.history.scopes.get(path)
         if state is not None and state.decided is not None:
             return state.decided.value == GO_ON
-        clock = clocks.RecordedClock(run.history.recorded(path))
+        clock = rendering.RecordedClock(run.history.recorded(path))
         go_on = bool(run.render(self._node, condition, frame, path, clock=clock)) != (condition == "until")
         if keep:
             run.recorder.scope(path, "decided", node, value=GO_ON if go_on else STOP, recorded=clock.given or None)

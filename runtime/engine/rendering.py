@@ -6,8 +6,10 @@ Which fields hold references is found once per node; a step then costs one rende
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from pydantic import BaseModel
@@ -167,3 +169,26 @@ def put(part: Any, place: Sequence[Any], value: Any) -> Any:
     copy: Any = list(part) if isinstance(part, list) else dict(part)
     copy[head] = put(part[head], rest, value) if rest else value
     return copy
+
+
+class RecordedClock:
+    """``now()`` and ``uuid()``: first what the log says they gave before, then new ones."""
+
+    def __init__(self, before: list[str]) -> None:
+        """``before`` is what was recorded, in order."""
+        self._before = before
+        self.given: list[str] = []
+
+    def now(self) -> str:
+        """The present moment, ISO 8601 UTC."""
+        return self._give(lambda: dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
+
+    def uuid(self) -> str:
+        """A random UUID."""
+        return self._give(lambda: str(uuid.uuid4()))
+
+    def _give(self, make: Callable[[], str]) -> str:
+        position = len(self.given)
+        value = self._before[position] if position < len(self._before) else make()
+        self.given.append(value)
+        return value

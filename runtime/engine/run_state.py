@@ -18,7 +18,6 @@ from nodes.values import Json, NotJson, normalise
 from runtime import events, version
 from runtime.browser import port
 from runtime.engine import checkpoints, rendering, scopes, skipped_steps
-from runtime.engine import clock as clocks
 from runtime.log import attempts, entries, history, writer
 from runtime.system import tasks
 
@@ -258,10 +257,10 @@ class RunState:
         self.recorder.emit(event)
 
     def render(
-        self, part: Part, field: str, frame: scopes.Frame, path: str, *, clock: clocks.RecordedClock | None = None
+        self, part: Part, field: str, frame: scopes.Frame, path: str, *, clock: rendering.RecordedClock | None = None
     ) -> Json:
         """The value of a field that may hold references, fitted to it."""
-        clock = clock or clocks.RecordedClock(self.history.recorded(path))
+        clock = clock or rendering.RecordedClock(self.history.recorded(path))
         value = rendering.render_deep(getattr(part, field), frame.program.loaded.templates, frame, clock)
         return rendering.coerce_field(part, field, value)
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, TypeVar
 import tenacity
 
 from nodes.errors import AuthorError, RunOpsError
-from runtime.log import entries, writer
+from runtime.log import entries, threads, writer
 from runtime.messages import estimates
 from runtime.messages.messages import Answer, Request, ToolCall, Usage
-from runtime.models import budgets, chains, run_models, selection
+from runtime.models import budgets, run_models, selection
 from runtime.models.client import parsing, polling
 from runtime.models.client.errors import Failed
 from runtime.secrets import masking
@@ -257,7 +257,7 @@ class Exchanges:
         """The response from which a server that keeps responses goes on, and how many items of the request it stands for."""
         if not self._models.chains:
             return None, 0
-        return chains.goes_on(self._pen.history.thread(self._thread).said, request, self._pen, self._lost)
+        return goes_on(self._pen.history.thread(self._thread).said, request, self._pen, self._lost)
 
     async def _waited_for(self, response: str | None, key: str, number: int, request: Request) -> Answer | None:
         """The answer that an earlier process asked for in the background and never had; None where it cannot be had any more."""
@@ -423,3 +423,23 @@ def _wait(state: tenacity.RetryCallState) -> float:
 
 def _th(number: int) -> str:
     return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
+
+
+def goes_on(
+    said: Sequence[threads.Saying], request: Request, texts: writer.Texts, lost: str | None
+) -> tuple[str | None, int]:
+    """The id of the response, and how many items of the request it stands for; None and 0 where the whole request is sent.
+
+    That is the last answer of what was ``said`` in the thread, where it was given to a request with just the items that stand before it in this one,
+    of the same system prompt. So it is a new chain where the window has changed: where something was left out, summed up, or told in other words, and
+    where anything came to the front. ``lost`` is the id of a response that the server does not have any more.
+    """
+    last = next((each.answer for each in reversed(said) if isinstance(each, threads.Exchange)), None)
+    if last is None or last.response in (None, lost) or request.state:
+        return None, 0
+    its = writer.items_of(last, texts.text_of(last), texts.calls_of(last))
+    for begins in range(len(request.items) - len(its), 0, -1):
+        if request.items[begins : begins + len(its)] == its:
+            before = dataclasses.replace(request, items=request.items[:begins])
+            return (last.response, begins + len(its)) if before.key == last.key else (None, 0)
+    return None, 0

@@ -15,7 +15,7 @@ from nodes.errors import SetupError, UsageError
 from nodes.iterate import Iterate
 from nodes.ports import Item, escaped
 from nodes.values import Json
-from runtime.engine import attempt, clock, rendering, run_state, scopes
+from runtime.engine import attempt, rendering, run_state, scopes
 from runtime.engine import engine as engines
 from runtime.language import workflow
 from runtime.system import regular_files
@@ -110,7 +110,7 @@ def turns(loaded: workflow.Loaded, loop: Iterate, names: Mapping[str, Json]) -> 
     """
     if loop.over is None:
         return [Item(loop.as_, 1, 1, None, None)]
-    seen = clock.RecordedClock([])
+    seen = rendering.RecordedClock([])
 
     def filled(field: str, value: Json, within: Mapping[str, Json]) -> Json:
         return rendering.coerce_field(loop, field, rendering.render_deep(value, loaded.templates, within, seen))

@@ -16,7 +16,7 @@ from runtime import events
 from runtime.browser import open as open_browser
 from runtime.browser import port
 from runtime.browser.options import Mode
-from runtime.engine import clock, rendering, run_state
+from runtime.engine import rendering, run_state
 from runtime.language import prepare, reader, workflow
 from runtime.log import history, writer
 from runtime.log.store import store
@@ -46,7 +46,9 @@ class Chromium(run.Browsers):
     ) -> None:
         """``inputs`` decide which origins are allowed, and with the secrets ``known`` fill the options; ``private`` keeps the profile."""
         wanted, values = loaded.workflow.browser, {"inputs": inputs, "secrets": known}
-        self._options = rendering.filled(wanted, loaded.templates, values, clock.RecordedClock([])) if wanted else None
+        self._options = (
+            rendering.filled(wanted, loaded.templates, values, rendering.RecordedClock([])) if wanted else None
+        )
         self._origins = loaded.origins(inputs)
         self._private = private
         self._chosen = given.settings

@@ -6,7 +6,7 @@ import json
 import warnings
 from pathlib import Path
 
-from director.builds import toolsets
+from director.builds import open as open_build
 from director.conversation.delegate import Delegation, Sender
 from director.conversation.session_tools import Toolbox
 from director.session.events import Listener
@@ -24,7 +24,7 @@ def tools(folder: Path) -> list[Tool]:
     try:
         sender = Sender(0, budgets.Asked("", None), tuple)
         delegate = Delegation(shop.pen, None, lambda: box, Listener(), window.Limits, sender, clean=True)
-        box = Toolbox(shop.desk, About(), shop.pen, shop.listener, [*toolsets.kits(shop), delegate])
+        box = Toolbox(shop.desk, About(), shop.pen, shop.listener, [*open_build.kits(shop), delegate])
         return list(box.offered)
     finally:
         let_go(shop.pen.conversation)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from director import bench
-from director.bench import showing
+from director.bench import report
 from director.draft import draft
 from director.scouting import observer
 from director.scouting import tools as scouting
@@ -82,7 +82,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(
     told = await execute(build, "orders")
     assert "orders = [" in told
     # What only reads shows no page a second time, and says so.
-    assert told.endswith(f"\n{showing.NOT_SHOWN}")
+    assert told.endswith(f"\n{report.NOT_SHOWN}")
     # A browser that is built anew is signed in still, and stands where it stood.
     await build.bench.close()
     told = await execute(build, "pay", item="2")

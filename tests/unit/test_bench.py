@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from director.bench import showing
+from director.bench import report
 from director.bench import tools as bench_tools
 from director.builds import open as open_build
 from director.conversation import session_tools
@@ -482,7 +482,7 @@ async def test_a_document_is_shown_once_and_then_what_changes(tmp_path: Path) ->
     )
 
     def pages() -> tuple[int, int]:
-        return rig.told.count('button "Press"'), rig.told.count(showing.NOT_SHOWN)
+        return rig.told.count('button "Press"'), rig.told.count(report.NOT_SHOWN)
 
     await rig.execute("open,list")
     assert pages() == (1, 0)

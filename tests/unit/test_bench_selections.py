@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from director.bench import selections
+from director.bench import node_map
 from director.bench.node_map import Places, digest
 from director.bench.records import Done, Judge, Record
 from director.draft import draft
@@ -66,13 +66,13 @@ PLACES = places_of(TEXT)
 )
 def test_a_selection_means_these(text: str, ids: list[str]) -> None:
     """In the order of the file, each once, what stands in a chosen container not beside it, and of a container that goes on behind a range only its part."""
-    assert list(selections.chosen(text, PLACES).ids) == ids
+    assert list(node_map.chosen(text, PLACES).ids) == ids
 
 
 def test_a_step_path_names_the_turn() -> None:
     """By key or number, also where the key holds a comma."""
-    assert selections.chosen("each[#a,b]/h/try/e", PLACES).items == {"each": "a,b"}
-    assert selections.chosen("each[2]/h", PLACES).items == {"each": "2"}
+    assert node_map.chosen("each[#a,b]/h/try/e", PLACES).items == {"each": "a,b"}
+    assert node_map.chosen("each[2]/h", PLACES).items == {"each": "2"}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_step_path_names_the_turn() -> None:
 def test_what_means_nothing_is_refused_with_what_was_meant(text: str, told: str) -> None:
     """In words."""
     with pytest.raises(ModelError) as refused:
-        selections.chosen(text, PLACES)
+        node_map.chosen(text, PLACES)
     assert refused.value.code == "node-unknown"
     assert told in f"{refused.value.message} {refused.value.mend}"
 
@@ -102,7 +102,7 @@ def test_what_means_nothing_is_refused_with_what_was_meant(text: str, told: str)
 def test_any_text_means_nodes_or_is_refused(text: str) -> None:
     """Nothing else comes of it, and no node is meant twice, by itself or within another."""
     try:
-        chosen = selections.chosen(text, PLACES).ids
+        chosen = node_map.chosen(text, PLACES).ids
     except ModelError:
         return
     covered = [each.id for node_id in chosen for each in PLACES.below(node_id)]
@@ -185,7 +185,7 @@ def test_a_value_counts_if_and_only_if_it_would_come_out_so_again(
         told = judge.refresh(lacks)
         assert told is not None
         fresh = dict(records)
-        for each in selections.chosen(told, now).ids:
+        for each in node_map.chosen(told, now).ids:
             assert not Judge(now, fresh, {}, {}).lacks(each, {}, (), ())
             fresh[each] = ran(int(each[1:]), rests, otherwise, now)
         assert Judge(now, fresh, {}, {}).value((f"n{number}",), {})[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from director.builds import toolsets
+from director.builds import open as open_build
 from director.draft import goal, project_files
 from director.editing import tools
 from director.session import open as open_session
@@ -37,7 +37,7 @@ def opened(folder: Path, save: str = "flows/built.yaml") -> build_context.Worksh
     wish = goal.Goal("Do it.", None, folder / save)
     shop.wish = wish
     shop.desk = state.Desk(shop.pen, project_files.of_build(wish.as_logged()))
-    toolsets.furnish(shop)
+    open_build.furnish(shop)
     return shop
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from director.builds import toolsets
+from director.builds import open as open_build
 from director.draft import draft
 from director.proving import report, tools
 from director.session import state
@@ -72,7 +72,7 @@ async def test_what_is_lacking_is_told_before_anything_runs(tmp_path: Path, brow
     if text is not None:
         # What a draft uses stands where the build looks for it, and not where the draft will be left.
         shop.desk = state.Desk(shop.pen, callees.Texts({"x.yaml": TEXT}))
-        toolsets.furnish(shop)
+        open_build.furnish(shop)
         shop.desk.write_draft(draft.Draft.of(text, callees.Texts({"x.yaml": TEXT})), reason="as given", by="model")
     outcome = await finish(shop, **said)
     assert outcome.error is not None

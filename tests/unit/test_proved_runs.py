@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from director.builds import toolsets
+from director.builds import open as open_build
 from director.draft import draft
 from director.proving import draft_runs, tools
 from director.session import state
@@ -42,7 +42,7 @@ def using(folder: Path, text: str, **more: Any) -> build_context.Workshop:
     (folder / ".runops").mkdir(parents=True)
     shop = opened(folder, None, **more)
     shop.desk = state.Desk(shop.pen, callees.Texts({"used.yaml": SUM % 1}))
-    toolsets.furnish(shop)
+    open_build.furnish(shop)
     (folder / "used.yaml").write_text(SUM % 1)
     shop.desk.write_draft(draft.Draft.of(text, shop.desk.files), reason="as given", by="model")
     return shop

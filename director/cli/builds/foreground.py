@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typing_extensions import override
 
-from director.builds import loop, toolsets
+from director.builds import loop
 from director.builds import open as open_build
 from director.builds import subject as builds_subject
 from director.cli import questions, session_options
@@ -46,7 +46,7 @@ class Building(conversation.Conversation):
         of_runs = here.settings.model_copy(update={"budget": None, "model_timeout": settings.load().model_timeout})
         self.shop = open_build.of_session(pen, self.desk, here.having(of_runs), screen, who, self.price)
         self._about = open_build.subject_of(self.shop)
-        self._kits = toolsets.kits(self.shop)
+        self._kits = open_build.kits(self.shop)
         screen.follow(lambda: self.session, lambda: self.desk.value("plan"))
 
     @property

@@ -17,7 +17,7 @@ from nodes.values import Json
 from runtime.browser import isolated_world, origins, playwright_errors
 from runtime.browser.deadline import Patience
 from runtime.browser.diagnosis import nearest
-from runtime.browser.elements import frames, locators, rules
+from runtime.browser.elements import locators, rules
 
 Answer = TypeVar("Answer")
 
@@ -44,7 +44,7 @@ _SAYS = isolated_world.Script[dict[str, Json]](
 )
 
 
-_KNOWN = isolated_world.Script[list[str]](frames.KNOWN, list[str])
+_KNOWN = isolated_world.Script[list[str]](locators.KNOWN, list[str])
 
 
 class Told(Protocol):

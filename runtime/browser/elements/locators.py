@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 import urllib.parse
 
@@ -10,7 +11,7 @@ from playwright.async_api import FrameLocator, Locator, Page, Playwright
 
 from nodes.targets import Target
 from runtime.browser import isolated_world
-from runtime.browser.elements import frames, selectors, text_match
+from runtime.browser.elements import selectors, text_match
 
 
 def locator(page: Page, target: Target) -> Locator:
@@ -24,7 +25,7 @@ def locator(page: Page, target: Target) -> Locator:
 async def register(playwright: Playwright) -> None:
     """Teach Playwright our own ways of finding, in a world of their own that pages do not see."""
     await playwright.selectors.register(text_match.ENGINE_NAME, text_match.ENGINE, content_script=True)
-    await playwright.selectors.register(frames.NAME, frames.ENGINE, content_script=True)
+    await playwright.selectors.register(NAME, ENGINE, content_script=True)
     await playwright.selectors.register(selectors.NAME, selectors.ENGINE, content_script=True)
     await playwright.selectors.register(isolated_world.NAME, isolated_world.ENGINE, content_script=True)
     await playwright.selectors.register(isolated_world.KEEP, isolated_world.KEEPER, content_script=True)
@@ -43,7 +44,7 @@ def frame_selector(wanted: str) -> str:
     address = None
     if wanted.startswith(("**", "/", "http://", "https://")):
         address = glob(f"*://*{wanted}" if wanted.startswith("/") else wanted).pattern
-    return frames.selector(wanted, address)
+    return selector(wanted, address)
 
 
 def narrow(found: Locator, target: Target) -> Locator:
@@ -110,3 +111,46 @@ def glob(pattern: str) -> re.Pattern[str]:
     parts = re.split(r"(\*\*|\*)", pattern)
     stars = {"**": ".*", "*": "[^/]*"}
     return re.compile("".join(stars.get(part, re.escape(part)) for part in parts), re.DOTALL)
+
+
+NAME = "runops-frame"
+
+
+ENGINE = """(() => {
+  const frames = (root) => Array.from(root.querySelectorAll('*')).flatMap((element) => [
+    ...(element.matches('iframe, frame') ? [element] : []),
+    ...(element.shadowRoot ? frames(element.shadowRoot) : []),
+  ]);
+  const queryAll = (root, body) => {
+    const {wanted, address, query} = JSON.parse(decodeURIComponent(body));
+    const all = frames(root);
+    if (address !== null) {
+      const whole = new RegExp(`^(?:${address})$`, 's');
+      return all.filter((frame) => whole.test(query ? frame.src : frame.src.split(/[?#]/)[0]));
+    }
+    const named = all.filter((frame) => frame.name === wanted);
+    if (named.length) return named;
+    document.createDocumentFragment().querySelector(wanted);
+    return all.filter((frame) => frame.matches(wanted));
+  };
+  return {query: (root, body) => queryAll(root, body)[0] ?? null, queryAll};
+})()"""
+"""Name before CSS: ``payment`` is a name, and the selector of an element that there is not."""
+
+
+KNOWN = """(root) => {
+  const frames = (root) => Array.from(root.querySelectorAll('*')).flatMap((element) => [
+    ...(element.matches('iframe, frame') ? [element] : []),
+    ...(element.shadowRoot ? frames(element.shadowRoot) : []),
+  ]);
+  return frames(root).slice(0, 10).map((frame) =>
+    [frame.name && `name="${frame.name}"`, frame.id && `id="${frame.id}"`, frame.src && `src="${frame.src.split('?')[0]}"`]
+      .filter(Boolean).join(' ') || 'a frame without name or address');
+}"""
+"""JavaScript: one line for each frame of a document."""
+
+
+def selector(wanted: str, address: str | None) -> str:
+    """The selector of the frame element that is meant; ``address`` is the regular expression of its whole address, where it is found by that."""
+    said = json.dumps({"wanted": wanted, "address": address, "query": "?" in wanted})
+    return f"{NAME}={urllib.parse.quote(said, safe='')}"

@@ -17,7 +17,7 @@ from nodes.values import Json, normalise
 from runtime.log import entries, threads, writer
 from runtime.messages.messages import Answer, Request, Tool, ToolCall, Usage, is_models
 from runtime.models import requests
-from runtime.models.turns import call_checks, repeated_failures
+from runtime.models.turns import call_checks
 
 _HAVE_A_TURN = (entries.User, threads.Exchange, entries.ModelError)
 """What is said that gives the next word to somebody."""
@@ -176,7 +176,7 @@ class Turns:
         self._exchanges, self._frame, self._tools, self._pen, self._seat = thread, frame, tools, pen, seat
         self._say = ""
         self._mode: entries.Mode | None = None
-        self._failures = repeated_failures.Failures()
+        self._failures = call_checks.Failures()
         self._calls = 0
         """How many calls the model has asked for, before the answer that is being done."""
         self._last: threads.Exchange | None = None
@@ -225,7 +225,7 @@ class Turns:
         self._calls += len(answer.calls)
         self._counted()
         if given_up is not None:
-            raise repeated_failures.stuck(given_up.asked, given_up.error or {})
+            raise call_checks.stuck(given_up.asked, given_up.error or {})
         return Turn(answer, done)
 
     def break_off(self) -> None:
