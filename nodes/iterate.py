@@ -15,7 +15,7 @@ from nodes.values import Json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nodes.ports import BlockContext, Turn
+    from nodes.ports import BlockContext, Iteration
 
 
 def to_key(value: Json) -> str | int | float:
@@ -110,7 +110,7 @@ class Iterate(Container):
             go_on = turn.go_on
         return values
 
-    async def _turn(self, ctx: BlockContext, item: Item, condition: str | None) -> Turn:
+    async def _turn(self, ctx: BlockContext, item: Item, condition: str | None) -> Iteration:
         collect = None if self.collect is None else "collect"
         give_up = self.each_error == "continue"
         return await ctx.turn(self.nodes, item, collect=collect, condition=condition, give_up=give_up)

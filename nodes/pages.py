@@ -13,7 +13,9 @@ from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
 
-Deed = Literal["click", "dblclick", "fill", "type", "press", "check", "select", "hover", "drag", "upload", "download"]
+ElementAction = Literal[
+    "click", "dblclick", "fill", "type", "press", "check", "select", "hover", "drag", "upload", "download"
+]
 """What an element must be able to take before it counts as ready."""
 
 
@@ -93,7 +95,7 @@ class Page(Protocol):
         """The target with every ``any_of`` replaced by the one that matches first; at once, and the same object, where there is none."""
         ...
 
-    async def ready(self, target: Target, deed: Deed) -> None:
+    async def ready(self, target: Target, deed: ElementAction) -> None:
         """Wait until exactly one element matches and could take the deed, without doing it."""
         ...
 

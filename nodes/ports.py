@@ -248,7 +248,7 @@ class BlockContext(Protocol):
         collect: str | None = None,
         condition: str | None = None,
         give_up: bool = False,
-    ) -> Turn:
+    ) -> Iteration:
         """Run a block for one item, in a scope of its own with the item and ``loop`` in it.
 
         ``give_up``: an error that ``on_error`` could pass over ends the turn and no more. ``collect`` and ``condition`` name fields of
@@ -334,7 +334,7 @@ class Item:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Turn:
+class Iteration:
     """How one turn of a loop ended."""
 
     value: Json = None

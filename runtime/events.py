@@ -19,7 +19,7 @@ RunStatus = Literal["passed", "failed", "paused", "interrupted", "out-of-budget"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ToolAnswered:
     """What every event has beside its ``run``."""
 
     seq: int = dataclasses.field(default=0, compare=False)
@@ -32,7 +32,7 @@ class Told:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Within(Told):
+class Within(ToolAnswered):
     """What an event within a run has."""
 
     run: str = dataclasses.field(default="", compare=False)
@@ -40,7 +40,7 @@ class Within(Told):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class RunStarted(Told):
+class RunStarted(ToolAnswered):
     """The run is claimed and its log open. ``resumed`` tells a resume from a first start."""
 
     run: str
@@ -69,7 +69,7 @@ class StepWaiting(Within):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class LoopTurn(Within):
+class LoopItem(Within):
     """A loop begins its turn ``index`` of ``length``, which is None where nobody knows beforehand."""
 
     path: str
@@ -97,7 +97,7 @@ class Said(Within):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class RunEnded(Told):
+class RunEnded(ToolAnswered):
     """The run ended by itself. ``output`` and ``error`` as in the log, secrets masked; ``exit`` is the command's exit code."""
 
     run: str
@@ -119,7 +119,7 @@ class RunEnded(Told):
     """What its steps had with models: ``requests``, tokens by kind, ``dollars`` (a text; null where a price is unknown); None where no model was asked."""
 
 
-Event = RunStarted | StepStarted | StepWaiting | LoopTurn | StepFinished | Said | RunEnded
+Event = RunStarted | StepStarted | StepWaiting | LoopItem | StepFinished | Said | RunEnded
 
 
 class Listener(Protocol):

@@ -42,7 +42,7 @@ def _told(event: events.Event) -> tuple[int, str]:
             return logging.DEBUG, f"{event.path} begins: {event.summary or event.type}"
         case events.StepWaiting():
             return logging.DEBUG, f"{event.path} waits for {event.what}"
-        case events.LoopTurn():
+        case events.LoopItem():
             return logging.DEBUG, f"{event.path} turn {event.index}"
         case events.Said():
             return logging.INFO, event.text

@@ -78,7 +78,7 @@ SHOPPING: tuple[tuple[str, dict[str, Any]], ...] = (
 """What an agent asks for, one after the other; a pattern stands for the ref of the line that is like it."""
 
 
-def buy_breakfast(asked: scripted_model.Asked) -> scripted_model.Scripted:
+def buy_breakfast(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
     """The model that reads the price list, and then goes shopping: it takes each ref from what it was shown last."""
     if "tools" not in asked.body:
         spreads = [("HONEY-3", "Heather honey, 350 g", 8.4), ("JAM-1", "Plum jam, 450 g", 5.1)]
@@ -109,7 +109,7 @@ def _found(value: Json, shown: Sequence[str]) -> Json:
 def script(answers: Mapping[str, Mapping[str, scripted_model.Scripted]]) -> scripted_model.Script:
     """The model: it knows these instructions and inputs, and fails with any other."""
 
-    def said(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def said(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         ((_, known),) = [each for each in answers.items() if each[0] in asked.instructions]
         ((_, answer),) = [each for each in known.items() if each[0] in asked.newest]
         return answer

@@ -38,7 +38,7 @@ class Obedient:
             self._end["output"] = output
         self.told: list[str] = []
 
-    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """The next answer."""
         outputs = list(asked.outputs.values())
         self.told = outputs

@@ -12,7 +12,7 @@ from typing_extensions import override
 from director import bench
 from director.bench import browser
 from director.draft import draft
-from director.tools import build_context
+from director.tools.build_context import BuildContext
 from nodes.values import Json
 from runtime.browser import port
 from runtime.browser.options import BrowserOptions
@@ -48,12 +48,12 @@ class FakeOwn(browser.Browser):
 class FakeBench(bench.Bench):
     """A bench whose browsers are fakes of one site."""
 
-    def __init__(self, shop: build_context.Workshop, site: FakeSite) -> None:
+    def __init__(self, shop: BuildContext, site: FakeSite) -> None:
         self.site = site
         super().__init__(shop)
 
     @override
-    def _own(self, shop: build_context.Workshop, private: Path) -> FakeOwn:
+    def _own(self, shop: BuildContext, private: Path) -> FakeOwn:
         self.fake = FakeOwn(shop, private)
         self.fake.site, self.fake.opened = self.site, []
         return self.fake

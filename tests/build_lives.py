@@ -12,19 +12,21 @@ from typing import Any
 from director.builds import loop
 from director.builds import open as open_build
 from director.conversation import reply
-from director.draft import goal
+from director.draft.goal import Goal, Policy
 from director.session import open as open_session
-from director.session import person, state
+from director.session import person
 from director.session.events import Listener
-from director.tools import build_context
-from director.tools.toolbox import Kit
+from director.session.state import SessionState
+from director.tools.build_context import BuildContext
+from director.tools.toolbox import Toolset
 from nodes import budgets
 from nodes.errors import RunOpsError
 from runtime import version
 from runtime.context import limits
-from runtime.log import entries, writer
+from runtime.log import entries
 from runtime.log import session as log_session
 from runtime.log.store import file_store
+from runtime.log.writer import LogWriter
 from runtime.messages.messages import Request
 from runtime.secrets import masking
 from runtime.settings import settings
@@ -45,21 +47,21 @@ class Life:
     """The one that goes on; None: a new one."""
     who: person.Person = dataclasses.field(default_factory=person.Nobody)
     budget: str | None = None
-    policy: goal.Policy = "hold"
+    policy: Policy = "hold"
     url: str | None = "http://127.0.0.1:9"
-    more: Callable[[build_context.Workshop], Sequence[Kit]] = lambda _shop: ()
+    more: Callable[[BuildContext], Sequence[Toolset]] = lambda _shop: ()
     """Tools beside those of every build."""
     listener: Listener = dataclasses.field(default_factory=Listener)
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     ended: loop.Ended | None = None
     error: RunOpsError | None = None
-    pen: writer.Journal[log_session.Session] = dataclasses.field(init=False)
-    shop: build_context.Workshop = dataclasses.field(init=False)
+    pen: LogWriter[log_session.Session] = dataclasses.field(init=False)
+    shop: BuildContext = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         self.kept = file_store.Files(self.folder / ".runops")
         if self.session is None:
-            wish = goal.Goal(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
+            wish = Goal(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
             header = entries.SessionHeader(
                 purpose="build", versions=version.versions(), budget=self.budget, build=wish.as_logged()
             )
@@ -72,7 +74,7 @@ class Life:
                 )
             )
         chosen = settings.load(home=self.folder / ".runops", model="m", model_base_url="http://127.0.0.1:9")
-        own = state.Desk(self.pen)
+        own = SessionState(self.pen)
         self.shop = open_build.of_session(
             self.pen, own, host.of_command(chosen), self.listener, self.who, lambda _usage, _model: None
         )

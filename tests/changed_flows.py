@@ -20,7 +20,7 @@ from nodes.targets import Target
 from runtime import events
 from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
-from runtime.log import writer
+from runtime.log.writer import LogWriter
 from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed, Rig
 
@@ -297,9 +297,9 @@ def _records(rig: Rig) -> dict[str, dict[str, str]]:
 async def _first(rig: Rig, case: Case) -> events.RunEnded | None:
     """The run until it ends or is killed, which yields None; what then is left of its process."""
     written = 0
-    append = writer.Journal._append
+    append = LogWriter._append
 
-    def counted(self: writer.Journal, entry: object) -> object:
+    def counted(self: LogWriter, entry: object) -> object:
         nonlocal written
         written += 1
         if written == case.line:
@@ -308,7 +308,7 @@ async def _first(rig: Rig, case: Case) -> events.RunEnded | None:
 
     ended: events.RunEnded | None = None
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(writer.Journal, "_append", counted)
+        patched.setattr(LogWriter, "_append", counted)
         with contextlib.suppress(Killed):
             ended = await rig.start()
     writing = [task for task in asyncio.all_tasks() if "Checkpoints" in getattr(task.get_coro(), "__qualname__", "")]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from nodes.values import Json
 from runtime.language import reader
-from runtime.log import entries, history, writer
+from runtime.log import entries, history
 from runtime.log.store import file_store, store
+from runtime.log.writer import LogWriter
 from runtime.runs import run
 from runtime.secrets import masking
 from tests.now import let_go, now
@@ -31,7 +32,7 @@ class Pen:
         """The run has begun, and nobody was asked yet."""
         kept = file_store.Files(home)
         self.run = store.new_id()
-        self.journal = writer.Journal(kept.create(self.run), history.History(), masking.Masker({}), kept)
+        self.journal = LogWriter(kept.create(self.run), history.History(), masking.Masker({}), kept)
         run.write_header(self.journal, reader.parse(WORKFLOW, "sort.yaml"), {})
         now(self.journal.barrier())
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodes.errors import AuthorError, OriginRefused, SiteError
-from nodes.pages import Deed, Delivery, FieldSource, Grid
+from nodes.pages import Delivery, ElementAction, FieldSource, Grid
 from nodes.rules import Rule
 from nodes.tabs import MAIN
 from nodes.targets import Target
@@ -128,7 +128,7 @@ class FakePage:
     async def locate(self, target: Target) -> Target:
         return target.any_of[0] if target.any_of else target
 
-    async def ready(self, target: Target, deed: Deed) -> None:
+    async def ready(self, target: Target, deed: ElementAction) -> None:
         if str(target) in self.browser.missing:
             raise SiteError("target-not-found", f"no element matches {target}")
 

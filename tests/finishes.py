@@ -11,7 +11,7 @@ import pytest
 
 from director.draft import output_files
 from director.proving import tools
-from director.tools import build_context
+from director.tools.build_context import BuildContext
 from nodes.errors import SiteError
 from nodes.values import Json
 from runtime.browser import port
@@ -79,18 +79,18 @@ def clicks(browsers: Browsers, click: Callable[[int], None]) -> None:
     browsers.site.before_click = before
 
 
-def opened(folder: Path, text: str | None = TEXT, **more: Any) -> build_context.Workshop:
+def opened(folder: Path, text: str | None = TEXT, **more: Any) -> BuildContext:
     """A workshop with this draft."""
     return workshops.opened(folder, SITE, text, **more)
 
 
-def finish(shop: build_context.Workshop, **given: Json) -> Awaitable[turn.Outcome]:
+def finish(shop: BuildContext, **given: Json) -> Awaitable[turn.Outcome]:
     """The tool, called with what is ``given``."""
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "It is done."}
     return workshops.call(shop, "finish", tools.kits(shop), **{**arguments, **given})
 
 
-def left(shop: build_context.Workshop) -> tuple[str, str]:
+def left(shop: BuildContext) -> tuple[str, str]:
     """The workflow that was left, and the notes."""
     return shop.wish.save.read_text(), output_files.notes_of(shop.wish.save).read_text()
 

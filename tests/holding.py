@@ -5,9 +5,10 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from director.draft import draft, goal
+from director.draft import draft
+from director.draft.goal import Policy
 from director.effects import effects
-from director.tools import build_context
+from director.tools.build_context import BuildContext
 from nodes import registry
 from nodes.base import Leaf
 from runtime.engine import run_state
@@ -36,7 +37,7 @@ TEXT = textwrap.dedent("""
 """)
 
 
-async def holds(shop: build_context.Workshop, place: str = "1_run_draft", **given: str) -> run_state.Holds:
+async def holds(shop: BuildContext, place: str = "1_run_draft", **given: str) -> run_state.Withholds:
     """What is held of all deeds of the draft."""
     draft_now = shop.desk.draft
     assert draft_now is not None
@@ -44,7 +45,7 @@ async def holds(shop: build_context.Workshop, place: str = "1_run_draft", **give
     return await shop.effects.demand(wanted, place=place, inputs=given or None)
 
 
-def leaf(shop: build_context.Workshop, name: str) -> Leaf:
+def leaf(shop: BuildContext, name: str) -> Leaf:
     """A leaf of the draft."""
     assert shop.desk.draft is not None
     found = shop.desk.draft.loaded.index[name][0]
@@ -52,15 +53,13 @@ def leaf(shop: build_context.Workshop, name: str) -> Leaf:
     return found
 
 
-def asking(
-    folder: Path, *answers: str, text: str = TEXT, policy: goal.Policy = "ask"
-) -> tuple[build_context.Workshop, list[str]]:
+def asking(folder: Path, *answers: str, text: str = TEXT, policy: Policy = "ask") -> tuple[BuildContext, list[str]]:
     """A workshop whose person gives these answers, and what they were asked."""
     who = workshops.Answering(*answers)
     return workshops.opened(folder, SITE, text, policy=policy, who=who), who.asked
 
 
-def edited(shop: build_context.Workshop, old: str, new: str) -> None:
+def edited(shop: BuildContext, old: str, new: str) -> None:
     """Put other words into the draft."""
     assert shop.desk.draft is not None
     assert old in shop.desk.draft.text

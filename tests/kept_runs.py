@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from runtime.language import reader
-from runtime.log import history, writer
+from runtime.log import history
 from runtime.log.store import file_store, store
+from runtime.log.writer import LogWriter
 from runtime.runs import run
 from runtime.secrets import masking
 from tests.now import let_go, now
@@ -16,11 +17,9 @@ nodes: [{id: one, type: transform, expr: 1}]
 """
 
 
-def begun(
-    kept: file_store.Files, text: str = WORKFLOW, *, trial: bool = False, parent: str | None = None
-) -> writer.Journal:
+def begun(kept: file_store.Files, text: str = WORKFLOW, *, trial: bool = False, parent: str | None = None) -> LogWriter:
     """A run that this process has begun, and holds."""
-    pen = writer.Journal(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
+    pen = LogWriter(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
     tried = {"node": "one"} if trial else None
     run.write_header(pen, reader.parse(text, "pay.yaml"), {}, trial=tried, parent=parent)
     now(pen.barrier())

@@ -10,8 +10,9 @@ from nodes.values import Json
 from runtime import events, testing
 from runtime.browser import port
 from runtime.language import callees, reader
-from runtime.log import history, writer
+from runtime.log import history
 from runtime.log.store import file_store, store
+from runtime.log.writer import LogWriter
 from runtime.models import run_models
 from runtime.recovery import workflow_source
 from runtime.runs import model_plan, run, single_node
@@ -49,7 +50,7 @@ class Rig:
     """Whether the browser stays open when the run ends."""
     chosen: settings.Settings | None = None
     """How models are asked, where a node asks one."""
-    models: run_models.Supply | None = None
+    models: run_models.RunModels | None = None
     """The models that the run had last."""
     file: str = "test.yaml"
     """Where the workflow stands: beside it stand its files."""
@@ -61,7 +62,7 @@ class Rig:
         self.store = file_store.Files(self.home)
         self.loaded = reader.parse(self.text, self.file, callees.Texts(self.texts))
         self.masker = masking.Masker(self.secrets)
-        self.open_pen: writer.Journal | None = None
+        self.open_pen: LogWriter | None = None
         self.open_run: run.Run | None = None
 
     @property
@@ -86,9 +87,9 @@ class Rig:
         self.browser = browser or self.browser
         return browser
 
-    async def newly_begun(self) -> writer.Journal:
+    async def newly_begun(self) -> LogWriter:
         """The journal of the run, in which nothing stands."""
-        return writer.Journal(await self.keeper.create(self.id), history.History(), self.masker, self.kept)
+        return LogWriter(await self.keeper.create(self.id), history.History(), self.masker, self.kept)
 
     async def start(self) -> events.RunEnded:
         """Begin the run."""
@@ -113,7 +114,9 @@ class Rig:
         present = reader.parse(text, self.file, callees.Texts(texts if texts is not None else self.texts))
         header = self.history.header
         assert header is not None
-        taken = workflow_source.Text(self.id, self.loaded, present, header, sources.Given(self.secrets), take=True)
+        taken = workflow_source.WorkflowSource(
+            self.id, self.loaded, present, header, sources.Given(self.secrets), take=True
+        )
         pen = await run_index.claim(self.keeper, self.id, self.masker, taken.check)
         taken.take(pen)
         self.loaded, self.inputs = taken.loaded, taken.inputs
@@ -127,7 +130,7 @@ class Rig:
             if self.models is not None:
                 await self.models.close()
 
-    def _run(self, pen: writer.Journal) -> run.Run:
+    def _run(self, pen: LogWriter) -> run.Run:
         self.told.clear()
         self.open_pen = pen
         self.open_run = run.Run(
@@ -144,7 +147,7 @@ class Rig:
         )
         return self.open_run
 
-    def _models(self, pen: writer.Journal) -> run_models.Supply | None:
+    def _models(self, pen: LogWriter) -> run_models.RunModels | None:
         if self.chosen is not None:
             plan = model_plan.plan(self.loaded, host.of_command(self.chosen), pen.history.budget)
             self.models = plan.supply(self.kept.private(self.id), self.secrets)

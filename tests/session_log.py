@@ -10,8 +10,9 @@ from hypothesis import strategies as draw
 
 from director.session import open as open_session
 from nodes.values import Json
-from runtime.log import entries, session, writer
+from runtime.log import entries, session
 from runtime.log.store import file_store, store
+from runtime.log.writer import LogWriter
 from runtime.messages.messages import ToolCall
 from runtime.secrets import masking
 from tests.now import keeper, let_go, now
@@ -106,7 +107,7 @@ class Hand:
                 continue
             self.pen.result(begun[-1], "ok", value=text, seconds=0.5)
             if how == "told":
-                self.pen.said(entries.Told(thread=thread, asked=each.id), text or "nothing", path)
+                self.pen.said(entries.ToolResult(thread=thread, asked=each.id), text or "nothing", path)
         return begun
 
     def _above(self, thread: str) -> str:
@@ -144,7 +145,7 @@ class Hand:
         self.keeps("variable", "seen", text, thread=thread)
         self.answers(text, thread=thread)
         self.pen.result(call, "ok", value=text, seconds=2.5)
-        self.pen.said(entries.Told(thread=entries.SESSION_THREAD, asked=asked.id), text or "nothing", call.path)
+        self.pen.said(entries.ToolResult(thread=entries.SESSION_THREAD, asked=asked.id), text or "nothing", call.path)
 
     def keeps(
         self, of: str, name: str, value: Json, *, thread: str = entries.SESSION_THREAD, clear: bool = False
@@ -279,6 +280,6 @@ STEPS = draw.lists(
 """What may happen in a session."""
 
 
-def reopened(kept: file_store.Files | store.Store, conversation: str) -> writer.Journal[session.Session]:
+def reopened(kept: file_store.Files | store.Store, conversation: str) -> LogWriter[session.Session]:
     """The session, owned anew."""
     return now(open_session.reopen(keeper(kept), conversation, masking.Masker({})))

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from director.session import open as open_session
-from director.session import state
-from runtime.log import entries, session, writer
+from director.session.state import SessionState
+from runtime.log import entries, session
 from runtime.log.store import store
+from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 from runtime.testing import memory_store
 from tests.now import now
@@ -53,11 +54,11 @@ nodes:
 
 def begun(
     folder: Path, known: Mapping[str, str] | None = None, kept: store.Store | None = None
-) -> writer.Journal[session.Session]:
+) -> LogWriter[session.Session]:
     """A new session that knows these secrets."""
     return now(open_session.begin(kept or memory_store.MemoryStore(folder), HEADER, masking.Masker(known or {})))
 
 
-def desk_of(folder: Path, known: Mapping[str, str] | None = None) -> state.Desk:
+def desk_of(folder: Path, known: Mapping[str, str] | None = None) -> SessionState:
     """The desk of a new session."""
-    return state.Desk(begun(folder, known))
+    return SessionState(begun(folder, known))

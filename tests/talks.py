@@ -14,14 +14,15 @@ from typing_extensions import override
 
 from director.conversation import reply
 from director.session import events, subject
-from director.session import state as session_state
+from director.session.state import SessionState
 from nodes import budgets
 from nodes.budgets import Budget
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime.context import window
 from runtime.log import entries as log_entries
-from runtime.log import session, writer
+from runtime.log import session
+from runtime.log.writer import LogWriter
 from runtime.messages.messages import Answer, Message, Request, ToolCall, ToolOutput, Usage, is_models
 from runtime.models import run_models, selection
 from runtime.models.client import client as model_client
@@ -82,7 +83,7 @@ class About(subject.Subject):
         return None
 
     @override
-    def pieces(self) -> Sequence[window.Piece]:
+    def pieces(self) -> Sequence[window.WindowItem]:
         return ()
 
 
@@ -94,7 +95,7 @@ class Client:
         self._answers, self._requests = answers, requests
 
     async def ask(
-        self, request: Request, _seconds: float, _manner: model_client.Manner, progress: Callable[[str], None]
+        self, request: Request, _seconds: float, _manner: model_client.ClientOptions, progress: Callable[[str], None]
     ) -> Answer:
         """The function's answer, in two pieces."""
         demand_protocol(request)
@@ -113,7 +114,7 @@ class Client:
         return answer
 
 
-class Supply(run_models.Supply):
+class Supply(run_models.RunModels):
     """Models that a function stands for."""
 
     def __init__(self, answers: Model, requests: list[Request], budget: Budget | None = None) -> None:
@@ -172,7 +173,7 @@ def in_turn(answers: Sequence[Answer | Exception], last: str = "That is all.") -
 class Life:
     """One process of a session, over a log."""
 
-    model: Model | run_models.Supply
+    model: Model | run_models.RunModels
     """A function, or what is asked in its place."""
     entries: Sequence[log_entries.AnyEntry] = ()
     """What the log holds of earlier processes; of this one, once it has begun."""
@@ -185,11 +186,11 @@ class Life:
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     answers: list[str | None] = dataclasses.field(default_factory=list["str | None"])
     """What came of each word; the code of an error where none did."""
-    pen: writer.Journal[session.Session] = dataclasses.field(init=False)
+    pen: LogWriter[session.Session] = dataclasses.field(init=False)
     talk: reply.Talk = dataclasses.field(init=False)
     models: Any = dataclasses.field(init=False)
     errors: list[RunOpsError] = dataclasses.field(default_factory=list[RunOpsError])
-    desk: session_state.Desk = dataclasses.field(init=False)
+    desk: SessionState = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -198,12 +199,12 @@ class Life:
             self._kept.memory.keep_blob(hashlib.sha256(data).hexdigest(), data)
         conversation = now(self._kept.create("s"))
         before = [conversation.append(each) for each in self.entries]
-        self.pen = writer.Journal(conversation, session.Session(before), masking.Masker({"S": SECRET}), self._kept.kept)
+        self.pen = LogWriter(conversation, session.Session(before), masking.Masker({"S": SECRET}), self._kept.kept)
         if not before:
             self.pen.scope("", "opened", "session", session=log_entries.SessionHeader(purpose="chat", versions={}))
-        self.desk = session_state.Desk(self.pen)
+        self.desk = SessionState(self.pen)
         budget = budgets.parse(self.budget) if self.budget is not None else None
-        served = isinstance(self.model, run_models.Supply)
+        served = isinstance(self.model, run_models.RunModels)
         self.models = self.model if served else Supply(cast(Model, self.model), self.requests, budget)
         chosen = CHOSEN.model_copy(update={"delegate_clean_context": self.clean})
         self.talk = reply.Talk(self.pen, About(), self.desk, self.models, chosen, self.listener, lambda: self.limits)
@@ -251,11 +252,11 @@ class Life:
 
 def of(life: Life) -> Model:
     """The function that stands for its model."""
-    assert not isinstance(life.model, run_models.Supply)
+    assert not isinstance(life.model, run_models.RunModels)
     return life.model
 
 
-def lived(model: Model | run_models.Supply, *words: str, **more: Any) -> Life:
+def lived(model: Model | run_models.RunModels, *words: str, **more: Any) -> Life:
     """A session in which these words were said."""
     life = Life(model, **more)
     asyncio.run(life.hear(words))

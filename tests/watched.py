@@ -57,7 +57,7 @@ class Watched:
         private.mkdir(parents=True, exist_ok=True)
         (private / launch.STATE).write_text(json.dumps({**dataclasses.asdict(self.remembered()), "tabs": {}}))
 
-    async def look(self, token: str = TOKEN) -> survivors.Look | None:
+    async def look(self, token: str = TOKEN) -> survivors.SurvivorCheck | None:
         """Ask it how long it waits."""
         return await asyncio.to_thread(survivors.look, self.remembered(token))
 

@@ -78,11 +78,11 @@ known = st.lists(st.builds(window.Part, st.just("about orders"), texts), max_siz
 
 
 @st.composite
-def arounds(draw: st.DrawFn) -> window.Around:
+def arounds(draw: st.DrawFn) -> window.RequestFrame:
     """What stands around the thread."""
     found = draw(known)
     count = draw(st.integers(0, 4))
-    return window.Around(
+    return window.RequestFrame(
         prefix=(window.Part("rules", "Answer from what you are told."), window.Part("more", draw(texts))),
         tools=tuple(tool(f"tool_{number}", draw(st.sampled_from(TEXTS[2:4]))) for number in range(count)),
         state=draw(parts),
@@ -90,7 +90,7 @@ def arounds(draw: st.DrawFn) -> window.Around:
     )
 
 
-Case = tuple[Talk, window.Around, window.Limits]
+Case = tuple[Talk, window.RequestFrame, window.Limits]
 """A session, what stands around it, and how its window is built."""
 
 
@@ -130,7 +130,7 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-def _edges(talk: Talk, around: window.Around) -> list[int]:
+def _edges(talk: Talk, around: window.RequestFrame) -> list[int]:
     """Limits at which something comes to have room: what must be told, the state, each tool in its share and beside it, so much of the thread."""
     thread = talk.pieces
     system = estimates.of_text("\n\n".join(each.text for each in around.prefix if each.text)) + estimates.AN_ANSWER

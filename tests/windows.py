@@ -10,8 +10,9 @@ from pathlib import Path
 from runtime import testing
 from runtime.context import items, window
 from runtime.log import entries as log_entries
-from runtime.log import session, writer
+from runtime.log import session
 from runtime.log.store import store
+from runtime.log.writer import LogWriter
 from runtime.messages.messages import Request, Tool, ToolCall
 from runtime.secrets import masking
 from tests.now import now
@@ -44,7 +45,7 @@ class Talk:
         self.masker = masker or masking.Masker({})
         self.thread = log_entries.SESSION_THREAD
         owned = now(self.kept.create(store.new_id()))
-        self.pen = writer.Journal(owned, session.Session(), self.masker, self.kept.kept)
+        self.pen = LogWriter(owned, session.Session(), self.masker, self.kept.kept)
         header = log_entries.SessionHeader(purpose="chat", versions={})
         self.pen.scope("", "opened", "session", session=header)
         self._calls = 0
@@ -55,7 +56,7 @@ class Talk:
         self = cls.__new__(cls)
         self.kept, self.masker, self.thread, self._calls = other.kept, other.masker, other.thread, other._calls
         entries = other.kept.kept.read(other.pen.conversation.id).entries
-        self.pen = writer.Journal(other.pen.conversation, session.Session(entries), self.masker, self.kept.kept)
+        self.pen = LogWriter(other.pen.conversation, session.Session(entries), self.masker, self.kept.kept)
         return self
 
     def says(self, text: str) -> None:
@@ -72,7 +73,7 @@ class Talk:
         self.pen.said(answer, text, "", calls)
         for call, each in zip(calls, asked, strict=True):
             if each.told is not None:
-                self.pen.said(log_entries.Told(thread=self.thread, asked=call.id), each.told, "")
+                self.pen.said(log_entries.ToolResult(thread=self.thread, asked=call.id), each.told, "")
 
     def fails(self, code: str, partial: str = "", again: float | None = None) -> None:
         """The model's answer breaks off."""
@@ -92,7 +93,7 @@ class Talk:
         """What a window may hold of it."""
         return items.Thread(self.pen.history.thread(self.thread), self.pen)
 
-    def window(self, around: window.Around | None = None, **limits: object) -> window.Window:
+    def window(self, around: window.RequestFrame | None = None, **limits: object) -> window.Window:
         """What a request would hold."""
         return window.build(self.pieces, around or AROUND, window.Limits.model_validate(limits))
 
@@ -107,4 +108,4 @@ def tool(name: str, description: str = "Read a part of it.") -> Tool:
     return Tool(name, description, SCHEMA)
 
 
-AROUND = window.Around((window.Part("rules", "Answer from what you are told."),))
+AROUND = window.RequestFrame((window.Part("rules", "Answer from what you are told."),))

@@ -13,13 +13,14 @@ from typing_extensions import override
 from director.builds import open as open_build
 from director.conversation.session_tools import Toolbox
 from director.draft import draft
-from director.draft import goal as draft_goal
+from director.draft.goal import Goal, Policy
 from director.session import open as open_session
-from director.session import person, state
+from director.session import person
 from director.session import runs as session_runs
 from director.session.events import Listener
-from director.tools import build_context
-from director.tools.toolbox import Kit
+from director.session.state import SessionState
+from director.tools.build_context import BuildContext
+from director.tools.toolbox import Toolset
 from nodes.values import Json
 from runtime import version
 from runtime.log import entries
@@ -49,7 +50,7 @@ def opened(
     url: str | None = None,
     text: str | None = None,
     *,
-    policy: draft_goal.Policy = "allow",
+    policy: Policy = "allow",
     who: person.Person | None = None,
     inputs: Mapping[str, Json] | None = None,
     known: Mapping[str, str] | None = None,
@@ -57,20 +58,20 @@ def opened(
     runs: int = 2,
     goal: str = "Do it.",
     **flags: Any,
-) -> build_context.Workshop:
+) -> BuildContext:
     """A workshop whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await shop.close()`` ends its browsers."""
     here = host.load(home=folder / ".runops", **flags)
     header = entries.SessionHeader(purpose="build", versions=version.versions())
     pen = now(open_session.begin(here.store, header, masking.Masker(known or {})))
-    own = state.Desk(pen)
+    own = SessionState(pen)
     own.keep(entries.Version(of="mode", number=0, reason="a build", by="person"), "agent")
     heard = listener or Listener()
-    shop = build_context.Workshop(
+    shop = BuildContext(
         pen=pen,
         desk=own,
         here=here,
         listener=heard,
-        wish=draft_goal.Goal(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
+        wish=Goal(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
         person=who or person.Nobody(),
         runs=session_runs.Runs(pen, here.kept, heard, lambda _usage, _model: None),
         known=lambda: known or {},
@@ -85,7 +86,7 @@ _numbers = itertools.count(1)
 
 
 async def call(
-    shop: build_context.Workshop, name: str, more: Sequence[Kit] | None = None, /, **arguments: Json
+    shop: BuildContext, name: str, more: Sequence[Toolset] | None = None, /, **arguments: Json
 ) -> turn.Outcome:
     """What a tool of the build answers; ``more`` are its tools, where they are not all of them."""
     box = Toolbox(shop.desk, About(), shop.pen, shop.listener, open_build.kits(shop) if more is None else more)

@@ -13,8 +13,8 @@ from typing_extensions import override
 from director.bench import browser as browser_module
 from director.bench import node_map, plans, requests, restore, results, watcher
 from director.bench import report as bench_report
-from director.bench.node_map import Places
-from director.bench.records import Judge, Lineage
+from director.bench.node_map import NodeMap
+from director.bench.records import FreshnessCheck, Lineage
 from director.effects import effects
 from director.proving import draft_runs
 from director.tools import build_context
@@ -31,7 +31,7 @@ from runtime.runs import start as start_run
 from runtime.runs.runtime import Run
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
 
 GONE = frozenset({"page-crashed", "guard-lost"})
 """Errors after which the browser is of no use."""
@@ -46,16 +46,16 @@ class Bench(build_context.Bench):
     Values and states stand in the session's log and its private folder, so whoever goes on with the session has them; the browser does not live on.
     """
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: BuildContext) -> None:
         """Nothing is opened or read yet."""
         self._shop = shop
         private = shop.here.kept.private(shop.pen.conversation.id) / FOLDER
-        self.known = results.Known(shop, private)
+        self.known = results.Results(shop, private)
         """What is known of the draft's nodes."""
         self.own = self._own(shop, private)
         """Its browser."""
 
-    def _own(self, shop: Workshop, private: Path) -> browser_module.Browser:
+    def _own(self, shop: BuildContext, private: Path) -> browser_module.Browser:
         """The browser that it keeps."""
         return browser_module.Browser(shop, private)
 
@@ -86,7 +86,7 @@ class Bench(build_context.Bench):
             if record is not None
         }
 
-    def _judged(self) -> tuple[Places, Judge] | None:
+    def _judged(self) -> tuple[NodeMap, FreshnessCheck] | None:
         """The draft as it stands, with what is known of it; None where there is none that can be tried."""
         try:
             return self.known.places, self.known.judge(self.known.places)
@@ -96,18 +96,18 @@ class Bench(build_context.Bench):
     @override
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
         places, reason = self.known.places, str(call.args.get("reason") or call.action)
-        hands = watcher.Hands(
+        hands = watcher.RecordingPage(
             # Pins are the bench's: the whole reads what its own nodes yield.
             judge=lambda: self.known.judge(places, prepared.inputs, pins={}),
             keep=lambda record: self.known.keep(record, reason),
             masks=self._masks,
             run=lambda: next(reversed(self._shop.runs.of(call)), ""),
         )
-        return watcher.Watching(places, (), hands)
+        return watcher.Watcher(places, (), hands)
 
     @override
     async def take_over(self, run: str) -> None:
-        hands = watcher.Hands(
+        hands = watcher.RecordingPage(
             judge=lambda: self.known.judge(self.known.places, pins={}),
             keep=lambda record: self.known.keep(record, restore.WHY),
             masks=self._masks,
@@ -130,7 +130,7 @@ class Bench(build_context.Bench):
 
     # Executing.
 
-    async def execute(self, call: entries.Call, wanted: requests.Wanted) -> requests.Report:
+    async def execute(self, call: entries.Call, wanted: requests.BenchRequest) -> requests.Report:
         """Run the nodes that are wanted, each once, until the first that fails or is held.
 
         Raises ModelError ``draft-missing``, ``reason-missing``, ``node-unknown``, ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``,
@@ -171,13 +171,13 @@ class Bench(build_context.Bench):
     async def _demand(
         self,
         call: entries.Call,
-        places: Places,
+        places: NodeMap,
         ids: Sequence[str],
         loaded: workflow.Loaded,
         page: str | None,
         *,
         astray: bool,
-    ) -> run_state.Holds:
+    ) -> run_state.Withholds:
         """What of the deeds in these nodes is held."""
         within = {each.id for node_id in ids for each in places.below(node_id)}
         deeds = [(leaf, path) for leaf, path in effects.deeds_of(loaded) if path.partition("/")[0] in within]
@@ -185,10 +185,10 @@ class Bench(build_context.Bench):
 
     def _plan(
         self,
-        places: Places,
+        places: NodeMap,
         ids: Sequence[str],
         given: Mapping[str, str],
-        wanted: requests.Wanted,
+        wanted: requests.BenchRequest,
         prepared: prepare.Prepared,
     ) -> plans.Plan:
         judge = self.known.judge(places, prepared.inputs)
@@ -201,13 +201,13 @@ class Bench(build_context.Bench):
     async def _trip(
         self,
         call: entries.Call,
-        places: Places,
+        places: NodeMap,
         ids: Sequence[str],
         given: Mapping[str, str],
-        wanted: requests.Wanted,
+        wanted: requests.BenchRequest,
         prepared: prepare.Prepared,
-        holds: run_state.Holds,
-    ) -> requests.Trip:
+        holds: run_state.Withholds,
+    ) -> requests.Setup:
         """One run."""
         shop = self._shop
         plan = self._plan(places, ids, given, wanted, prepared)
@@ -216,7 +216,7 @@ class Bench(build_context.Bench):
         if start.fresh:
             await self.close()
         hands = self._hands(lambda: self.known.judge(places, prepared.inputs), wanted.reason, began)
-        watch = watcher.Watching(places, start.lineage, hands, redone)
+        watch = watcher.Watcher(places, start.lineage, hands, redone)
         part = excerpt.Excerpt(
             pieces=plan.pieces,
             names=[*redone, *ids],
@@ -253,9 +253,11 @@ class Bench(build_context.Bench):
                 self.own.lineage = watch.lineage
         if (ended.error or {}).get("code") in GONE:
             await self.close()
-        return requests.Trip(ids, start, watch.seen, ended, part.held, stopped, view, self._confirmed(watch, ended.run))
+        return requests.Setup(
+            ids, start, watch.seen, ended, part.held, stopped, view, self._confirmed(watch, ended.run)
+        )
 
-    def _confirmed(self, watch: watcher.Watching, run_id: str) -> frozenset[str]:
+    def _confirmed(self, watch: watcher.Watcher, run_id: str) -> frozenset[str]:
         """The paths of the deeds that have a verdict; the log is only read where a node could have one."""
         if not any(isinstance(each.place.node, Leaf) and each.place.node.confirm is not None for each in watch.seen):
             return frozenset()
@@ -265,7 +267,7 @@ class Bench(build_context.Bench):
         )
 
     @staticmethod
-    def _stopped(watch: watcher.Watching, part: excerpt.Excerpt, ended: events.RunEnded) -> watcher.Seen | None:
+    def _stopped(watch: watcher.Watcher, part: excerpt.Excerpt, ended: events.RunEnded) -> watcher.Seen | None:
         """The node at which a run ended that did not pass; from there on the page is that of no node, unless nothing was done to it."""
         if ended.status == "passed":
             return None
@@ -276,7 +278,7 @@ class Bench(build_context.Bench):
             watch.break_off()
         return stopped
 
-    def _hands(self, judge: Callable[[], Judge], reason: str, began: Sequence[str]) -> watcher.Hands:
+    def _hands(self, judge: Callable[[], FreshnessCheck], reason: str, began: Sequence[str]) -> watcher.RecordingPage:
         """What a watch takes hold of."""
 
         async def capture(lineage: Lineage) -> None:
@@ -285,7 +287,7 @@ class Bench(build_context.Bench):
             with contextlib.suppress(SiteError):
                 await self.known.states.keep(lineage, await self.browser.capture(), reason)
 
-        return watcher.Hands(
+        return watcher.RecordingPage(
             judge=judge,
             keep=lambda record: self.known.keep(record, reason),
             masks=self._masks,

@@ -24,7 +24,7 @@ from runtime.observation.observation import Observation
 from runtime.runs import run
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
     from runtime.agents import ports
 
 
@@ -42,7 +42,7 @@ class _Chosen:
 class Browser:
     """Keeps it, with what was done to its page."""
 
-    def __init__(self, shop: Workshop, private: Path) -> None:
+    def __init__(self, shop: BuildContext, private: Path) -> None:
         """Nothing is opened yet; ``private`` is the bench's own folder."""
         self._shop, self._private = shop, private
         self.now: port.Browser | None = None
@@ -104,14 +104,18 @@ class Browser:
     async def look(self, browser: port.Browser) -> Observation:
         """A look that the eyes of the build remember: what a model is told of it, it may point at. Raises SiteError."""
         page, seeing = browser.page, self._shop.eyes
-        if isinstance(page, Tab) and isinstance(seeing, observer.Eyes):
+        if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             return await seeing.look_at(page)
         return (await cast("ports.Page", page).look()).masked(self._shop.pen.masker.text)
 
     def shown(self) -> tuple[object, Observation] | None:
         """What the model of the build was last shown: the page, and how it was; None before it was shown any."""
         page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
-        if isinstance(page, Tab) and isinstance(seeing, observer.Eyes) and seeing.knows(page, entries.SESSION_THREAD):
+        if (
+            isinstance(page, Tab)
+            and isinstance(seeing, observer.PageObserver)
+            and seeing.knows(page, entries.SESSION_THREAD)
+        ):
             view = seeing.last_of(page)
             return (page, view) if view is not None else self._shown
         return self._shown
@@ -119,7 +123,7 @@ class Browser:
     def around(self) -> Collection[str]:
         """The frames of sites that the model of the build was told, and need not be told again."""
         page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
-        if isinstance(page, Tab) and isinstance(seeing, observer.Eyes):
+        if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             return seeing.around(page, entries.SESSION_THREAD)
         return self._shown[1].around if self._shown is not None else ()
 
@@ -131,7 +135,7 @@ class Browser:
         """The model of the build is told this of the page as the last nodes left it; where it is the ``whole`` of it, it is not shown it again."""
         page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
         self._shown = (page, view)
-        if isinstance(page, Tab) and isinstance(seeing, observer.Eyes):
+        if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             seeing.shown(page, text, entries.SESSION_THREAD if whole else None)
             seeing.learned(page, text, entries.SESSION_THREAD)
 

@@ -20,7 +20,7 @@ from nodes.values import Json
 from runtime.language import workflow
 from runtime.language.checks.declarations import variables_of
 from runtime.language.expressions.names_read import NOTHING, Chain
-from runtime.language.node_tree import Anatomy, Unit
+from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.recovery.compatibility import JUDGED
 
 FACTS = ("errors", "taken", "failures")
@@ -43,7 +43,7 @@ class Read:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class NodePlace:
     """A node of the draft."""
 
     node: Node
@@ -69,17 +69,17 @@ class Place:
         return self.id + "".join(items.get(each.id, "") for each in self.loops)
 
 
-class Places:
+class NodeMap:
     """The nodes of a draft, by id, in the order of the file."""
 
     def __init__(self, loaded: workflow.Loaded, positions: Mapping[str, int]) -> None:
         """``positions`` are those of the outline, by id."""
         self.loaded = loaded
-        self.all: dict[str, Place] = {}
+        self.all: dict[str, NodePlace] = {}
         for each, (node, around) in loaded.index.items():
             confirms = any(isinstance(outer, Leaf) for outer in around)
-            self.all[each] = Place(node, positions[each], around, confirms)
-        self.in_order: list[Place] = sorted(
+            self.all[each] = NodePlace(node, positions[each], around, confirms)
+        self.in_order: list[NodePlace] = sorted(
             (each for each in self.all.values() if not each.confirms), key=lambda each: each.position
         )
         anatomy = Anatomy(loaded.document.data, workflow.Workflow)
@@ -88,7 +88,7 @@ class Places:
         self._reads: dict[str, list[Read]] = {}
         self._prints: dict[str, str] = {}
 
-    def __getitem__(self, node_id: str) -> Place:
+    def __getitem__(self, node_id: str) -> NodePlace:
         return self.all[node_id]
 
     def path(self, node_id: str, items: Items = NO_ITEMS) -> str:
@@ -112,11 +112,11 @@ class Places:
                 found[name] = bracket + rest
         return found
 
-    def below(self, node_id: str) -> Iterator[Place]:
+    def below(self, node_id: str) -> Iterator[NodePlace]:
         """A node and all nodes in its blocks, in the order of the file."""
         return (each for each in self.in_order if each.id == node_id or any(o.id == node_id for o in each.around))
 
-    def block(self, place: Place) -> Sequence[Node]:
+    def block(self, place: NodePlace) -> Sequence[Node]:
         """The block in which it stands."""
         if not place.around:
             return self.loaded.workflow.nodes
@@ -124,13 +124,13 @@ class Places:
 
     # What comes before.
 
-    def before(self, node_id: str, items: Items) -> list[tuple[Place, str]]:
+    def before(self, node_id: str, items: Items) -> list[tuple[NodePlace, str]]:
         """What leaves the page as it is right before a node, in order, each with its key: nodes that change the page, a container as a whole.
 
         Of the loops around the node only the one turn counts, of a ``route`` and a ``handle`` only the node's own block.
         """
         place = self.all[node_id]
-        found: list[tuple[Place, str]] = []
+        found: list[tuple[NodePlace, str]] = []
         for level in (*(self.all[each.id] for each in place.around), place):
             for node in self.block(level):
                 if node is level.node:
@@ -138,16 +138,16 @@ class Places:
                 found += self._units_of(self.all[node.id], items)
         return found
 
-    def up_to(self, node_id: str, items: Items) -> list[tuple[Place, str]]:
+    def up_to(self, node_id: str, items: Items) -> list[tuple[NodePlace, str]]:
         """The same right after it."""
         return [*self.before(node_id, items), *self._units_of(self.all[node_id], items)]
 
-    def is_unit(self, place: Place, within: Sequence[Node] = ()) -> bool:
+    def is_unit(self, place: NodePlace, within: Sequence[Node] = ()) -> bool:
         """Whether the node changes the page by itself, and is not only a name for some that do; ``within`` are containers that are run as a whole."""
         inner = [each for each in place.around if each not in within]
         return self.changes_page(place) and not transparent(place.node) and all(map(transparent, inner))
 
-    def _units_of(self, place: Place, items: Items) -> Iterator[tuple[Place, str]]:
+    def _units_of(self, place: NodePlace, items: Items) -> Iterator[tuple[NodePlace, str]]:
         if not self.changes_page(place):
             return
         if not transparent(place.node):
@@ -157,15 +157,15 @@ class Places:
             for node in block:
                 yield from self._units_of(self.all[node.id], items)
 
-    def leaves(self, place: Place) -> Iterator[Leaf]:
+    def leaves(self, place: NodePlace) -> Iterator[Leaf]:
         """The leaves of a node, those of files that it uses too."""
         return _leaves(self.loaded, place.node)
 
-    def changes_page(self, place: Place) -> bool:
+    def changes_page(self, place: NodePlace) -> bool:
         """Whether it may leave the page another than it was."""
         return any(leaf.moves_page for leaf in self.leaves(place))
 
-    def on_page(self, place: Place) -> bool:
+    def on_page(self, place: NodePlace) -> bool:
         """Whether it looks at the page."""
         return any(on_page(leaf) for leaf in self.leaves(place))
 
@@ -188,7 +188,7 @@ class Places:
             self._reads[node_id] = list(self._read(self.all[node_id]))
         return self._reads[node_id]
 
-    def _read(self, place: Place) -> Iterator[Read]:
+    def _read(self, place: NodePlace) -> Iterator[Read]:
         ids = {each.id for each in self.below(place.id)}
         units = list(_below(self._units[place.id]))
         bound = {each.id for each in units if each.id} - {place.id}
@@ -268,7 +268,7 @@ def _source(chain: Chain, bound: set[str], given: set[str], ids: set[str]) -> Ch
             return None if root in bound else chain[:1]
 
 
-def _below(unit: Unit) -> Iterator[Unit]:
+def _below(unit: NodeSource) -> Iterator[NodeSource]:
     yield unit
     for each in (*(child for _path, block in unit.blocks for child in block), *unit.confirm):
         yield from _below(each)
@@ -305,7 +305,7 @@ class Selection:
     """The turns that step paths have named, by the ids of their loops: a key, or a number."""
 
 
-def chosen(text: str, places: Places) -> Selection:
+def chosen(text: str, places: NodeMap) -> Selection:
     """The nodes that a text means. Raises ModelError ``node-unknown`` for what means none, with what was meant."""
     text = text.strip()[: LONGEST + 1]
     if not text or len(text) > LONGEST:
@@ -332,7 +332,7 @@ def _parts(text: str) -> list[str]:
     return re.split(r",(?![^\[]*\])", text)
 
 
-def _part(part: str, places: Places, items: dict[str, str]) -> list[Place]:
+def _part(part: str, places: NodeMap, items: dict[str, str]) -> list[NodePlace]:
     if (numbers := _RANGE.fullmatch(part)) is not None:
         last_one = next((each for each in places.in_order if each.position == int(numbers[2])), None)
         end = _end(last_one, places) if last_one is not None else int(numbers[2])
@@ -344,12 +344,12 @@ def _part(part: str, places: Places, items: dict[str, str]) -> list[Place]:
     return [_one(part, places, items)]
 
 
-def _end(place: Place, places: Places) -> int:
+def _end(place: NodePlace, places: NodeMap) -> int:
     """The position of the last node in it."""
     return max(each.position for each in places.below(place.id))
 
 
-def _between(first: int, last: int, places: Places, said: str) -> list[Place]:
+def _between(first: int, last: int, places: NodeMap, said: str) -> list[NodePlace]:
     """The nodes from one position to another; of a container that goes on behind the last one only what comes before."""
     within = [each for each in places.in_order if first <= each.position <= last]
     if not within:
@@ -358,7 +358,7 @@ def _between(first: int, last: int, places: Places, said: str) -> list[Place]:
     return [each for each in within if _end(each, places) <= last]
 
 
-def _one(said: str, places: Places, items: dict[str, str]) -> Place:
+def _one(said: str, places: NodeMap, items: dict[str, str]) -> NodePlace:
     """The node of a position, an id, or a step path."""
     if _NUMBER.fullmatch(said):
         found = next((each for each in places.all.values() if each.position == int(said)), None)
@@ -384,7 +384,7 @@ def _one(said: str, places: Places, items: dict[str, str]) -> Place:
     return found
 
 
-def _take_items(said: str, place: Place, places: Places, items: dict[str, str]) -> None:
+def _take_items(said: str, place: NodePlace, places: NodeMap, items: dict[str, str]) -> None:
     """Note the turns that a step path names. Raises ModelError ``node-unknown`` where the node stands elsewhere."""
     bare = re.sub(r"\[[^\]]*\]", "", said)
     there = places.path(place.id)

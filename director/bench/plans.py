@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from director.bench import node_map, results
-from director.bench.node_map import Place, Places, Read, written
-from director.bench.records import How, Judge, Lack, Lineage, Record
+from director.bench.node_map import NodeMap, NodePlace, Read, written
+from director.bench.records import FreshnessCheck, How, Lineage, MissingRecord, Record
 from director.effects import effects, requests
 from nodes.errors import ModelError
 from nodes.iterate import Iterate
@@ -45,7 +45,7 @@ class Live:
 class Start:
     """How the page comes to be what the first node finds."""
 
-    redo: list[tuple[Place, str]] = dataclasses.field(default_factory=list[tuple[Place, str]])
+    redo: list[tuple[NodePlace, str]] = dataclasses.field(default_factory=list[tuple[NodePlace, str]])
     """What is done again first: nodes that may be done twice, each with its key."""
     fresh: bool = False
     """Whether a new browser is opened."""
@@ -64,7 +64,7 @@ class Plan:
     """What one run is given."""
 
     start: Start
-    pieces: list[excerpt.Piece | excerpt.Placed]
+    pieces: list[excerpt.Segment | excerpt.Placed]
     values: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     variables: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     facts: dict[str, dict[str, Json]] = dataclasses.field(default_factory=dict[str, dict[str, Json]])
@@ -89,8 +89,8 @@ class Planner:
 
     def __init__(
         self,
-        places: Places,
-        judge: Judge,
+        places: NodeMap,
+        judge: FreshnessCheck,
         records: Mapping[str, Record],
         pins: Mapping[str, Json],
         given: Mapping[str, str],
@@ -162,13 +162,13 @@ class Planner:
 
     # Values.
 
-    def _items(self, place: Place) -> dict[str, str]:
+    def _items(self, place: NodePlace) -> dict[str, str]:
         """Which turns of the loops around a node are meant, by the values that there are now. Raises ModelError where a list has none that counts."""
         items: dict[str, str] = {}
         names: dict[str, Json] = {}
         for loop in place.loops:
             reads = [] if loop.as_ in self._pins else self._places.reads_of_list(loop.id)
-            lacking: list[Lack] = []
+            lacking: list[MissingRecord] = []
             for read in reads:
                 known, value = self._judge.value(read.chain, items, place.id)
                 if known:
@@ -182,7 +182,7 @@ class Planner:
             names |= item.bound
         return items
 
-    def _lists(self, place: Place) -> set[str]:
+    def _lists(self, place: NodePlace) -> set[str]:
         """What the lists of the loops around a node are made of."""
         return {str(read.chain[0]) for loop in place.loops for read in self._places.reads_of_list(loop.id)}
 
@@ -196,7 +196,7 @@ class Planner:
     def _refuse_lacks(self, row: Sequence[str]) -> None:
         """Raise ModelError where a node reads what has no value that counts, and nothing before it in the row makes it."""
         made: set[str] = set()
-        lacks: list[Lack] = []
+        lacks: list[MissingRecord] = []
         for node_id in row:
             place = self._places[node_id]
             # A list that is made in this run tells its items only then.
@@ -218,9 +218,9 @@ class Planner:
         if place.loops:
             plan.pieces.append(lambda names: self._placed(place, names))
         else:
-            plan.pieces.append(excerpt.Piece(place.node, places.path(node_id)))
+            plan.pieces.append(excerpt.Segment(place.node, places.path(node_id)))
 
-    def _placed(self, place: Place, names: Mapping[str, Json]) -> excerpt.Piece:
+    def _placed(self, place: NodePlace, names: Mapping[str, Json]) -> excerpt.Segment:
         """A node of a loop in its turn, by the values that there are once it is next."""
         items: dict[str, str] = {}
         bound: dict[str, Json] = {}
@@ -237,9 +237,9 @@ class Planner:
                     bound[root] = self._pins[root]
                 elif made is not None and made.ran and not made.masked:
                     bound[root] = made.value
-        return excerpt.Piece(place.node, self._places.path(place.id, items), bound)
+        return excerpt.Segment(place.node, self._places.path(place.id, items), bound)
 
-    def _lacking(self, lacks: Sequence[Lack]) -> ModelError:
+    def _lacking(self, lacks: Sequence[MissingRecord]) -> ModelError:
         """The error for what has no value that counts, with the selection that makes it."""
         stale = any(each.how != "missing" for each in lacks)
         once = {(each.reader, each.chain): each for each in lacks}
@@ -257,13 +257,13 @@ class Planner:
         return ModelError("value-stale", said, mend=mend) if stale else ModelError("value-missing", said, mend=mend)
 
 
-def bound_by(place: Place) -> set[str]:
+def bound_by(place: NodePlace) -> set[str]:
     """The names that the turns around a node bring."""
     names = {name for each in place.loops if each.as_ for name in (each.as_, f"{each.as_}_loop")}
     return names | ({"loop"} if place.loops else set())
 
 
-def given(selection: node_map.Selection, item: str | None, places: Places) -> dict[str, str]:
+def given(selection: node_map.Selection, item: str | None, places: NodeMap) -> dict[str, str]:
     """The turns that were named, by the ids of their loops: by step paths, else by ``item``, for loops in loops with slashes between."""
     found = dict(selection.items)
     if item is None or not item.strip():
@@ -277,7 +277,7 @@ def given(selection: node_map.Selection, item: str | None, places: Places) -> di
     return found
 
 
-def gaps(places: Places, row: Sequence[str]) -> list[str]:
+def gaps(places: NodeMap, row: Sequence[str]) -> list[str]:
     """What was left out between the nodes of one run though it changes the page."""
     notes: list[str] = []
     on_page = [each for each in row if places.on_page(places[each])]
@@ -300,6 +300,6 @@ def _put(names: dict[str, Json], read: Read, value: Json) -> None:
     owner[last] = value
 
 
-def _not_again(places: Places, place: Place) -> bool:
+def _not_again(places: NodeMap, place: NodePlace) -> bool:
     """Whether a node does what must not be done twice unasked, or asks a model."""
     return any(effects.changes(leaf) or leaf.asks is not None for leaf in places.leaves(place))

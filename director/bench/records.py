@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from director.bench.node_map import FACTS, Places, Read, digest, written
+from director.bench.node_map import FACTS, NodeMap, Read, digest, written
 from nodes.values import Json
 from runtime.language.expressions.names_read import Chain
 
@@ -33,7 +33,7 @@ class Done:
     key: str
     id: str
     print: str
-    """What it did (``Places.print``)."""
+    """What it did (``NodeMap.print``)."""
     reads: Mapping[str, str]
     """What it read: names as a file has them, each with a digest of its value."""
 
@@ -60,7 +60,7 @@ class Record:
     items: Mapping[str, str]
     """The turns that it was in, by the ids of the loops."""
     page: Lineage
-    """What its page rests on (``Judge.page_of``); nothing for one that looks at none."""
+    """What its page rests on (``FreshnessCheck.page_of``); nothing for one that looks at none."""
     run: str
     """The run in which it ran."""
     ran: bool
@@ -104,7 +104,7 @@ class Record:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Lack:
+class MissingRecord:
     """A name that a node reads, and that has no value that counts."""
 
     reader: str
@@ -117,12 +117,12 @@ class Lack:
     """Of what it is stale, where it is."""
 
 
-class Judge:
+class FreshnessCheck:
     """What of the records counts, for one version of the draft."""
 
     def __init__(
         self,
-        places: Places,
+        places: NodeMap,
         records: Mapping[str, Record],
         inputs: Mapping[str, Json],
         pins: Mapping[str, Json],
@@ -265,10 +265,12 @@ class Judge:
                     found.setdefault(read.chain, read)
         return list(found.values())
 
-    def lacks(self, node_id: str, items: Mapping[str, str], bound: Iterable[str], made: Iterable[str]) -> list[Lack]:
+    def lacks(
+        self, node_id: str, items: Mapping[str, str], bound: Iterable[str], made: Iterable[str]
+    ) -> list[MissingRecord]:
         """What the node reads and has no value that counts. ``bound`` are names that its turns bring, ``made`` ids of nodes that run before it in the same run."""
         bound, made = set(bound), set(made)
-        found: list[Lack] = []
+        found: list[MissingRecord] = []
         for read in self.sources(node_id):
             if read.chain[0] in bound or any(each in made for each in self._makers(read.chain, node_id)):
                 continue
@@ -276,7 +278,7 @@ class Judge:
             found += [each for each in lack if each.how != "missing" or not read.guarded]
         return found
 
-    def lack(self, chain: Chain, reader: str, items: Mapping[str, str]) -> list[Lack]:
+    def lack(self, chain: Chain, reader: str, items: Mapping[str, str]) -> list[MissingRecord]:
         """The name, where it has no value that counts and should have one."""
         if self.value(chain, items, reader)[0] or chain[:1] == ("inputs",):
             return []
@@ -288,7 +290,7 @@ class Judge:
             return []
         how: How = "hidden" if hidden else "stale" if records else "missing"
         why = next((said for each in records if (said := self.why(each)) is not None), None)
-        return [Lack(reader, chain, how, makers[-1] if makers else None, why)]
+        return [MissingRecord(reader, chain, how, makers[-1] if makers else None, why)]
 
     def _makers(self, chain: Chain, reader: str) -> list[str]:
         """The nodes that give a name its value, in the order of the file."""
@@ -311,7 +313,7 @@ class Judge:
         loops = [each.id for each in self._places[node_id].loops if each.id not in around]
         return loops[0] if loops else node_id
 
-    def refresh(self, lacks: Sequence[Lack]) -> str | None:
+    def refresh(self, lacks: Sequence[MissingRecord]) -> str | None:
         """The selection that makes everything that lacks, with what that lacks in turn, and then runs the readers; None where no node makes it."""
         first, seen = [self._places[each.reader].position for each in lacks], set[str]()
         last = max(first)
@@ -348,7 +350,7 @@ def _last(record: Record) -> list[Done]:
     return list(latest.values())
 
 
-def _turns(done: Done, places: Places) -> dict[str, str]:
+def _turns(done: Done, places: NodeMap) -> dict[str, str]:
     """The turns that a key tells of, by the ids of the loops."""
     loops = [each.id for each in places[done.id].loops]
     rest, found = done.key.removeprefix(BROKEN)[len(done.id) :], dict[str, str]()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from director.bench.node_map import transparent
-from director.bench.requests import Report, Trip
+from director.bench.requests import Report, Setup
 from director.bench.watcher import Seen
 from director.effects import effects
 from director.proving import report as proving_report
@@ -97,7 +97,7 @@ def _number(report: Report) -> int:
     return found
 
 
-def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
+def _node(trip: Setup, seen: Seen, *, last: bool) -> Iterator[str]:
     """One node: our own words, and behind them what the page says, fenced."""
     place = seen.place
     stopped = seen is trip.stopped
@@ -130,7 +130,7 @@ def _answered(seen: Seen) -> str:
     return f"{but} the site answered {seen.status}" if _meets(seen) else f"{but} on an error page ({seen.status})"
 
 
-def _status(trip: Trip, seen: Seen) -> str:
+def _status(trip: Setup, seen: Seen) -> str:
     if seen is trip.stopped:
         if trip.held is not None:
             return "held: ready, not done"
@@ -185,7 +185,7 @@ def _value(seen: Seen) -> str:
     return f"{name} = {text}{where}"
 
 
-def _error(trip: Trip, seen: Seen) -> Iterator[str]:
+def _error(trip: Setup, seen: Seen) -> Iterator[str]:
     """What is known of the error: the nearest candidates, the address, what was expected and seen."""
     if seen is not trip.stopped:
         return

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from director.bench import plans, watcher
-from director.bench.node_map import Places
+from director.bench.node_map import NodeMap
 from nodes.values import Json
 from runtime import events
 from runtime.observation.observation import Observation
@@ -17,7 +17,7 @@ Row = Literal["flow", "isolated"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
+class BenchRequest:
     """What is to be executed."""
 
     nodes: str
@@ -29,7 +29,7 @@ class Wanted:
 
 
 @dataclasses.dataclass(slots=True)
-class Trip:
+class Setup:
     """One run of the bench, and what was seen of it."""
 
     ids: Sequence[str]
@@ -50,10 +50,10 @@ class Trip:
 class Report:
     """What came of a call."""
 
-    places: Places
-    wanted: Wanted
+    places: NodeMap
+    wanted: BenchRequest
     ids: Sequence[str]
-    trips: list[Trip] = dataclasses.field(default_factory=list[Trip])
+    trips: list[Setup] = dataclasses.field(default_factory=list[Setup])
     notes: list[str] = dataclasses.field(default_factory=list[str])
     known: Observation | None = None
     """The same page as the model was last shown it; None where it never was."""

@@ -14,27 +14,29 @@ from typing_extensions import override
 
 from director.bench import watcher
 from director.bench.records import Lineage
-from director.bench.results import Known
+from director.bench.results import Results
 from director.proving import draft_runs
 from nodes.base import Leaf, Node
 from nodes.errors import InternalError, RunOpsError
 from runtime.browser import port
 from runtime.engine import checkpoints, engine, run_state, scopes
-from runtime.log import entries, writer
+from runtime.engine.run_state import RunState
+from runtime.log import entries
 from runtime.log.store import store
+from runtime.log.writer import LogWriter
 from runtime.recovery import workflow_source
 from runtime.workspace import run_index
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
 
 WHY = "what the run that failed had come by"
 
 
-class Retracing(watcher.Watching):
+class Restore(watcher.Watcher):
     """Looks on while a walk goes through what is recorded: what nodes yielded, and which of them lie before a line of the log."""
 
-    def __init__(self, known: Known, hands: watcher.Hands, line: int, walked: Callable[[], int]) -> None:
+    def __init__(self, known: Results, hands: watcher.RecordingPage, line: int, walked: Callable[[], int]) -> None:
         """``walked`` tells by which line the walk has come; ``line`` is that of the last checkpoint."""
         super().__init__(known.places, (), hands)
         self._line, self._walked = line, walked
@@ -44,7 +46,7 @@ class Retracing(watcher.Watching):
         """Whether something had moved it that is no whole node of that: the first nodes of a container, and not by turns."""
 
     @override
-    async def after(self, node: Node, frame: scopes.Frame, path: str, *, ran: bool) -> None:
+    async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
         await super().after(node, frame, path, ran=ran)
         if self._walked() > self._line:
             return
@@ -56,7 +58,7 @@ class Retracing(watcher.Watching):
             self.within = self.within or place is None or not place.loops
 
 
-async def take(shop: Workshop, known: Known, hands: watcher.Hands, run: str) -> None:
+async def take(shop: BuildContext, known: Results, hands: watcher.RecordingPage, run: str) -> None:
     """Take what there is, where the file says still what it said to that run; where not, nothing is taken."""
     with contextlib.suppress(RunOpsError):
         past, _reading = await asyncio.to_thread(run_index.load_history, shop.here.kept, run)
@@ -64,8 +66,8 @@ async def take(shop: Workshop, known: Known, hands: watcher.Hands, run: str) -> 
         fit = draft_runs.prepared(shop, loaded, known.given(loaded))
         if past.header is None or workflow_source.text_for(run, past.header, shop.here, loaded).changed:
             return
-        pen = writer.Journal(store.Unwritten(run), past, shop.pen.masker, shop.here.kept)
-        state = run_state.RunState(
+        pen = LogWriter(store.Unwritten(run), past, shop.pen.masker, shop.here.kept)
+        state = RunState(
             loaded,
             pen,
             inputs=fit.inputs,
@@ -76,7 +78,7 @@ async def take(shop: Workshop, known: Known, hands: watcher.Hands, run: str) -> 
         )
         walker = engine.ExecutionEngine(state)
         line = past.checkpoint.after if past.checkpoint is not None else 0
-        watch = state.watch = Retracing(known, hands, line, lambda: state.walked)
+        watch = state.watch = Restore(known, hands, line, lambda: state.walked)
         with contextlib.suppress(RunOpsError):
             # Where it fails on the way, it failed there.
             await walker.find_open_step()
@@ -84,13 +86,13 @@ async def take(shop: Workshop, known: Known, hands: watcher.Hands, run: str) -> 
             await _take_state(shop, known, past.checkpoint, watch.before_line, run)
 
 
-async def _take_state(shop: Workshop, known: Known, last: entries.Checkpoint, lineage: Lineage, run: str) -> None:
+async def _take_state(shop: BuildContext, known: Results, last: entries.Checkpoint, lineage: Lineage, run: str) -> None:
     with contextlib.suppress(checkpoints.Unusable):
         data = await asyncio.to_thread(checkpoints.content, last, shop.here.kept, run)
         await known.states.keep(lineage, port.Captured(data, last.urls), WHY)
 
 
-def _no_services(_run: run_state.RunState, _step: run_state.LeafView) -> run_state.StepServices:
+def _no_services(_run: RunState, _step: run_state.LeafView) -> run_state.StepServices:
     raise AssertionError("a walk that only looks does nothing")
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from director.bench.node_map import Places, digest, written
-from director.bench.records import Done, Judge, Lineage, Record
+from director.bench.node_map import NodeMap, digest, written
+from director.bench.records import Done, FreshnessCheck, Lineage, Record
 from director.draft import layout
 from director.proving import draft_runs
-from director.session import state as session_state
+from director.session.state import SessionState
 from nodes.values import Json
 from runtime.browser import port
 from runtime.language import workflow
@@ -21,21 +21,21 @@ from runtime.log import entries
 from runtime.system import files, regular_files
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
 
 
-class Known:
+class Results:
     """Reads it from the session's log once it is asked for, and keeps what comes."""
 
-    def __init__(self, shop: Workshop, private: Path) -> None:
+    def __init__(self, shop: BuildContext, private: Path) -> None:
         """``private`` is the bench's own folder; nothing is read yet."""
         self._shop, self._private = shop, private
         self._records: dict[str, Record] | None = None
         self._states: States | None = None
-        self._places: tuple[str, Places] | None = None
+        self._places: tuple[str, NodeMap] | None = None
 
     @property
-    def places(self) -> Places:
+    def places(self) -> NodeMap:
         """The draft's nodes, as the bench sees them. Raises ModelError ``draft-missing``, WorkflowInvalid."""
         draft = self._shop.desk.draft
         text = draft.text if draft is not None else ""
@@ -43,7 +43,7 @@ class Known:
             # Files beside it are those of the place where it will be left.
             loaded = draft_runs.as_saved(self._shop)
             positions = {each.id: each.position for each in layout.Layout(loaded.document).nodes}
-            self._places = (text, Places(loaded, positions))
+            self._places = (text, NodeMap(loaded, positions))
         return self._places[1]
 
     @property
@@ -73,14 +73,14 @@ class Known:
         self._shop.desk.keep(version, record.as_json())
 
     def judge(
-        self, places: Places, inputs: Mapping[str, Json] | None = None, pins: Mapping[str, Json] | None = None
-    ) -> Judge:
+        self, places: NodeMap, inputs: Mapping[str, Json] | None = None, pins: Mapping[str, Json] | None = None
+    ) -> FreshnessCheck:
         """Judges what is known, for these inputs and pins, or those that the person gave. Raises UsageError for inputs that do not fit."""
         if inputs is None:
             inputs = places.loaded.check_inputs(self.given(places.loaded))
-        return Judge(places, self.records, inputs, self.pins(places) if pins is None else pins)
+        return FreshnessCheck(places, self.records, inputs, self.pins(places) if pins is None else pins)
 
-    def pins(self, places: Places) -> dict[str, Json]:
+    def pins(self, places: NodeMap) -> dict[str, Json]:
         """The session's variables that are called like something that a node reads."""
         items = {loop.as_ for place in places.in_order for loop in place.loops if loop.as_}
         return {
@@ -89,7 +89,7 @@ class Known:
             if name in places.all or name in items or name == "error" or name.startswith("vars.")
         }
 
-    def pinned(self, places: Places, ids: Sequence[str]) -> list[str]:
+    def pinned(self, places: NodeMap, ids: Sequence[str]) -> list[str]:
         """What is said of pins that these nodes read."""
         read = {written(each.chain) for node_id in ids for each in places.reads(node_id)}
         names = [f"`{each}`" for each in self.pins(places) if each in read]
@@ -121,7 +121,7 @@ class State:
 class States:
     """Keeps them, for one session."""
 
-    def __init__(self, desk: session_state.Desk, folder: Path) -> None:
+    def __init__(self, desk: SessionState, folder: Path) -> None:
         """``folder`` is the bench's own; it is made once there is a state to keep."""
         self._desk, self._folder = desk, folder
         self._states: dict[str, State] = {}

@@ -10,14 +10,15 @@ from typing_extensions import override
 from director.bench import bench as benches
 from director.bench import report as bench_report
 from director.bench import requests
-from director.tools import barrier, toolbox
+from director.tools import barrier
+from director.tools.toolbox import PERHAPS, TEXT, OfBuild, Toolset, of, tool
 from nodes.values import Json
 from runtime.log import entries
 from runtime.models.turns import turn
 from runtime.secrets import masking
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
 
 NAME = "execute_nodes"
 
@@ -33,29 +34,29 @@ _FIELDS: dict[str, dict[str, Json]] = {
         "enum": ["before", "live", "fresh", None],
         "description": "The page right before the first (default), as it stands, or a new browser.",
     },
-    "item": toolbox.of(toolbox.PERHAPS, "In a loop: key or number of the item; null is the first."),
-    "reason": toolbox.TEXT,
+    "item": of(PERHAPS, "In a loop: key or number of the item; null is the first."),
+    "reason": TEXT,
 }
-EXECUTE = toolbox.tool(
+EXECUTE = tool(
     NAME,
     "Runs nodes on the bench; tells status, value, error, and the page behind them: whole when new, else what changed.",
     _FIELDS,
 )
 
 
-def kits(shop: Workshop) -> Sequence[toolbox.Kit]:
+def kits(shop: BuildContext) -> Sequence[Toolset]:
     """The tools of the bench."""
     return (Execute(shop, EXECUTE),)
 
 
-class Execute(toolbox.OfBuild):
+class Execute(OfBuild):
     """Runs nodes of the draft, each once, and tells what became of each."""
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         async def work(call: entries.Call) -> turn.Outcome:
             given: dict[str, Any] = arguments
-            wanted = requests.Wanted(
+            wanted = requests.BenchRequest(
                 str(given["nodes"]),
                 given["mode"] or "flow",
                 given["from"] or "before",

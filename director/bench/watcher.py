@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing_extensions import override
 
 from director.bench import browser
-from director.bench.node_map import FACTS, Place, Places, digest, transparent, written
-from director.bench.records import BROKEN, Done, Judge, Lineage, Record
+from director.bench.node_map import FACTS, NodeMap, NodePlace, digest, transparent, written
+from director.bench.records import BROKEN, Done, FreshnessCheck, Lineage, Record
 from nodes.base import Leaf, Node
 from nodes.errors import AuthorError, SiteError
 from nodes.group import Group
@@ -29,7 +29,7 @@ LOOK_SECONDS = 5.0
 class Seen:
     """A node that ran, or was begun."""
 
-    place: Place
+    place: NodePlace
     path: str
     redone: bool
     """Whether nobody asked for it: it leads to the page on which the others begin."""
@@ -62,10 +62,10 @@ class Seen:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Hands:
+class RecordingPage:
     """What a watch takes hold of: the bench's."""
 
-    judge: Callable[[], Judge]
+    judge: Callable[[], FreshnessCheck]
     """Judges what is known by now."""
     keep: Callable[[Record], None]
     """Told what came of each node."""
@@ -79,10 +79,10 @@ class Hands:
     """Told where its page is just what nodes in their order have made of it."""
 
 
-class Watching(run_state.Watch):
+class Watcher(run_state.Watch):
     """Looks on during one run of the bench."""
 
-    def __init__(self, places: Places, lineage: Lineage, hands: Hands, redone: Sequence[str] = ()) -> None:
+    def __init__(self, places: NodeMap, lineage: Lineage, hands: RecordingPage, redone: Sequence[str] = ()) -> None:
         """``lineage`` is what was done to the page with which the run begins; the nodes ``redone`` nobody asked for."""
         self.lineage = lineage
         self.seen: list[Seen] = []
@@ -95,7 +95,7 @@ class Watching(run_state.Watch):
         """Whether that was behind the last node that worked on the page."""
 
     @override
-    async def before(self, node: Node, frame: scopes.Frame, path: str) -> None:
+    async def before(self, node: Node, frame: scopes.Scope, path: str) -> None:
         place = self._own(node, path)
         if place is None:
             return
@@ -122,7 +122,7 @@ class Watching(run_state.Watch):
         seen.before = self._last_look
 
     @override
-    async def after(self, node: Node, frame: scopes.Frame, path: str, *, ran: bool) -> None:
+    async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
         place = self._own(node, path)
         if place is None:
             return
@@ -188,7 +188,7 @@ class Watching(run_state.Watch):
 
     # What is behind it.
 
-    def _own(self, node: Node, path: str) -> Place | None:
+    def _own(self, node: Node, path: str) -> NodePlace | None:
         """The node's place in the draft; None for a node of a file that it uses."""
         found = self._places.loaded.find(path)
         place = self._places.all.get(node.id)
@@ -196,27 +196,27 @@ class Watching(run_state.Watch):
             return None
         return place
 
-    def _inside(self, place: Place) -> bool:
+    def _inside(self, place: NodePlace) -> bool:
         """Whether it stands in a container that is run as a whole, and is more than a name for its nodes."""
         running = {each.place.id for each in self._open}
         return any(each.id in running and not transparent(each) for each in place.around)
 
-    def _taken(self, place: Place) -> bool:
+    def _taken(self, place: NodePlace) -> bool:
         """Whether all that is being run around it are ways that were taken, and groups."""
         running = {each.place.id for each in self._open}
         return all(isinstance(each, Route | Group) for each in place.around if each.id in running)
 
-    def _alone(self, place: Place) -> bool:
+    def _alone(self, place: NodePlace) -> bool:
         """Whether none of the loops around it is being run as a whole: then what it yields is kept, by itself."""
         running = {each.place.id for each in self._open}
         return not any(each.id in running for each in place.loops)
 
-    def _around_pieces(self, place: Place) -> list[Node]:
+    def _around_pieces(self, place: NodePlace) -> list[Node]:
         """The containers around the node that are not being run: only their one block, or turn, counts."""
         running = {each.place.id for each in self._open}
         return [each for each in place.around if each.id not in running]
 
-    def _reads(self, place: Place, frame: scopes.Frame) -> dict[str, str]:
+    def _reads(self, place: NodePlace, frame: scopes.Scope) -> dict[str, str]:
         """What the node reads, each with a digest of its value; what its turns bring stands in its key."""
         brought = {"loop", "error"} | {
             name for each in place.loops if each.as_ for name in (each.as_, f"{each.as_}_loop")
@@ -236,7 +236,7 @@ class Watching(run_state.Watch):
             found[written(read.chain)] = digest(value)
         return found
 
-    def _record(self, seen: Seen, frame: scopes.Frame) -> Record:
+    def _record(self, seen: Seen, frame: scopes.Scope) -> Record:
         program, place = frame.program, seen.place
         value: Json = None
         lost = False

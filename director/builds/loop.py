@@ -11,13 +11,13 @@ import dataclasses
 
 from director.conversation import reply
 from director.proving import finish, repair_builds
-from director.tools import build_context
+from director.tools.build_context import BuildContext
 from director.tools.toolbox import FINISH
 from nodes.errors import ModelError, UsageError
 from nodes.values import Json
 from runtime.log import entries, threads
 
-MANNER = reply.Manner(turns=60, an_answer=3600.0, max_output=16_000, left_open=True)
+MANNER = reply.ReplyOptions(turns=60, an_answer=3600.0, max_output=16_000, left_open=True)
 
 REMINDER = f"Nothing is finished yet. Go on with the build; end it with `{FINISH}`, and ask the person with `ask_user`."
 """What a model is told that answers without asking for a tool."""
@@ -44,7 +44,7 @@ class Ended:
 class Build:
     """A build, in this process."""
 
-    def __init__(self, shop: build_context.Workshop, talk: reply.Talk) -> None:
+    def __init__(self, shop: BuildContext, talk: reply.Talk) -> None:
         """``talk`` has the tools of ``shop``."""
         self._shop, self._talk = shop, talk
 

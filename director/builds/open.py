@@ -6,44 +6,46 @@ from collections.abc import Mapping, Sequence
 
 from director import bench
 from director.builds import subject
-from director.draft import goal
+from director.draft.goal import Goal
 from director.editing import tools as editing
 from director.effects import grants
 from director.proving import tools as proving
 from director.scouting import observer, scout
 from director.scouting import tools as scouting
-from director.session import person, runs, settings, state
+from director.session import person, runs, settings
 from director.session.events import Listener
+from director.session.state import SessionState
 from director.targeting import tools as targeting
 from director.tools import ask_user, build_context
-from director.tools.build_context import Workshop
-from director.tools.toolbox import Kit
+from director.tools.build_context import BuildContext
+from director.tools.toolbox import Toolset
 from nodes.values import Json
-from runtime.log import session, writer
+from runtime.log import session
+from runtime.log.writer import LogWriter
 from runtime.secrets import sources
 from runtime.workspace import host
 
 
 def of_session(
-    pen: writer.Journal[session.Session],
-    desk: state.Desk,
+    pen: LogWriter[session.Session],
+    desk: SessionState,
     here: host.Host,
     listener: Listener,
     who: person.Person,
     price: runs.Price,
-) -> build_context.Workshop:
+) -> build_context.BuildContext:
     """The workshop of a build whose wish stands in the log; nothing is opened or written yet. ``here`` has the settings of its runs, ``who`` answers questions."""
     header = pen.history.header
     assert header is not None
     assert header.build is not None, "a build says in its first line what it is to reach"
-    wish = settings.wished(goal.Goal.of(header.build), desk)
+    wish = settings.wished(Goal.of(header.build), desk)
 
     def known() -> Mapping[str, str]:
         draft = desk.draft
         declared = draft.loaded.workflow.secrets if draft is not None else ()
         return sources.known(here.secrets, [*wish.secrets, *declared], wish.place.parent)
 
-    shop = build_context.Workshop(
+    shop = build_context.BuildContext(
         pen=pen,
         desk=desk,
         here=here,
@@ -57,20 +59,20 @@ def of_session(
     return shop
 
 
-def subject_of(shop: build_context.Workshop) -> subject.BuildSubject:
+def subject_of(shop: build_context.BuildContext) -> subject.BuildSubject:
     """What the build is about, as its bench and its tabs are at each moment."""
     return subject.BuildSubject(shop.desk, shop.wish, lambda: _values(shop), lambda: _states(shop), lambda: _tabs(shop))
 
 
-def _values(shop: build_context.Workshop) -> Mapping[str, Json]:
+def _values(shop: build_context.BuildContext) -> Mapping[str, Json]:
     return shop.bench.values()
 
 
-def _states(shop: build_context.Workshop) -> Mapping[str, str]:
+def _states(shop: build_context.BuildContext) -> Mapping[str, str]:
     return shop.bench.marks()
 
 
-def _tabs(shop: build_context.Workshop) -> Sequence[str]:
+def _tabs(shop: build_context.BuildContext) -> Sequence[str]:
     """A line for each tab: in which browser, its name, and whether it is the one that is meant where none is named."""
     lines: list[str] = []
     for each in shop.eyes.tabs():
@@ -80,14 +82,14 @@ def _tabs(shop: build_context.Workshop) -> Sequence[str]:
     return lines
 
 
-def furnish(shop: Workshop) -> None:
+def furnish(shop: BuildContext) -> None:
     """Put into the workshop what its tools work with. Nothing is opened yet."""
-    shop.eyes = observer.Eyes(shop)
+    shop.eyes = observer.PageObserver(shop)
     shop.effects = grants.Grants(shop.pen, shop.desk, shop.wish, shop.person)
     shop.bench = bench.Bench(shop)
 
 
-def kits(shop: Workshop) -> Sequence[Kit]:
+def kits(shop: BuildContext) -> Sequence[Toolset]:
     """The tools of a build, in order of weight."""
     return (
         *ask_user.kits(shop),

@@ -12,7 +12,7 @@ from director.draft.draft import Draft
 from director.draft.goal import Goal
 from director.editing import reference
 from director.session import prompt
-from director.session import state as session_state
+from director.session.state import SessionState
 from director.subjects.files import DraftSubject
 from nodes.values import Json
 from runtime.context import window
@@ -38,7 +38,7 @@ class BuildSubject(DraftSubject):
 
     def __init__(
         self,
-        desk: session_state.Desk,
+        desk: SessionState,
         wish: Goal,
         values: Callable[[], Mapping[str, Json]] = dict,
         states: Callable[[], Mapping[str, str]] = dict,

@@ -76,7 +76,7 @@ def build(
     )
     from runtime.workspace import host
 
-    order = options.Order(
+    order = options.BuildOrder(
         goal=goal,
         url=url,
         save=save,

@@ -195,7 +195,7 @@ def chat(
     its = {"model_director": model, "delegate_clean_context": delegate_clean, "chat_knowledge": knowledge}
     here = host.load(budget=budget, **its)
     window = {name: value for name, value in given.items() if value is not None}
-    wish = session_options.Wish(about, resume, fork, mode, window, settings.given(here.settings, its), take_over)
+    wish = session_options.ChatOptions(about, resume, fork, mode, window, settings.given(here.settings, its), take_over)
     foreground.converse(wish, here, message, as_json=as_json, quiet=quiet)
 
 

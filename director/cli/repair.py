@@ -47,7 +47,7 @@ def repair(
     from director.cli.builds import repairs  # a help needs none of it
     from runtime.workspace import host
 
-    wish = repairs.Wish(file, run, effects, apply, yes, runs, model, no_model)
+    wish = repairs.RepairOptions(file, run, effects, apply, yes, runs, model, no_model)
     here = host.load(headed=headed)
     of_build = host.load(headed=headed, budget=budget, model_director=model)
     repairs.carry_out(wish, here, of_build=of_build, as_json=as_json, quiet=quiet)

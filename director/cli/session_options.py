@@ -10,16 +10,18 @@ from pathlib import Path
 from director.conversation import knowledge
 from director.session import open as session_open
 from director.session import settings as session_settings
-from director.session import state, subject
+from director.session import subject
+from director.session.state import SessionState
 from director.subjects import files
 from nodes import budgets
 from nodes.errors import LogError, RunOpsError, UsageError
 from nodes.values import Json
 from runtime import version
 from runtime.context import limits
-from runtime.log import entries, threads, writer
+from runtime.log import entries, threads
 from runtime.log import session as log_session
 from runtime.log.store import store
+from runtime.log.writer import LogWriter, Texts
 from runtime.models import run_models, selection
 from runtime.secrets import masking, sources
 from runtime.settings import prices, settings
@@ -60,7 +62,7 @@ class About:
         """The workflow that it is, or was run."""
         return run_index.workflow_file(run_index.load_history(kept, self.run)[0]) if self.run is not None else self.file
 
-    def subject(self, here: host.Host, own: state.Desk) -> subject.Subject:
+    def subject(self, here: host.Host, own: SessionState) -> subject.Subject:
         """It, to be read; ``own`` has the draft of a session that is about nothing else, or about what cannot be read any more."""
         try:
             if self.run is not None:
@@ -128,17 +130,17 @@ class Models:
             model = selection.model_for("director", self.chosen)
             prices.require([model], self.chosen.prices, self.server.profile.name)
 
-    def supply(self, pen: writer.Journal[log_session.Session], kept: store.Kept) -> run_models.Supply:
+    def supply(self, pen: LogWriter[log_session.Session], kept: store.Kept) -> run_models.RunModels:
         """The models of a session, within its budget. Raises UsageError ``price-unknown``."""
         session = pen.history
         budget = budgets.parse(session.budget) if session.budget is not None else None
         self.check(budget)
         private = kept.private(pen.conversation.id)
-        return run_models.Supply(self.chosen, self.server, budget, private, private, {}, self.masked())
+        return run_models.RunModels(self.chosen, self.server, budget, private, private, {}, self.masked())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wish:
+class ChatOptions:
     """Which session is wanted, and how it is to be."""
 
     about: str | None = None
@@ -163,7 +165,7 @@ class Wish:
             )
 
 
-def as_kept(wish: Wish, here: host.Host) -> host.Host:
+def as_kept(wish: ChatOptions, here: host.Host) -> host.Host:
     """``here`` with the settings of the session that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-session``; LogError."""
     wish.check()
     named = wish.resume if wish.resume is not None else wish.fork
@@ -177,10 +179,12 @@ def as_kept(wish: Wish, here: host.Host) -> host.Host:
             f"{found} is a build, and no chat",
             mend=f"go on with it: `runops build --resume {found}`; talk about it: `runops chat --fork {found}`",
         )
-    return here.having(session_settings.of_session(past, writer.Texts(here.kept), here.settings, wish.settings))
+    return here.having(session_settings.of_session(past, Texts(here.kept), here.settings, wish.settings))
 
 
-async def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[writer.Journal[log_session.Session], bool]:
+async def open_session(
+    wish: ChatOptions, here: host.Host, models: Models
+) -> tuple[LogWriter[log_session.Session], bool]:
     """The session's pen, and whether it was there before. What the wish says of mode, window and settings is written down."""
     wish.check()
     chosen, kept = here.settings, here.kept
@@ -216,9 +220,9 @@ async def open_session(wish: Wish, here: host.Host, models: Models) -> tuple[wri
 
 
 def _write_wish(
-    pen: writer.Journal[log_session.Session], wish: Wish, chosen: settings.Settings, *, begun: bool
+    pen: LogWriter[log_session.Session], wish: ChatOptions, chosen: settings.Settings, *, begun: bool
 ) -> None:
-    one = state.Desk(pen)
+    one = SessionState(pen)
     mode = wish.mode or (chosen.chat_mode if begun else None)
     if mode is not None and mode != pen.history.mode:
         one.keep(entries.Version(of="mode", number=0, reason=f"--mode {mode}", by="person"), mode)
@@ -228,8 +232,8 @@ def _write_wish(
 
 
 def set_limit(
-    one: state.Desk,
-    pen: writer.Journal[log_session.Session],
+    one: SessionState,
+    pen: LogWriter[log_session.Session],
     chosen: settings.Settings,
     name: str,
     value: Json,

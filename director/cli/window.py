@@ -7,8 +7,9 @@ from director.builds import open as open_build
 from director.cli import session_options
 from director.cli.builds import options
 from director.conversation import reply
-from director.session import events, person, settings, state
+from director.session import events, person, settings
 from director.session import open as open_session
+from director.session.state import SessionState
 from runtime.context import limits
 from runtime.context import report as context_report
 from runtime.log import entries, session
@@ -30,7 +31,7 @@ def report(here: host.Host, conversation: str) -> context_report.Report:
         opened = entries.Scope(thread=entries.SESSION_THREAD, path="", event="opened", node="session", session=header)
         past = session.Session([opened])
     pen = open_session.look(kept, reading, past, masking.Masker(session_options.secrets_of(past, here)))
-    kept_things = state.Desk(pen)
+    kept_things = SessionState(pen)
     here = here.having(settings.of_session(past, pen, here.settings))
     if past.header is not None and past.header.build is not None:
         return _of_build(pen, kept_things, here).window()
@@ -46,7 +47,7 @@ def report(here: host.Host, conversation: str) -> context_report.Report:
     return talk.window()
 
 
-def _of_build(pen: open_session.Pen, own: state.Desk, here: host.Host) -> reply.Talk:
+def _of_build(pen: open_session.SessionWriter, own: SessionState, here: host.Host) -> reply.Talk:
     """The talk of a build, with all its tools; none of them is used."""
     here = here.having(options.chosen_for(here.settings))
     quiet, nobody = events.Listener(), person.Nobody()

@@ -17,10 +17,12 @@ from director.conversation.subagents import Sender, interrupted
 from director.session import prompt, state_paths
 from director.session.events import Listener
 from director.tools import toolbox
+from director.tools.toolbox import PERHAPS, TEXT, of
 from nodes.budgets import Budget
 from nodes.values import Json
 from runtime.context import window
-from runtime.log import entries, session, writer
+from runtime.log import entries, session
+from runtime.log.writer import LogWriter
 from runtime.messages.messages import Item, Tool, ToolCall, is_models
 from runtime.models import run_models
 from runtime.models.turns import turn
@@ -41,7 +43,7 @@ BUDGET = Budget(calls=50, tokens=500_000, time=Decimal(1200))
 Context = Literal["clean", "inherit"]
 
 
-class Delegation(subagents.Sending):
+class Delegation(subagents.SubagentCall):
     """The tool, as one sender has it."""
 
     name = NAME
@@ -51,8 +53,8 @@ class Delegation(subagents.Sending):
 
     def __init__(
         self,
-        pen: writer.Journal[session.Session],
-        models: run_models.Supply | None,
+        pen: LogWriter[session.Session],
+        models: run_models.RunModels | None,
         tools: Callable[[], turn.Tools],
         listener: Listener,
         limits: Callable[[], window.Limits],
@@ -75,13 +77,13 @@ class Delegation(subagents.Sending):
         other = "`inherit` to let it see this conversation" if self._clean else "`clean` to begin with the task alone"
         task = "Self-contained: what is to be found out, and where." if self._clean else "What is to be found out."
         fields: dict[str, dict[str, Json]] = {
-            "task": toolbox.of(toolbox.TEXT, task),
+            "task": of(TEXT, task),
             "context": {
                 "type": ["string", "null"],
                 "enum": ["inherit", "clean", None],
                 "description": f"{other}; null as said above.",
             },
-            "reason": toolbox.of(toolbox.PERHAPS, "Why, in a sentence."),
+            "reason": of(PERHAPS, "Why, in a sentence."),
         }
         description = f"Another model does a task that needs looking only, and answers. {begins}."
         return toolbox.tool(NAME, description, fields)
@@ -106,7 +108,7 @@ class Delegation(subagents.Sending):
         return items[:ends]
 
     @override
-    def outfit(self, call: entries.Call, child: subagents.Child) -> subagents.Outfit:
+    def outfit(self, call: entries.Call, child: subagents.Subagent) -> subagents.SubagentConfig:
         more: Delegation | None = None
         if child.sender.depth + 1 < DEPTH:
             own = Sender(child.sender.depth + 1, child.share, child.items)
@@ -116,7 +118,7 @@ class Delegation(subagents.Sending):
         return _Tools(self._tools(), more, self._listener, self._pen)
 
 
-class _Tools(subagents.Outfit):
+class _Tools(subagents.SubagentConfig):
     """What a delegate may do: what the session's tools read, and, where it is not too deep, send another one."""
 
     def __init__(
@@ -124,12 +126,12 @@ class _Tools(subagents.Outfit):
         every: turn.Tools,
         more: Delegation | None,
         listener: Listener,
-        pen: writer.Journal[session.Session],
+        pen: LogWriter[session.Session],
     ) -> None:
         self._every, self._more, self._listener, self._pen = every, more, listener, pen
 
     @override
-    def around(self) -> window.Around:
+    def around(self) -> window.RequestFrame:
         return prompt.of_delegate(self.offered)
 
     @override

@@ -16,15 +16,17 @@ from typing_extensions import override
 
 from director.conversation import delegate as conversation_delegate
 from director.conversation import knowledge, session_tools, subagents
-from director.session import prompt, state
+from director.session import prompt
 from director.session.events import Listener
+from director.session.state import SessionState
 from director.session.subject import Subject
 from director.subjects import run_items
-from director.tools import toolbox
+from director.tools.toolbox import Toolset
 from nodes.errors import ModelError, RunOpsError, SetupError
 from runtime.context import request as context_request
 from runtime.context import window
-from runtime.log import entries, session, writer
+from runtime.log import entries, session
+from runtime.log.writer import LogWriter
 from runtime.messages.messages import Item, Request
 from runtime.models import budgets, requests, run_models
 from runtime.models.turns import turn
@@ -32,7 +34,7 @@ from runtime.settings import settings
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Manner:
+class ReplyOptions:
     """How much a model may take for one word of a person."""
 
     turns: int = 40
@@ -45,12 +47,12 @@ class Manner:
     """Whether who interrupts it ends the session's process, too: then what is open is left to who goes on, as after a crash."""
 
 
-CHAT = Manner()
+CHAT = ReplyOptions()
 
 NODE = "session"
 """Node type of the calls of a session."""
 
-OWN = budgets.Asked("", None)
+OWN = budgets.Requester("", None)
 """The session itself has no budget beside that of all who work for it."""
 
 
@@ -59,15 +61,15 @@ class Talk:
 
     def __init__(
         self,
-        pen: writer.Journal[session.Session],
+        pen: LogWriter[session.Session],
         subject: Subject,
-        desk: state.Desk,
-        models: run_models.Supply | None,
+        desk: SessionState,
+        models: run_models.RunModels | None,
         chosen: settings.Settings,
         listener: Listener,
         limits: Callable[[], window.Limits],
-        more: Sequence[toolbox.Kit] = (),
-        manner: Manner | None = None,
+        more: Sequence[Toolset] = (),
+        manner: ReplyOptions | None = None,
     ) -> None:
         """``limits`` are asked for each request; ``more`` are tools beside those of every session; ``manner`` is that of a chat, unless another one is given. Without ``models`` nothing can be said. Nothing is written or sent yet.
 
@@ -85,7 +87,7 @@ class Talk:
             pen, models, lambda: self._tools, listener, limits, sender, clean=chosen.delegate_clean_context
         )
         for each in more:
-            if isinstance(each, subagents.Sending):
+            if isinstance(each, subagents.SubagentCall):
                 each.employ(models, limits, sender)
         every = [*more, delegate]
         self._tools = session_tools.Toolbox(desk, subject, pen, listener, every)
@@ -105,9 +107,11 @@ class Talk:
         )
         if models is None:
             return
-        asker = requests.Asker("", entries.SESSION_THREAD, "director", self._left, listener.waiting, hear=listener.text)
+        asker = requests.RequestScope(
+            "", entries.SESSION_THREAD, "director", self._left, listener.waiting, hear=listener.text
+        )
         self._exchanges = requests.Exchanges(models, pen, asker, None, None)
-        seat = turn.Seat("", entries.SESSION_THREAD, NODE)
+        seat = turn.TurnOptions("", entries.SESSION_THREAD, NODE)
         self._turns = turn.Turns(
             self._exchanges,
             _Told(self._frame, listener),
@@ -206,7 +210,7 @@ class Talk:
             raise SetupError("model-unset", "no model is set to talk with", mend="set RUNOPS_MODEL")
         return self._turns
 
-    def _around(self) -> window.Around:
+    def _around(self) -> window.RequestFrame:
         limits = self._limits()
 
         def known(asked: str) -> Sequence[window.Part]:

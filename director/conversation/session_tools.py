@@ -7,92 +7,102 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from director.session import plan as plans
-from director.session import state as session_state
 from director.session import state_paths
 from director.session import variables as session_variables
 from director.session.events import Listener
+from director.session.state import SessionState
 from director.session.subject import Subject
 from director.tools import toolbox
-from director.tools.toolbox import CHANGED, KEPT, READ, Box, Kit, Simple
+from director.tools.toolbox import (
+    CHANGED,
+    KEPT,
+    NUMBER,
+    PERHAPS,
+    READ,
+    REASON,
+    TEXT,
+    ModelTools,
+    Simple,
+    Toolset,
+    each,
+    tool,
+)
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.display.text import one_line
-from runtime.log import entries, writer
+from runtime.log import entries
+from runtime.log.writer import Texts
 from runtime.observation import page_text
 
 _STATUS: dict[str, Json] = {"type": "string", "enum": list[Json](plans.STATUSES)}
 _TASK = toolbox.fields(
     {
-        "task_id": toolbox.TEXT,
-        "description": toolbox.TEXT,
+        "task_id": TEXT,
+        "description": TEXT,
         "status": _STATUS,
-        "notes": toolbox.PERHAPS,
-        "node_ids": toolbox.each(toolbox.TEXT),
+        "notes": PERHAPS,
+        "node_ids": each(TEXT),
     }
 )
 _PLAN = toolbox.fields(
     {
-        "overall_goal": toolbox.TEXT,
-        "current_phase": toolbox.PERHAPS,
-        "phases": toolbox.each(
-            toolbox.fields({"phase_name": toolbox.TEXT, "status": _STATUS, "tasks": toolbox.each(_TASK)})
-        ),
-        "next_actions": toolbox.each(toolbox.TEXT),
-        "blockers": toolbox.each(toolbox.TEXT),
-        "notes": toolbox.PERHAPS,
+        "overall_goal": TEXT,
+        "current_phase": PERHAPS,
+        "phases": each(toolbox.fields({"phase_name": TEXT, "status": _STATUS, "tasks": each(_TASK)})),
+        "next_actions": each(TEXT),
+        "blockers": each(TEXT),
+        "notes": PERHAPS,
     }
 )
 
 
-class Toolbox(Box):
+class Toolbox(ModelTools):
     """All tools of a session: its own, and ``more``."""
 
     def __init__(
         self,
-        desk: session_state.Desk,
+        desk: SessionState,
         subject: Subject,
-        texts: writer.Texts,
+        texts: Texts,
         listener: Listener,
-        more: Sequence[Kit] = (),
+        more: Sequence[Toolset] = (),
     ) -> None:
         """``texts`` reads what entries of the session say."""
         super().__init__(desk, listener, [*_kits(desk, subject, texts, listener), *more])
 
 
-def _kits(desk: session_state.Desk, subject: Subject, texts: writer.Texts, listener: Listener) -> Sequence[Kit]:
+def _kits(desk: SessionState, subject: Subject, texts: Texts, listener: Listener) -> Sequence[Toolset]:
     """The session's own tools, in order of weight."""
     reads, keeps = _Reads(desk, subject, texts), _Keeps(desk, listener)
 
     def kit(
         name: str, description: str, fields: dict[str, dict[str, Json]], modes: frozenset[entries.Mode], do: Any
-    ) -> Kit:
-        return Simple(toolbox.tool(name, description, fields), modes, cast("Callable[[dict[str, Json]], str]", do))
+    ) -> Toolset:
+        return Simple(tool(name, description, fields), modes, cast("Callable[[dict[str, Json]], str]", do))
 
-    which = toolbox.of(
-        toolbox.TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, `recent`; `workflow`: the head."
-    )
+    which = toolbox.of(TEXT, "Positions (`1-10`, `3`), an id, a step path, `all`, `recent`; `workflow`: the head.")
     return (
         kit("get_workflow_summary", "What the workflow or run is, how it went, what stands in the way; with its outline.", {}, READ, reads.summary),
-        kit("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": toolbox.of(toolbox.PERHAPS, "Only of this node type.")}, READ, reads.nodes),
-        kit("get_workflow_variables", "Values of the workflow or run, and the session's variables.", {"key": toolbox.of(toolbox.PERHAPS, "One of them, whole; null for all, shortened.")}, READ, reads.variables),
+        kit("get_workflow_nodes", "Nodes as the file has them.", {"which": which, "type": toolbox.of(PERHAPS, "Only of this node type.")}, READ, reads.nodes),
+        kit("get_workflow_variables", "Values of the workflow or run, and the session's variables.", {"key": toolbox.of(PERHAPS, "One of them, whole; null for all, shortened.")}, READ, reads.variables),
         kit("get_current_plan", "The plan.", {}, READ, reads.plan),
         kit("get_workflow_description", "What is wanted, as it was last agreed on.", {}, READ, reads.description),
         kit("get_browser_state", "Tabs and addresses, as they were last known.", {}, READ, reads.browser_state),
-        kit(state_paths.NAME, "Reads on in what was cut.", {"path": toolbox.of(toolbox.TEXT, "From `@state/` on."), "start": toolbox.of(toolbox.NUMBER, "First character, from 0."), "end": toolbox.of(toolbox.NUMBER, "Character behind the last.")}, READ, reads.state),
-        kit("update_plan", "Writes the whole plan anew.", {"plan": _PLAN, "reason": toolbox.REASON}, CHANGED, keeps.plan),
-        kit("patch_plan_task", "Changes one task of the plan.", {"task_id": toolbox.TEXT, "status": toolbox.of({"type": ["string", "null"], "enum": [*plans.STATUSES, None]}, "null: as it is."), "notes": toolbox.of(toolbox.PERHAPS, "null: as they are."), "reason": toolbox.REASON}, CHANGED, keeps.task),
-        kit("update_workflow_description", "Writes anew what is wanted.", {"description": toolbox.TEXT, "reason": toolbox.REASON}, CHANGED, keeps.description),
-        kit("get_workflow_variable", "One of the session's variables, whole.", {"key": toolbox.TEXT}, READ, reads.variable),
-        kit("set_variable", "Keeps a value in the session.", {"name": toolbox.TEXT, "value": toolbox.of(toolbox.TEXT, "As JSON."), "reason": toolbox.REASON}, KEPT, keeps.variable),
-        kit("clear_variable", "Takes a variable's value away.", {"name": toolbox.TEXT, "reason": toolbox.REASON}, CHANGED, keeps.cleared),
-        kit("clear_all_variables", "Takes all variables' values away.", {"reason": toolbox.REASON}, CHANGED, keeps.all_cleared),
+        kit(state_paths.NAME, "Reads on in what was cut.", {"path": toolbox.of(TEXT, "From `@state/` on."), "start": toolbox.of(NUMBER, "First character, from 0."), "end": toolbox.of(NUMBER, "Character behind the last.")}, READ, reads.state),
+        kit("update_plan", "Writes the whole plan anew.", {"plan": _PLAN, "reason": REASON}, CHANGED, keeps.plan),
+        kit("patch_plan_task", "Changes one task of the plan.", {"task_id": TEXT, "status": toolbox.of({"type": ["string", "null"], "enum": [*plans.STATUSES, None]}, "null: as it is."), "notes": toolbox.of(PERHAPS, "null: as they are."), "reason": REASON}, CHANGED, keeps.task),
+        kit("update_workflow_description", "Writes anew what is wanted.", {"description": TEXT, "reason": REASON}, CHANGED, keeps.description),
+        kit("get_workflow_variable", "One of the session's variables, whole.", {"key": TEXT}, READ, reads.variable),
+        kit("set_variable", "Keeps a value in the session.", {"name": TEXT, "value": toolbox.of(TEXT, "As JSON."), "reason": REASON}, KEPT, keeps.variable),
+        kit("clear_variable", "Takes a variable's value away.", {"name": TEXT, "reason": REASON}, CHANGED, keeps.cleared),
+        kit("clear_all_variables", "Takes all variables' values away.", {"reason": REASON}, CHANGED, keeps.all_cleared),
     )  # fmt: skip
 
 
 class _Reads:
     """What is told."""
 
-    def __init__(self, desk: session_state.Desk, subject: Subject, texts: writer.Texts) -> None:
+    def __init__(self, desk: SessionState, subject: Subject, texts: Texts) -> None:
         self._desk, self._subject, self._texts = desk, subject, texts
 
     def summary(self, _arguments: dict[str, Json]) -> str:
@@ -143,7 +153,7 @@ class _Reads:
 class _Keeps:
     """What is kept: each with its reason."""
 
-    def __init__(self, desk: session_state.Desk, listener: Listener) -> None:
+    def __init__(self, desk: SessionState, listener: Listener) -> None:
         self._desk, self._listener = desk, listener
 
     def plan(self, arguments: dict[str, Json]) -> str:

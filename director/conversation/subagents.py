@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from director.session.events import Listener
 from director.tools import barrier
-from director.tools.toolbox import Kit
+from director.tools.toolbox import Toolset
 from nodes.budgets import Budget
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
@@ -26,7 +26,8 @@ from runtime.context import items as window_items
 from runtime.context import request as context_request
 from runtime.context import summaries, window
 from runtime.display import costs
-from runtime.log import entries, ledger, session, threads, writer
+from runtime.log import entries, ledger, session, threads
+from runtime.log.writer import NOTHING, LogWriter, chars_of
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Request
 from runtime.models import budgets, requests, run_models
@@ -45,16 +46,16 @@ class Sender:
 
     depth: int
     """0 for the session itself."""
-    budgets: budgets.Asked
+    budgets: budgets.Requester
     """Those that hold for it."""
     items: Callable[[], tuple[Item, ...]]
     """What a request of it would hold of what was said to it, the answer that asks for the child included."""
 
 
-class Outfit(turn.Tools, Protocol):
+class SubagentConfig(turn.Tools, Protocol):
     """The tools of one child, and what it is told of its work."""
 
-    def around(self) -> window.Around:
+    def around(self) -> window.RequestFrame:
         """What stands around its conversation."""
         ...
 
@@ -67,7 +68,7 @@ class Outfit(turn.Tools, Protocol):
         ...
 
 
-class Sending(Kit):
+class SubagentCall(Toolset):
     """A tool that sends one."""
 
     name: str
@@ -80,13 +81,17 @@ class Sending(Kit):
     """What one may spend."""
 
     def __init__(
-        self, pen: writer.Journal[session.Session], models: run_models.Supply | None, listener: Listener, sender: Sender
+        self,
+        pen: LogWriter[session.Session],
+        models: run_models.RunModels | None,
+        listener: Listener,
+        sender: Sender,
     ) -> None:
         """``models`` may lack where nothing is sent."""
         self._pen, self._models, self._listener, self._sender = pen, models, listener, sender
         self._limits: Callable[[], window.Limits] = window.Limits
 
-    def employ(self, models: run_models.Supply | None, limits: Callable[[], window.Limits], sender: Sender) -> None:
+    def employ(self, models: run_models.RunModels | None, limits: Callable[[], window.Limits], sender: Sender) -> None:
         """Who sends, with which models, and the limits of windows: known once the talk is there."""
         self._models, self._limits, self._sender = models, limits, sender
 
@@ -96,7 +101,7 @@ class Sending(Kit):
         return True
 
     @abstractmethod
-    def outfit(self, call: entries.Call, child: Child) -> Outfit:
+    def outfit(self, call: entries.Call, child: Subagent) -> SubagentConfig:
         """What one works with; nothing of it is opened yet."""
 
     def word(self, arguments: dict[str, Json]) -> str:
@@ -170,12 +175,12 @@ class Sending(Kit):
         )
         return turn.Outcome("", error=error.as_json())
 
-    def _child(self, call: entries.Call, before: tuple[Item, ...]) -> Child:
+    def _child(self, call: entries.Call, before: tuple[Item, ...]) -> Subagent:
         assert self._models is not None, "whoever sends one was asked by a model"
-        return Child(self, self._pen, self._models, self._listener, self._limits, self._sender, call, before)
+        return Subagent(self, self._pen, self._models, self._listener, self._limits, self._sender, call, before)
 
     def _answered(self, answer: str, call: entries.Call) -> str:
-        return f"{answer or writer.NOTHING}\n({self._cost(call)})"
+        return f"{answer or NOTHING}\n({self._cost(call)})"
 
     def _failed(self, error: RunOpsError, call: entries.Call) -> turn.Outcome:
         told = error.as_json()
@@ -189,14 +194,14 @@ class Sending(Kit):
         return f"the {self.who} took {costs.told(ledger.totals([*self._pen.history.ledger.within(call.path)]))}"
 
 
-class Child:
+class Subagent:
     """One of them."""
 
     def __init__(
         self,
-        sending: Sending,
-        pen: writer.Journal[session.Session],
-        models: run_models.Supply,
+        sending: SubagentCall,
+        pen: LogWriter[session.Session],
+        models: run_models.RunModels,
         listener: Listener,
         limits: Callable[[], window.Limits],
         sender: Sender,
@@ -209,7 +214,7 @@ class Child:
         self._thread = entries.delegate_thread(call.call)
         self._most, budget = sending.turns, sending.budget
         self._begun = time.monotonic()
-        asker = requests.Asker(
+        asker = requests.RequestScope(
             call.path,
             self._thread,
             "director",
@@ -233,13 +238,13 @@ class Child:
             _Behind(frame, before),
             self.outfit,
             pen,
-            turn.Seat(call.path, self._thread, sending.name),
+            turn.TurnOptions(call.path, self._thread, sending.name),
             talks=True,
             find_out=self.outfit.find_out,
         )
 
     @property
-    def share(self) -> budgets.Asked:
+    def share(self) -> budgets.Requester:
         """The budgets that hold for whom it sends."""
         return self._exchanges.share
 
@@ -275,7 +280,7 @@ class Child:
         """The limits of its own part of a request: what stands before that has its place."""
         limits = self._limits()
         size = sum(map(estimates.of_item, self._before))
-        chars = sum(map(writer.chars_of, self._before))
+        chars = sum(map(chars_of, self._before))
         left = {
             "compress_at": max(1, limits.compress_at - size),
             "hard_limit": max(1, limits.hard_limit - size) if limits.hard_limit is not None else None,
@@ -313,17 +318,17 @@ def interrupted() -> ModelError:
 
 
 def asks(
-    models: run_models.Supply,
-    pen: writer.Journal[session.Session],
+    models: run_models.RunModels,
+    pen: LogWriter[session.Session],
     left: Callable[[], float],
     tell: Callable[[str], None],
     budget: Budget | None = None,
-    within: budgets.Asked | None = None,
+    within: budgets.Requester | None = None,
 ) -> summaries.Asks:
     """Opens such threads: ``left`` are the seconds that are left, ``tell`` says what is waited for, ``budget`` and ``within`` are those of who speaks."""
 
     def opened(thread: str) -> requests.Exchanges:
-        asker = requests.Asker(
+        asker = requests.RequestScope(
             pen.history.path_of(thread), thread, "summary", left, lambda what: tell(f"a summary: {what}")
         )
         return requests.Exchanges(models, pen, asker, None, budget, within)

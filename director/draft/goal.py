@@ -32,7 +32,7 @@ class Goal:
     """Names of the secrets that it may use."""
     force: bool = False
     """Whether ``save`` may be a file that was there before."""
-    mends: entries.Mends | None = None
+    mends: entries.Repairs | None = None
     """Where a workflow is mended that is there."""
 
     @property

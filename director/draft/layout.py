@@ -13,7 +13,7 @@ from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import yaml_text
 from runtime.language.diagnostics import Mark, Source
-from runtime.language.node_tree import Anatomy, Unit
+from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.workflow import Workflow
 
 HEAD = "workflow"
@@ -72,7 +72,7 @@ class Layout:
             self.nodes = [dataclasses.replace(each, position=number) for number, each in enumerate(found, 1)]
 
     def _placed(
-        self, anatomy: Anatomy, units: Sequence[Unit], depth: int, block: tuple[str | int, ...], owner: Any
+        self, anatomy: Anatomy, units: Sequence[NodeSource], depth: int, block: tuple[str | int, ...], owner: Any
     ) -> Iterator[Placed]:
         for unit in units:
             path = anatomy.written(unit.path)

@@ -11,9 +11,8 @@ from director.draft import edits, header
 from director.draft.draft import Draft
 from director.draft.goal import Goal
 from director.editing import limits, lint, reference
-from director.tools import toolbox
-from director.tools.build_context import Workshop
-from director.tools.toolbox import CHANGED, PERHAPS, READ, REASON, TEXT, Kit, Simple, of
+from director.tools.build_context import BuildContext
+from director.tools.toolbox import CHANGED, PERHAPS, READ, REASON, TEXT, Simple, Toolset, of, tool
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime.language import workflow
@@ -30,7 +29,7 @@ MOST_HINTS = 4
 """Hints that are told of one edit."""
 
 
-def kits(shop: Workshop) -> Sequence[Kit]:
+def kits(shop: BuildContext) -> Sequence[Toolset]:
     """The tools, in order of weight."""
     edit = _Edits(shop)
     after = of(PERHAPS, "Node id; `ID/` or `ID/BLOCK`: first in that block; null: last.")
@@ -56,12 +55,12 @@ def _kit(
     fields: dict[str, dict[str, Json]],
     do: Callable[[dict[str, Json]], str],
     modes: Any = CHANGED,
-) -> Kit:
-    return Simple(toolbox.tool(name, description, fields), modes, do)
+) -> Toolset:
+    return Simple(tool(name, description, fields), modes, do)
 
 
 class _Edits:
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: BuildContext) -> None:
         self._shop = shop
 
     def reference(self, arguments: dict[str, Json]) -> str:

@@ -16,14 +16,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from director.draft.goal import Goal
 from director.effects import effects, requests, wording
 from director.session import person as persons
-from director.session import state
+from director.session.state import SessionState
 from nodes.base import Leaf
 from nodes.errors import Paused, RunOpsError, UsageError
 from nodes.values import Json
 from runtime.context import briefs
 from runtime.engine import run_state
 from runtime.language import workflow
-from runtime.log import entries, session, writer
+from runtime.log import entries, session
+from runtime.log.writer import LogWriter
 
 YES, NO, HOLD_ALL = "yes", "no", "hold all"
 CHOICES = (YES, NO, HOLD_ALL)
@@ -61,9 +62,7 @@ def refuse_allow(origins: Sequence[str]) -> None:
 class Grants:
     """What was asked for, and what was answered. Implements ``director.tools.build_context.Effects``."""
 
-    def __init__(
-        self, pen: writer.Journal[session.Session], desk: state.Desk, goal: Goal, person: persons.Person
-    ) -> None:
+    def __init__(self, pen: LogWriter[session.Session], desk: SessionState, goal: Goal, person: persons.Person) -> None:
         """Nobody is asked yet."""
         self._pen = pen
         self._desk = desk
@@ -80,7 +79,7 @@ class Grants:
         inputs: Mapping[str, Json] | None = None,
         pins: Mapping[str, Json] | None = None,
         astray: bool = False,
-    ) -> run_state.Holds:
+    ) -> run_state.Withholds:
         """What of these deeds is held, as ``director.tools.build_context.Effects`` says."""
         loaded = self._loaded
         given = self._inputs(loaded, inputs)
@@ -137,7 +136,7 @@ class Grants:
             origins.append(goal.url)
         return "allow" if origins and all(map(is_loopback, origins)) else "hold"
 
-    async def _is_granted(self, deed: requests.Deed, place: str, page: str | None) -> bool:
+    async def _is_granted(self, deed: requests.EffectRequest, place: str, page: str | None) -> bool:
         if self._pen.history.latest("grant", ALL) is not None:
             return False
         kept = self._pen.history.latest("grant", deed.key)
@@ -170,7 +169,7 @@ class Grants:
         self._desk.keep(entries.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
         await self._pen.barrier()
 
-    def question(self, deed: requests.Deed, page: str | None) -> str:
+    def question(self, deed: requests.EffectRequest, page: str | None) -> str:
         """What a person is asked: what would be done, on what, for what, and where. The words of the deed may come from a page, and are quoted."""
         lines = ["The build wants to do what changes the site. May it do just this?"]
         if deed.is_agent:
@@ -184,7 +183,7 @@ class Grants:
         return self._pen.masker.text("\n".join(lines))
 
 
-def answers(pen: writer.Journal[session.Session]) -> Iterator[dict[str, Json]]:
+def answers(pen: LogWriter[session.Session]) -> Iterator[dict[str, Json]]:
     """What was asked in a build, in order: ``answer`` (None while it waits), ``question``, ``what``, ``path``, ``place``."""
     for name in pen.history.names_of("grant"):
         if name != ALL and (found := pen.history.latest("grant", name)) is not None:

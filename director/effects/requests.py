@@ -54,7 +54,7 @@ class Way:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Deed:
+class EffectRequest:
     """A deed as it is asked for."""
 
     leaf: Leaf
@@ -85,11 +85,11 @@ class Deed:
         return self.leaf.asks == "agent"
 
 
-def deed(loaded: workflow.Loaded | None, leaf: Leaf, path: str, known: Rests, place: str) -> Deed:
+def deed(loaded: workflow.Loaded | None, leaf: Leaf, path: str, known: Rests, place: str) -> EffectRequest:
     """The deed that a step of the file does, or one that stands in no file; ``known`` are all inputs, and all values set by hand."""
     found = loaded.find(path) if loaded is not None else None
     if loaded is None or found is None or found.node.id != leaf.id:
-        return Deed(leaf, effects.key_of(loaded, path), {}, Rests(), place=place)
+        return EffectRequest(leaf, effects.key_of(loaded, path), {}, Rests(), place=place)
     around: dict[str, Json] = {}
     for each in found.around:
         if isinstance(each, Iterate):
@@ -99,7 +99,7 @@ def deed(loaded: workflow.Loaded | None, leaf: Leaf, path: str, known: Rests, pl
             around[each.id] = _used(each)
     way, only = _way(loaded, found), _only(found)
     said: list[Json] = [effects.core(leaf), around, way.opened, [_as_done(each) for each in way.steps], only]
-    return Deed(leaf, effects.key_of(loaded, path), around, _rests(loaded, said, known), way, only, place)
+    return EffectRequest(leaf, effects.key_of(loaded, path), around, _rests(loaded, said, known), way, only, place)
 
 
 def _way(loaded: workflow.Loaded, found: workflow.Found) -> Way:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from director.effects import effects
-from director.effects.requests import Deed, Way, one_line
+from director.effects.requests import EffectRequest, Way, one_line
 from nodes.base import Leaf
 from nodes.targets import WAYS, Target
 from nodes.template import to_text
@@ -39,7 +39,7 @@ _UNTOLD = frozenset({"id", "type", "action", "query", "description", "target", "
 """Fields of a node that is read of which nothing is told beside what it does."""
 
 
-def told(deed: Deed, page: Json) -> list[str]:
+def told(deed: EffectRequest, page: Json) -> list[str]:
     """A deed, a line each thing. Its words may come from a page, and are quoted; references to inputs have their values."""
     lines = [f"  what   {one_line(_done(deed.leaf))}"]
     lines += [f"  {name:<6} {plainly(value)}" for name, value in sorted(_fields(deed.leaf).items())]

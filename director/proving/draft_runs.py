@@ -19,12 +19,13 @@ from nodes.errors import ModelError, RunOpsError, SetupError, UsageError
 from nodes.values import Json
 from runtime.engine import run_state
 from runtime.language import callees, prepare, reader, workflow
-from runtime.log import entries, history, writer
+from runtime.log import entries, history
+from runtime.log.writer import value_of
 from runtime.secrets import masking
 from runtime.services import functions
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
 
 RUN_DRAFT = "run_draft"
 
@@ -44,7 +45,7 @@ class Done:
     """None where nobody can read it any more."""
 
 
-def as_saved(shop: Workshop) -> workflow.Loaded:
+def as_saved(shop: BuildContext) -> workflow.Loaded:
     """The draft as a file at the place where it will stand: what is proved is what is saved.
 
     Raises ModelError ``draft-missing``, WorkflowInvalid where it does not hold there: it may use files by other paths.
@@ -56,7 +57,7 @@ def as_saved(shop: Workshop) -> workflow.Loaded:
     return reader.parse(draft.text, str(place), callees.Project(workflow.workspace(place.parent)))
 
 
-def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> prepare.Prepared:
+def prepared(shop: BuildContext, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> prepare.Prepared:
     """What a run of the draft is given.
 
     Raises UsageError for inputs that do not fit or hold a secret, ModelError ``origin-not-named``, SetupError ``secret-missing``.
@@ -81,7 +82,7 @@ def prepared(shop: Workshop, loaded: workflow.Loaded, inputs: Mapping[str, Json]
     return prepare.Prepared(loaded, typed, dict(known))
 
 
-def _refuse_origins(shop: Workshop, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
+def _refuse_origins(shop: BuildContext, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
     """Inputs that a model gives lead to no site that the person has not named, and that the draft does not open with theirs."""
     named = limits.granted(shop.wish)
     if theirs := _theirs(shop, loaded):
@@ -95,7 +96,7 @@ def _refuse_origins(shop: Workshop, loaded: workflow.Loaded, typed: Mapping[str,
         )
 
 
-def _theirs(shop: Workshop, loaded: workflow.Loaded) -> dict[str, Json]:
+def _theirs(shop: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
     """The inputs as the person wishes them; empty where those do not fit the draft."""
     declared = loaded.workflow.inputs
     with contextlib.suppress(UsageError):
@@ -104,7 +105,7 @@ def _theirs(shop: Workshop, loaded: workflow.Loaded) -> dict[str, Json]:
 
 
 async def run(
-    shop: Workshop, call: entries.Call, loaded: workflow.Loaded, fit: prepare.Prepared, holds: run_state.Holds
+    shop: BuildContext, call: entries.Call, loaded: workflow.Loaded, fit: prepare.Prepared, holds: run_state.Withholds
 ) -> Done:
     """Run the draft once, from nothing, to its end. Raises RunOpsError only where it could not begin.
 
@@ -148,7 +149,7 @@ def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> pro
     )
 
 
-def passed_before(shop: Workshop, fit: prepare.Prepared) -> list[proofs.Ran]:
+def passed_before(shop: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran]:
     """The whole runs of just this draft, with just these inputs and files, that passed in this session, oldest first: what they did need not be done again to be proved."""
     calls = [call for call in shop.pen.history.runs_of if shop.pen.history.deeds[call].call.action in WHOLE]
     found: list[proofs.Ran] = []
@@ -156,12 +157,12 @@ def passed_before(shop: Workshop, fit: prepare.Prepared) -> list[proofs.Ran]:
         past = shop.runs.past(run_id)
         if past is not None and past.status == "passed" and counts(shop, fit, past):
             root = past.scopes[""].committed
-            output = writer.value_of(root, shop.here.kept) if root is not None else None
+            output = value_of(root, shop.here.kept) if root is not None else None
             found.append(_ran(proofs.Ran(run_id, "passed", {}, output=output), fit.loaded, past))
     return found
 
 
-def counts(shop: Workshop, fit: prepare.Prepared, past: history.History) -> bool:
+def counts(shop: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
     """Whether a run was one of just this: of the draft as it stands, but for names, descriptions and layout, of the files that it uses and those that it gave to the site as they are, with these inputs."""
     header, masker = past.header, shop.pen.masker
     if header is None or header.trial is not None or header.inputs != masker.json(dict(fit.inputs)):
@@ -180,7 +181,7 @@ def _hash(text: str) -> str:
     return entries.blob_of(text.encode(), "").sha256
 
 
-def _given_otherwise(shop: Workshop, fit: prepare.Prepared, past: history.History) -> bool:
+def _given_otherwise(shop: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
     """Whether any file that the run gave to the site, and had not kept itself, is gone, or was written since it began."""
     began = dt.datetime.fromisoformat(past.started).timestamp()
     own = {
@@ -189,7 +190,7 @@ def _given_otherwise(shop: Workshop, fit: prepare.Prepared, past: history.Histor
     for attempt in past.all_attempts():
         if attempt.call.action != "upload":
             continue
-        given: Json = writer.value_of(attempt.call, shop.here.kept)["files"]
+        given: Json = value_of(attempt.call, shop.here.kept)["files"]
         for path in map(files.to_path, given if isinstance(given, list) else [given]):
             if path not in own and _changed(fit.loaded.path.parent / path, began):
                 return True
@@ -205,7 +206,7 @@ def _changed(file: Path, since: float) -> bool:
     return max(found.st_mtime, found.st_ctime) > since
 
 
-def done_alone(shop: Workshop, loaded: workflow.Loaded) -> set[str]:
+def done_alone(shop: BuildContext, loaded: workflow.Loaded) -> set[str]:
     """The keys of the deeds that nodes of this draft, as they stand in it, did on the bench: tried by themselves, and in no whole run."""
     history_ = shop.pen.history
     calls = [call for call in history_.runs_of if history_.deeds[call].call.action == "execute_nodes"]
@@ -219,7 +220,7 @@ def done_alone(shop: Workshop, loaded: workflow.Loaded) -> set[str]:
     return found
 
 
-def last_failure(shop: Workshop) -> tuple[str, dict[str, Json]] | None:
+def last_failure(shop: BuildContext) -> tuple[str, dict[str, Json]] | None:
     """The step that ended the last run of the session which did not pass, with its error; None where the last one passed, or none was begun."""
     runs = [each for runs in shop.pen.history.runs_of.values() for each in runs]
     for run_id in reversed(runs):

@@ -23,7 +23,7 @@ from runtime.secrets import masking
 
 if TYPE_CHECKING:
     from director.draft.goal import Goal
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
 
 
 CHANGED = ModelError(
@@ -40,7 +40,7 @@ MOST_HINTS = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Lack:
+class MissingProof:
     """Something without which a build is not done."""
 
     what: str
@@ -51,7 +51,7 @@ class Lack:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Said:
+class FinishRequest:
     """What the model said with ``finish``."""
 
     summary: str
@@ -104,43 +104,43 @@ class Proof:
         return proofs.headline(self.effects, self.ran, [*others[:MOST_OTHERS], *more])
 
 
-def lacks(shop: Workshop, said: Said) -> list[Lack]:
+def lacks(shop: BuildContext, said: FinishRequest) -> list[MissingProof]:
     """What can be seen to be lacking without a run: everything at once."""
     return list(_lacks(shop, said))
 
 
-def _lacks(shop: Workshop, said: Said) -> Iterator[Lack]:
+def _lacks(shop: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
     if not said.summary.strip():
-        yield Lack("`summary` says nothing", "say what the workflow does and what its output is")
+        yield MissingProof("`summary` says nothing", "say what the workflow does and what its output is")
     draft = shop.desk.draft
     if draft is None:
-        yield Lack("there is no draft", "begin it with `create_nodes`")
+        yield MissingProof("there is no draft", "begin it with `create_nodes`")
         return
     wish, known = shop.wish, masking.Masker(shop.known())
     if not wish.force and not output_files.may_write(wish.save, shop.pen.conversation.id):
-        yield Lack(
+        yield MissingProof(
             f"{wish.save} is there already, and this build has not left it so",
             "ask the person to move it away, or to go on with `--force`",
         )
     plain = [each for each in lint.hints(draft, wish, shop.known()) if each.level == "error"]
-    yield from (Lack(known.text(f"{each.node}: {each.text}"), each.mend) for each in plain)
+    yield from (MissingProof(known.text(f"{each.node}: {each.text}"), each.mend) for each in plain)
     if known.text(draft.text) != draft.text and not plain:
-        yield Lack(
+        yield MissingProof(
             "a secret stands in the draft itself",
             "write `{{ secrets.NAME }}` in a field that takes secrets, and the name under `secrets:`",
         )
     file = draft.loaded.workflow
     for name in wish.inputs:
         if name not in file.inputs:
-            yield Lack(
+            yield MissingProof(
                 f"the person gave the input `{name}`, and the draft declares none of that name",
                 f"declare it under `inputs:` and read `{{{{ inputs.{name} }}}}` where its value is used",
             )
     yield from _hollow(shop, draft.loaded, said)
     if repair_builds.unchanged(shop):
-        yield Lack("the draft says what the file says: there is nothing to review", repair_builds.UNCHANGED)
+        yield MissingProof("the draft says what the file says: there is nothing to review", repair_builds.UNCHANGED)
     if file.output is None and wish.mends is None and not said.names("output"):
-        yield Lack(
+        yield MissingProof(
             "the draft has no `output`",
             "say what a run yields (`update_node` of `workflow`, key `output`), or, where nothing was asked for, why none, with the word `output`, in `unproved`",
         )
@@ -150,12 +150,12 @@ def _lacks(shop: Workshop, said: Said) -> Iterator[Lack]:
     except diagnostics.WorkflowInvalid as invalid:
         for each in invalid.diagnostics:
             place = f" (line {each.mark.line}, column {each.mark.column})" if each.mark is not None else ""
-            yield Lack(f"{each.message}{place} ({each.code})", "; ".join(each.help) or "mend it in the draft")
+            yield MissingProof(f"{each.message}{place} ({each.code})", "; ".join(each.help) or "mend it in the draft")
     except RunOpsError as error:
-        yield Lack(f"{error.message} ({error.code})", error.mend or "mend it in the draft")
+        yield MissingProof(f"{error.message} ({error.code})", error.mend or "mend it in the draft")
 
 
-def _hollow(shop: Workshop, loaded: workflow.Loaded, said: Said) -> Iterator[Lack]:
+def _hollow(shop: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> Iterator[MissingProof]:
     """What no run could prove of this draft, and of which the model did not speak. Where a workflow is mended, that is as it was."""
     if shop.wish.mends is not None:
         return
@@ -163,14 +163,14 @@ def _hollow(shop: Workshop, loaded: workflow.Loaded, said: Said) -> Iterator[Lac
     for name in unread:
         if not said.names(name):
             mend = f"read `{{{{ inputs.{name} }}}}` where its value is used, or name it in `unproved` and say why"
-            yield Lack(f"nothing reads the input `{name}`, which the person gave", mend)
+            yield MissingProof(f"nothing reads the input `{name}`, which the person gave", mend)
     for name in unused_values.untold(loaded):
         if not said.names(name):
             mend = "yield what a node reads, or name it in `unproved` and say why"
-            yield Lack(f"`{name}` of the output is the same whatever a run finds", mend)
+            yield MissingProof(f"`{name}` of the output is the same whatever a run finds", mend)
 
 
-def foreseen(shop: Workshop, said: Said) -> str:
+def foreseen(shop: BuildContext, said: FinishRequest) -> str:
     """What else ``finish`` would refuse, as far as earlier runs tell: told with what is lacking, so that all of it can be mended at once."""
     with contextlib.suppress(RunOpsError):
         names = expected(shop, draft_runs.as_saved(shop), said)
@@ -179,29 +179,29 @@ def foreseen(shop: Workshop, said: Said) -> str:
     return ""
 
 
-def expected(shop: Workshop, loaded: workflow.Loaded, said: Said) -> list[str]:
+def expected(shop: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> list[str]:
     """The names of which ``finish`` would have to speak, as far as earlier runs of just this draft tell; empty where there were none."""
     fit = draft_runs.prepared(shop, loaded, _declared(shop, loaded))
     before = tuple(draft_runs.passed_before(shop, fit))
     return unsaid(Proof(text_of(shop), loaded, (), before), said) if before else []
 
 
-def ahead(shop: Workshop, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
+def ahead(shop: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
     """What ``finish`` wants, in a line behind a run that went well; ``more`` is what was said already of deeds."""
     times = "once" if shop.wish.runs == 1 else f"{shop.wish.runs} times"
     told = [f"`finish` runs this draft {times} anew with the wish's inputs."]
-    lacking = "; ".join(each.what for each in lacks(shop, Said(summary="-", unproved="")))
+    lacking = "; ".join(each.what for each in lacks(shop, FinishRequest(summary="-", unproved="")))
     told += [f"Lacking for it: {lacking}."] if lacking else []
     with contextlib.suppress(RunOpsError):
         if fit.loaded.check_inputs(_declared(shop, fit.loaded)) != fit.inputs:
             return " ".join([*told, "This run, with other inputs, does not count there."])
         told += ["What this one did counts there, too."] if ran.status == "passed" else []
-        names = [each for each in map(_quoted, expected(shop, fit.loaded, Said("", ""))) if each not in more]
+        names = [each for each in map(_quoted, expected(shop, fit.loaded, FinishRequest("", ""))) if each not in more]
         told += [f"Unless a run does or yields it, name in `unproved`, with why: {', '.join(names)}."] if names else []
     return " ".join(told)
 
 
-def _declared(shop: Workshop, loaded: workflow.Loaded) -> dict[str, Json]:
+def _declared(shop: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
     """The inputs of the wish that the draft has."""
     return {name: each for name, each in shop.wish.inputs.items() if name in loaded.workflow.inputs}
 
@@ -210,20 +210,20 @@ def _quoted(name: str) -> str:
     return f"`{name}`"
 
 
-def better(shop: Workshop) -> list[str]:
+def better(shop: BuildContext) -> list[str]:
     """What the draft could say better; no reason to refuse it."""
     draft = shop.desk.draft
     return [str(each) for each in lint.hints(draft, shop.wish, shop.known())] if draft is not None else []
 
 
-def hints(shop: Workshop) -> str:
+def hints(shop: BuildContext) -> str:
     """The same, as it is told beside a refusal."""
     found = better(shop)
     more = f"\n- … and {len(found) - MOST_HINTS} more" if len(found) > MOST_HINTS else ""
     return "".join(["\nit could say better:", *(f"\n- {each}" for each in found[:MOST_HINTS]), more]) if found else ""
 
 
-async def prove(shop: Workshop, call: entries.Call, loaded: workflow.Loaded, holds: run_state.Holds) -> Proof:
+async def prove(shop: BuildContext, call: entries.Call, loaded: workflow.Loaded, holds: run_state.Withholds) -> Proof:
     """Run the draft as often as the wish says, each time in a fresh browser with the inputs of the person; the first run that does not go well is the last."""
     fit = draft_runs.prepared(shop, loaded, shop.wish.inputs)
     before = draft_runs.passed_before(shop, fit)
@@ -235,7 +235,7 @@ async def prove(shop: Workshop, call: entries.Call, loaded: workflow.Loaded, hol
     return Proof(text_of(shop), loaded, tuple(runs), tuple(before), frozenset(draft_runs.done_alone(shop, loaded)))
 
 
-def stands(shop: Workshop, proof: Proof) -> bool:
+def stands(shop: BuildContext, proof: Proof) -> bool:
     """Whether the draft, and every file that it uses or gives to the site, is still what was proved. Raises WorkflowInvalid where it does not hold any more."""
     fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), shop.wish.inputs)
     pasts = [each.past for each in proof.runs]
@@ -244,13 +244,13 @@ def stands(shop: Workshop, proof: Proof) -> bool:
     )
 
 
-def text_of(shop: Workshop) -> str:
+def text_of(shop: BuildContext) -> str:
     """The draft as it stands, with all that its parser leaves out: that is what is left."""
     draft = shop.desk.draft
     return draft.text if draft is not None else ""
 
 
-def unsaid(proof: Proof, said: Said) -> list[str]:
+def unsaid(proof: Proof, said: FinishRequest) -> list[str]:
     """What the runs leave unproved or empty, and of which the model did not speak."""
     # What an earlier run of the same text has yielded is not empty, though the proof finds nothing left to do.
     names = [*proofs.to_be_said(proof.effects, [*proof.before, *proof.ran]), *_sign_ins(proof)]
@@ -265,7 +265,7 @@ def _sign_ins(proof: Proof) -> list[str]:
     return sorted(effects.key_of(proof.loaded, each).rpartition("/")[2] for each in held)
 
 
-def refusal(shop: Workshop, proof: Proof) -> tuple[str, str]:
+def refusal(shop: BuildContext, proof: Proof) -> tuple[str, str]:
     """Why a proof that did not go well is none: in our words alone, and as it is told with what was seen."""
     last, number = proof.runs[-1], len(proof.runs)
     why = f"not done: proof run {number} of {shop.wish.runs} did not pass: {report.head(last)}"
@@ -286,7 +286,7 @@ def say_more(proof: Proof, names: Sequence[str]) -> str:
     )
 
 
-def accepted(shop: Workshop, proof: Proof, said: Said) -> dict[str, Json]:
+def accepted(shop: BuildContext, proof: Proof, said: FinishRequest) -> dict[str, Json]:
     """Leave the workflow and its notes; what ``finish`` yields. Raises UsageError ``file-not-written``."""
     wish, session = shop.wish, shop.pen.conversation.id
     file, beside = wish.save, output_files.notes_of(wish.save)
@@ -343,7 +343,7 @@ def _needed(loaded: workflow.Loaded, wish: Goal) -> dict[str, Json]:
     return {name: value for name, value in wish.inputs.items() if name in declared and declared[name].required}
 
 
-def leave_partial(shop: Workshop, why: str) -> dict[str, Json]:
+def leave_partial(shop: BuildContext, why: str) -> dict[str, Json]:
     """Leave the draft as far as it came, with the step at which it fails, and its notes; what is told of it. ``file`` is None where there is no draft.
 
     Nothing that stood there before is overwritten, whatever the person said: a draft that is not done is no better than what there is. Then it is left
@@ -377,7 +377,7 @@ def leave_partial(shop: Workshop, why: str) -> dict[str, Json]:
     return {**left, "file": str(file), "notes": str(beside), "failing": step or None, **stays}
 
 
-def _notes_place(shop: Workshop, beside: Path) -> Path:
+def _notes_place(shop: BuildContext, beside: Path) -> Path:
     """Where the notes are left: beside the workflow, and where somebody else's page stands there, beside that."""
     return beside if shop.wish.force else output_files.free_name(beside, shop.pen.conversation.id)
 

@@ -25,7 +25,7 @@ from runtime.report import markdown
 
 if TYPE_CHECKING:
     from director.proving.draft_runs import Done
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
 
 A_LINE, A_BLOCK, MOST = 300, 1_500, 60
 """Characters of a line and of a block, and how many items a list has."""
@@ -34,7 +34,7 @@ _MARKS = re.compile(r"([\\`*_\[\]<>#|!~])")
 
 
 def page(
-    shop: Workshop,
+    shop: BuildContext,
     *,
     file: Path,
     headline: str,
@@ -81,7 +81,7 @@ def _section(title: str, lines: Iterator[str] | Sequence[str]) -> str:
     return f"## {title}\n\n{text}" if text else ""
 
 
-def _head(shop: Workshop, file: Path, headline: str) -> str:
+def _head(shop: BuildContext, file: Path, headline: str) -> str:
     draft = shop.desk.draft
     name = draft.loaded.workflow.name if draft is not None else file.stem
     return "\n".join(
@@ -95,7 +95,7 @@ def _head(shop: Workshop, file: Path, headline: str) -> str:
     )
 
 
-def _wanted(shop: Workshop) -> Iterator[str]:
+def _wanted(shop: BuildContext) -> Iterator[str]:
     wish = shop.wish
     yield markdown.fenced(wish.goal.strip() or "(nothing was said)", "text")
     yield ""
@@ -127,7 +127,7 @@ def _fails(failure: tuple[str, dict[str, Json]]) -> Iterator[str]:
         yield markdown.fenced(_cut(f"mend: {mend}", A_BLOCK), "text")
 
 
-def _outline(shop: Workshop) -> Iterator[str]:
+def _outline(shop: BuildContext) -> Iterator[str]:
     draft = shop.desk.draft
     if draft is not None:
         yield markdown.fenced(draft.outline(), "text")
@@ -136,7 +136,7 @@ def _outline(shop: Workshop) -> Iterator[str]:
                 yield f"- {_code(node.id)}: {_line(node.description)}"
 
 
-def _decisions(shop: Workshop) -> Iterator[str]:
+def _decisions(shop: BuildContext) -> Iterator[str]:
     kept = shop.pen.history.versions("draft")
     for each in kept[-MOST:]:
         yield f"- version {each.number}: {_line(each.reason)}"
@@ -151,7 +151,7 @@ def _decisions(shop: Workshop) -> Iterator[str]:
             yield f"- {_line(plan.notes)}"
 
 
-def _targets(shop: Workshop) -> Iterator[str]:
+def _targets(shop: BuildContext) -> Iterator[str]:
     for deed in list(_calls(shop, "propose_target"))[-MOST:]:
         given: dict[str, Json] = shop.pen.value_of(deed.call) or {}
         yield f"- {_line(str(given.get('reason') or ''))}"
@@ -187,7 +187,7 @@ def _proved(
         yield _indented(markdown.fenced(shown, "json" if shown == whole else "text"))
 
 
-def _questions(shop: Workshop) -> Iterator[str]:
+def _questions(shop: BuildContext) -> Iterator[str]:
     places = {str(each.get("place")) for each in grants.answers(shop.pen)}
     for each in shop.pen.history.questions:
         if each.place not in places:
@@ -195,7 +195,7 @@ def _questions(shop: Workshop) -> Iterator[str]:
             yield f"  - {_line(each.answer) if each.answer is not None else '(not answered)'}"
 
 
-def _grants(shop: Workshop) -> Iterator[str]:
+def _grants(shop: BuildContext) -> Iterator[str]:
     for each in grants.answers(shop.pen):
         yield f"- {_code(str(each.get('path')))}: {_line(str(each.get('what')))}: {_line(str(each.get('answer') or 'not answered'))}"
     draft = shop.desk.draft
@@ -208,7 +208,7 @@ def _grants(shop: Workshop) -> Iterator[str]:
             yield f"- {_code(node.id)} counts as no deed: its click is to give a file, and nothing else"
 
 
-def _cost(shop: Workshop) -> Iterator[str]:
+def _cost(shop: BuildContext) -> Iterator[str]:
     book = shop.pen.history.ledger
     own = book.totals()
     yield f"- the build itself: {costs.told(own)}" if own is not None else "- the build itself: nothing"
@@ -217,7 +217,7 @@ def _cost(shop: Workshop) -> Iterator[str]:
         yield f"- the runs that it started: {costs.told(ledger.together(runs))}"
 
 
-def _calls(shop: Workshop, name: str) -> Iterator[session.Deed]:
+def _calls(shop: BuildContext, name: str) -> Iterator[session.SideEffect]:
     return (each for each in shop.pen.history.deeds.values() if each.call.action == name and _went_well(each.result))
 
 

@@ -19,12 +19,12 @@ from runtime.system import regular_files
 
 if TYPE_CHECKING:
     from director.draft.goal import Goal
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
 
 UNCHANGED = "change what the mend needs; where it passes as it is, or nothing in the file would mend it, finish with `done` false and say so"
 
 
-def equip(shop: Workshop) -> None:
+def equip(shop: BuildContext) -> None:
     """Put the file that is to be mended on the desk, as its first draft; nothing where that is done, or nothing is to be mended.
 
     Raises UsageError ``file-not-found``, ModelError ``secret-refused`` where a secret stands in it, WorkflowInvalid.
@@ -43,18 +43,18 @@ def text_of(file: Path) -> str:
         raise UsageError("file-not-found", f"{file} cannot be read: {error}", mend="name the file") from None
 
 
-def unchanged(shop: Workshop) -> bool:
+def unchanged(shop: BuildContext) -> bool:
     """Whether the draft of a build that mends says just what the file said."""
     draft = shop.desk.draft
     return shop.wish.mends is not None and draft is not None and draft.text == _before(shop)
 
 
-def _before(shop: Workshop) -> str:
+def _before(shop: BuildContext) -> str:
     """The file's text, as it was when the build began."""
     return str(shop.pen.value_of(shop.desk.history.versions("draft")[0]))
 
 
-def missed(shop: Workshop, loaded: workflow.Loaded, ran: Sequence[proofs.Ran]) -> ModelError | None:
+def missed(shop: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ran]) -> ModelError | None:
     """Why runs that went well prove no mend: none of them came to the step that failed. None where one did, or nothing is to be mended.
 
     Where the draft has that step no more, each must have gone to its end.
@@ -84,7 +84,7 @@ def command(wish: Goal) -> str | None:
 
 
 def leave(
-    shop: Workshop, every: Sequence[proofs.Effect], ran: Sequence[proofs.Ran], *, summary: str
+    shop: BuildContext, every: Sequence[proofs.Effect], ran: Sequence[proofs.Ran], *, summary: str
 ) -> dict[str, Json] | None:
     """Keep the change as a patch beside the run that failed, where ``runops repair --apply`` finds it; what is told of it. None where nothing is to be mended.
 
@@ -97,7 +97,7 @@ def leave(
     done = [each.key for each in every if each.done or each.alone]
     change = patches.Patch(shop.wish.place, _before(shop), output_files.mended(draft.text, mends.run))
     patch = patch_files.unified([change], Path.cwd())
-    known = patch_files.Known("proved" if whole else "held", [change], done, ran[-1].run)
+    known = patch_files.KnownPatch("proved" if whole else "held", [change], done, ran[-1].run)
     place = patch_files.keep(shop.here.kept, mends.run, known, patch)
     held = next((each.held for each in ran if each.held is not None), None)
     return {

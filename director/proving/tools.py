@@ -11,8 +11,8 @@ from typing_extensions import override
 from director.effects import effects
 from director.proving import draft_runs, finish, proofs, repair_builds, report
 from director.proving.draft_runs import RUN_DRAFT
-from director.tools import barrier, toolbox
-from director.tools.toolbox import FINISH, Kit, OfBuild
+from director.tools import barrier
+from director.tools.toolbox import FINISH, PERHAPS, TEXT, OfBuild, Toolset, of, tool
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.context import briefs
@@ -21,26 +21,26 @@ from runtime.messages.messages import Tool
 from runtime.models.turns import turn
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
 
-RUN = toolbox.tool(
+RUN = tool(
     RUN_DRAFT,
     "Runs the whole draft once in a fresh browser.",
-    {"inputs": toolbox.of(toolbox.PERHAPS, "Other inputs than the wish's, as a JSON map."), "reason": toolbox.TEXT},
+    {"inputs": of(PERHAPS, "Other inputs than the wish's, as a JSON map."), "reason": TEXT},
 )
-END = toolbox.tool(
+END = tool(
     FINISH,
     "Proves the draft by whole runs, saves it, and ends the build.",
     {
         "done": {"type": "boolean", "description": "false: it cannot be done; `summary` says why."},
-        "summary": toolbox.of(toolbox.TEXT, "What the workflow does and yields."),
-        "unproved": toolbox.of(toolbox.PERHAPS, "What stays undone, or empty, by id, and why."),
-        "reason": toolbox.TEXT,
+        "summary": of(TEXT, "What the workflow does and yields."),
+        "unproved": of(PERHAPS, "What stays undone, or empty, by id, and why."),
+        "reason": TEXT,
     },
 )
 
 
-def kits(shop: Workshop) -> Sequence[Kit]:
+def kits(shop: BuildContext) -> Sequence[Toolset]:
     """The tools that run the whole draft, and end the build."""
     return (RunDraft(shop, RUN), Finish(shop, END))
 
@@ -84,7 +84,7 @@ class RunDraft(OfBuild):
 class Finish(OfBuild):
     """Ends the build: with a workflow that is proved, or, given up, with what there is."""
 
-    def __init__(self, shop: Workshop, offered: Tool) -> None:
+    def __init__(self, shop: BuildContext, offered: Tool) -> None:
         super().__init__(shop, offered)
         self._counts: finish.Proof | None = None
         """Runs that went well, and of which only something was not said."""
@@ -92,7 +92,7 @@ class Finish(OfBuild):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         shop = self._shop
-        said = finish.Said(str(arguments["summary"]), str(arguments["unproved"] or ""))
+        said = finish.FinishRequest(str(arguments["summary"]), str(arguments["unproved"] or ""))
         if not arguments["done"]:
             return await barrier.done(shop.pen, FINISH, arguments, place, lambda _call: self._given_up(said))
         if lacking := finish.lacks(shop, said):
@@ -110,7 +110,7 @@ class Finish(OfBuild):
 
         return await barrier.done(shop.pen, FINISH, arguments, place, work)
 
-    def _judged(self, proof: finish.Proof, said: finish.Said) -> turn.Outcome:
+    def _judged(self, proof: finish.Proof, said: finish.FinishRequest) -> turn.Outcome:
         shop = self._shop
         if not proof.went_well:
             ours, told = finish.refusal(shop, proof)
@@ -133,7 +133,7 @@ class Finish(OfBuild):
             told.append(f"executed in no run: {', '.join(proof.not_executed)}")
         return turn.Outcome("\n".join(told), value)
 
-    async def _given_up(self, said: finish.Said) -> turn.Outcome:
+    async def _given_up(self, said: finish.FinishRequest) -> turn.Outcome:
         value = self._shop.pen.masker.json(finish.leave_partial(self._shop, said.summary))
         where = f"the draft as it is: {value['file']}" if value["file"] else "there was no draft to save"
         stays = f"; {value['stays']} is as it was" if "stays" in value else ""
@@ -144,7 +144,7 @@ class Finish(OfBuild):
         return found_out(self._shop, call)
 
 
-def found_out(shop: Workshop, call: entries.Call) -> turn.Outcome:
+def found_out(shop: BuildContext, call: entries.Call) -> turn.Outcome:
     """What is told of a call that a crash broke off: which of its runs were over, and at what the last one was."""
     told: list[str] = []
     for number, run in enumerate(shop.runs.of(call), 1):
@@ -168,7 +168,7 @@ def found_out(shop: Workshop, call: entries.Call) -> turn.Outcome:
     return turn.Outcome("", error=shop.pen.masker.json(error.as_json()))
 
 
-def _known(shop: Workshop) -> dict[str, Json]:
+def _known(shop: BuildContext) -> dict[str, Json]:
     """The inputs of the wish that the draft declares by now."""
     draft = shop.desk.draft
     declared = draft.loaded.workflow.inputs if draft is not None else {}
@@ -190,7 +190,7 @@ def _map(text: Json) -> dict[str, Json]:
     return value
 
 
-def _failed(shop: Workshop, error: ModelError) -> turn.Outcome:
+def _failed(shop: BuildContext, error: ModelError) -> turn.Outcome:
     return turn.Outcome(shop.pen.masker.text(str(error)), error=shop.pen.masker.json(error.as_json()))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from director.draft.goal import Policy
 
 
-class Deeds:
+class Effects:
     """Asks for each deed once, as it is: one that finds another element, or does something else, is another deed."""
 
     def __init__(self, policy: Policy, who: person.Person) -> None:
@@ -37,13 +37,13 @@ class Deeds:
         inputs: Mapping[str, Json] | None = None,
         at: str = "",
         page: str | None = None,
-    ) -> run_state.Holds:
+    ) -> run_state.Withholds:
         """What is held of a run of ``loaded``. ``inputs`` are those of the run, ``page`` is where the step ``at`` works.
 
         Raises Paused where a person would have to be asked, and nobody is there.
         """
         if self._policy == "allow":
-            return run_state.nothing
+            return run_state.withholds_nothing
         if self._policy == "ask":
             rests = requests.Rests(inputs or {})
             for leaf, path in deeds:
@@ -59,7 +59,7 @@ class Deeds:
 
         return holds
 
-    async def _ask(self, deed: requests.Deed, path: str, page: str | None) -> None:
+    async def _ask(self, deed: requests.EffectRequest, path: str, page: str | None) -> None:
         key = _key(deed.leaf, path)
         if key in self._granted or self._policy != "ask":
             return

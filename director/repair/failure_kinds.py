@@ -72,7 +72,7 @@ NO_MEND: Mapping[Kind, str] = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Glance:
+class PageGlance:
     """What a page gave away."""
 
     url: str = ""
@@ -89,7 +89,7 @@ class Glance:
     dialog: str | None = None
 
     @classmethod
-    def of(cls, kept: Mapping[str, Json] | None, words: str = "") -> Glance | None:
+    def of(cls, kept: Mapping[str, Json] | None, words: str = "") -> PageGlance | None:
         """What ``runtime.engine.evidence`` kept; None where it kept nothing."""
         if kept is None:
             return None
@@ -128,10 +128,10 @@ class Failure:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class PageLook:
     """The page as it is now, where the run went up to the step again."""
 
-    glance: Glance
+    glance: PageGlance
     path: str | None
     """The step at which it ended this time."""
     code: str | None
@@ -163,7 +163,7 @@ class Found:
     """What to do where no mend is proposed."""
 
 
-def classify(failure: Failure, then: Glance | None, now: Look | None) -> Found:
+def classify(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Found:
     """Of what the run failed. ``then`` is what its page showed, ``now`` the fresh look; each may be missing."""
     for rule in (_finding, _site, _signed_out, _workflow, _covered, _slow, _gone, _drifted):
         found = rule(failure, then, now)
@@ -176,13 +176,13 @@ def _found(kind: Kind, *why: str) -> Found:
     return Found(kind, [each for each in why if each], NO_MEND[kind])
 
 
-def _finding(failure: Failure, _then: Glance | None, _now: Look | None) -> Found | None:
+def _finding(failure: Failure, _then: PageGlance | None, _now: PageLook | None) -> Found | None:
     if failure.who == "finding":
         return _found("finding", f"an `assert` of the workflow does not hold: {failure.message}")
     return None
 
 
-def _site(failure: Failure, then: Glance | None, now: Look | None) -> Found | None:
+def _site(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Found | None:
     if failure.code in NOT_LOADED:
         return _found("site error", failure.message)
     answered = failure.evidence.get("answered") or failure.evidence.get("status") or (then.status if then else None)
@@ -202,7 +202,7 @@ def _site(failure: Failure, then: Glance | None, now: Look | None) -> Found | No
     return None
 
 
-def _signed_out(failure: Failure, then: Glance | None, now: Look | None) -> Found | None:
+def _signed_out(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Found | None:
     if failure.who not in ("site", "model", "author"):
         return None
     glances = [("", then)]
@@ -227,7 +227,7 @@ def _signed_out(failure: Failure, then: Glance | None, now: Look | None) -> Foun
     return None
 
 
-def _at_sign_in(failure: Failure, glance: Glance) -> bool:
+def _at_sign_in(failure: Failure, glance: PageGlance) -> bool:
     """Whether the step itself is one of those that sign in: it was opened there on purpose, and its deed was not done."""
     opened = failure.asked_for is not None and _place(failure.asked_for) == _place(glance.url)
     return opened and failure.code not in RULES
@@ -238,13 +238,13 @@ def _place(url: str) -> str:
     return f"{parts.netloc}{parts.path.rstrip('/')}"
 
 
-def _workflow(failure: Failure, _then: Glance | None, _now: Look | None) -> Found | None:
+def _workflow(failure: Failure, _then: PageGlance | None, _now: PageLook | None) -> Found | None:
     if failure.who in ("author", "usage"):
         return _found("workflow", failure.message)
     return None
 
 
-def _covered(failure: Failure, then: Glance | None, now: Look | None) -> Found | None:
+def _covered(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Found | None:
     if failure.code == "dialog-open":
         return _found(
             "overlay", f"the page shows a dialog: {failure.evidence.get('message') or (then.dialog if then else '')}"
@@ -266,7 +266,7 @@ def _covered(failure: Failure, then: Glance | None, now: Look | None) -> Found |
     return None
 
 
-def _slow(failure: Failure, then: Glance | None, now: Look | None) -> Found | None:
+def _slow(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Found | None:
     if now is not None and now.came_after is not None:
         return _found(
             "slow page",
@@ -282,7 +282,7 @@ def _slow(failure: Failure, then: Glance | None, now: Look | None) -> Found | No
     return None
 
 
-def _gone(failure: Failure, then: Glance | None, now: Look | None) -> Found | None:
+def _gone(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Found | None:
     if failure.code not in FOUND_NOTHING or failure.code == "target-ambiguous":
         return None
     words = now.glance.words if now is not None else then.words if then is not None else ""
@@ -314,7 +314,7 @@ def says(words: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(' '.join(text.split()))}(?!\w)", " ".join(words.split())) is not None
 
 
-def _drifted(failure: Failure, _then: Glance | None, now: Look | None) -> Found | None:
+def _drifted(failure: Failure, _then: PageGlance | None, now: PageLook | None) -> Found | None:
     if failure.code in FOUND_NOTHING:
         lost = [name for name, count in now.parts if count == 0] if now is not None else []
         first = f"nothing on the page matches {lost[0]}" if lost else failure.message

@@ -20,8 +20,9 @@ from nodes.targets import Target
 from nodes.values import Json
 from runtime.engine import evidence
 from runtime.language import workflow
-from runtime.log import history, writer
+from runtime.log import history
 from runtime.log.store import store
+from runtime.log.writer import value_of
 from runtime.system import regular_files
 
 Field = tuple[str | int, ...]
@@ -36,7 +37,7 @@ class Case:
 
     run: str
     failure: failure_kinds.Failure
-    then: failure_kinds.Glance | None
+    then: failure_kinds.PageGlance | None
     found: workflow.Found | None
     """Of the file as it is now; None where it has no such step any more."""
     args: Mapping[str, Json]
@@ -140,7 +141,7 @@ def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loa
     found = loaded.find(path) if path else None
     leaf = found.node if found is not None and isinstance(found.node, Leaf) else None
     last = past.last(path)
-    args: dict[str, Json] = (writer.value_of(last.call, kept) or {}) if last is not None else {}
+    args: dict[str, Json] = (value_of(last.call, kept) or {}) if last is not None else {}
     field, target = _target(args, error)
     failure = failure_kinds.Failure(
         path=path,
@@ -156,7 +157,7 @@ def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loa
         signed_in=_signed_in(past, kept, path),
     )
     seen = evidence.of(past, path)
-    return Case(run, failure, failure_kinds.Glance.of(seen, _words(seen)), found, args, field)
+    return Case(run, failure, failure_kinds.PageGlance.of(seen, _words(seen)), found, args, field)
 
 
 def _target(args: Mapping[str, Json], error: Mapping[str, Json]) -> tuple[Field, Target | None]:
@@ -187,7 +188,7 @@ def _asked_for(past: history.History, kept: store.Kept, path: str) -> str | None
     for attempt in reversed(past.all_attempts()):
         if attempt.call.action not in ("goto", "open_tab") or (attempt.call.path != path and not attempt.settled):
             continue
-        args: dict[str, Json] = writer.value_of(attempt.call, kept) or {}
+        args: dict[str, Json] = value_of(attempt.call, kept) or {}
         if isinstance(url := args.get("url"), str):
             return url
     return None
@@ -200,7 +201,7 @@ def _signed_in(past: history.History, kept: store.Kept, path: str) -> bool:
             continue
         if attempt.call.action == "load_session":
             return True
-        if attempt.call.action in ("fill", "type") and "{{ secrets." in str(writer.value_of(attempt.call, kept)):
+        if attempt.call.action in ("fill", "type") and "{{ secrets." in str(value_of(attempt.call, kept)):
             return True
     return False
 

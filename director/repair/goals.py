@@ -6,7 +6,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from director.draft import goal
+from director.draft.goal import Goal, Policy
 from director.repair import failure_kinds
 from nodes.values import Json
 from runtime.context import briefs
@@ -41,16 +41,16 @@ def of(
     loaded: workflow.Loaded,
     kept: store.Kept,
     *,
-    policy: goal.Policy,
+    policy: Policy,
     runs: int,
-) -> goal.Goal:
+) -> Goal:
     """The wish of a build that mends it."""
     assert past.header is not None
     declared = loaded.workflow.inputs
     inputs: Mapping[str, Json] = {name: value for name, value in past.header.inputs.items() if name in declared}
     path = outcome.case.failure.path
     file = loaded.path.absolute()
-    return goal.Goal(
+    return Goal(
         goal=f"Mend the step `{briefs.ours(path)}` of the workflow {loaded.workflow.name!r}, which fails.",
         url=_site(outcome.case.failure.asked_for),
         save=(kept.files(outcome.run) / f"{file.stem}.mended.yaml").absolute(),
@@ -59,7 +59,7 @@ def of(
         inputs=inputs,
         secrets=tuple(loaded.workflow.secrets),
         force=True,
-        mends=entries.Mends(run=outcome.run, path=path, file=str(file), evidence=evidence(outcome)),
+        mends=entries.Repairs(run=outcome.run, path=path, file=str(file), evidence=evidence(outcome)),
     )
 
 

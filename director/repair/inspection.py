@@ -21,7 +21,8 @@ from nodes.values import Json
 from runtime.browser.elements import locators, targets
 from runtime.browser.page.tab import Tab
 from runtime.context import briefs
-from runtime.engine import attempt, evidence, run_state
+from runtime.engine import attempt, evidence
+from runtime.engine.run_state import RunState
 from runtime.observation.observation import Observation
 
 LOOK_SECONDS = 10.0
@@ -63,7 +64,7 @@ HARMLESS = frozenset(CLOSERS[: CLOSERS.index("got it") + 1])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Closer:
+class Inspection:
     """What closes something that lies over the page."""
 
     target: Target
@@ -79,11 +80,11 @@ class Closer:
 class Seen:
     """All that the look found."""
 
-    look: failure_kinds.Look
+    look: failure_kinds.PageLook
     candidates: list[elements.Candidate] = dataclasses.field(default_factory=list[elements.Candidate])
     left_out: list[str] = dataclasses.field(default_factory=list[str])
     """What is no candidate though it could take the deed, and why, each in a sentence."""
-    closer: Closer | None = None
+    closer: Inspection | None = None
 
 
 @dataclasses.dataclass(slots=True)
@@ -116,7 +117,7 @@ class Looker:
             return effects.changes(leaf)
         return self._reached or effects.changes(leaf)
 
-    async def ended(self, at: run_state.RunState, error: RunOpsError) -> None:
+    async def ended(self, at: RunState, error: RunOpsError) -> None:
         """Look at the page on which the copy ended."""
         if at.browser is None:
             return
@@ -124,17 +125,17 @@ class Looker:
         if self.node is not None and self.node.works_in is not None:
             page = cast("Tab", at.browser.tabs.get(self.node.works_in))
         at.browser.bound(LOOK_SECONDS)
-        again = error.path == self.path and not isinstance(error, attempt.Held)
-        fine = isinstance(error, attempt.Held) and (error.path == self.path or self._reached)
+        again = error.path == self.path and not isinstance(error, attempt.EffectWithheld)
+        fine = isinstance(error, attempt.EffectWithheld) and (error.path == self.path or self._reached)
         glance = await self._glance(at, page)
         if fine:
             # A deed that is held was found ready, and whether something lies over it only the deed itself would have told.
-            self.seen = Seen(failure_kinds.Look(glance, error.path, None))
+            self.seen = Seen(failure_kinds.PageLook(glance, error.path, None))
             if self.code == "target-not-actionable" and error.path == self.path:
                 with contextlib.suppress(RunOpsError, Error):
                     self.seen.closer = await self._closer(page, await page.look())
             return
-        look = failure_kinds.Look(glance, error.path, error.code)
+        look = failure_kinds.PageLook(glance, error.path, error.code)
         self.seen = Seen(look)
         if not again or self.resolved is None or page.dialog is not None or page.closed:
             return
@@ -144,16 +145,16 @@ class Looker:
             # The page went away under the look; what was seen until then counts.
             return
 
-    async def _glance(self, at: run_state.RunState, page: Tab) -> failure_kinds.Glance:
+    async def _glance(self, at: RunState, page: Tab) -> failure_kinds.PageGlance:
         found = evidence.Gathering(at.journal)
         signs = await found.part(page.signs) if page.dialog is None else None
         view: Observation | None = await found.part(page.look) if page.dialog is None else None
         kept: dict[str, Json] = {"url": page.url, "signs": signs, "dialog": page.dialog}
-        glance = failure_kinds.Glance.of(at.journal.masker.json(kept), view.words if view is not None else "")
+        glance = failure_kinds.PageGlance.of(at.journal.masker.json(kept), view.words if view is not None else "")
         assert glance is not None
         return glance
 
-    async def _closely(self, at: run_state.RunState, page: Tab, look: failure_kinds.Look) -> None:
+    async def _closely(self, at: RunState, page: Tab, look: failure_kinds.PageLook) -> None:
         """Count what the parts of the target find, wait a while longer, and look for what might be meant by now."""
         assert self.resolved is not None
         assert self.seen is not None
@@ -220,7 +221,7 @@ class Looker:
         self.seen.candidates = await found.candidates(page, view)
         self.seen.left_out = found.left_out
 
-    async def _closer(self, page: Tab, view: Observation) -> Closer | None:
+    async def _closer(self, page: Tab, view: Observation) -> Inspection | None:
         """What closes that which lies over the page, what decides least first."""
         assert self.seen is not None
         front = self.seen.look.glance.front
@@ -239,7 +240,7 @@ class Looker:
         element = view.element(best[1])
         async with page.pointed(best[1]) as pointed:
             target = await targets.target_of(pointed, element.role, element.name, lambda _text: True)
-        return Closer(target, element.name)
+        return Inspection(target, element.name)
 
 
 def _parts(target: Target) -> Sequence[Target]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from director.repair import repair
 
 
-def patches_of(made: Sequence[repair.Mend], run: str) -> list[patches.Patch]:
+def patches_of(made: Sequence[repair.Patch], run: str) -> list[patches.Patch]:
     """The change of each file, all mends of it together, of which none claims to be proved as it was before ``run`` failed. Raises OSError."""
     last = {mend.file: output_files.mended(mend.text, run) for mend in made}
     return [patches.Patch.of(file, text) for file, text in last.items()]
@@ -37,7 +37,7 @@ def _named(file: Path, folder: Path) -> str:
     return file.name if name.startswith("..") else name
 
 
-def keep(kept: store.Kept, run: str, known: Known, patch: str) -> Path:
+def keep(kept: store.Kept, run: str, known: KnownPatch, patch: str) -> Path:
     """Keep a mend beside its run; the file of the patch. Raises LogError where the disk does not take it."""
     folder = kept.files(run)
     file = folder / f"{run}.patch"
@@ -60,7 +60,7 @@ def keep(kept: store.Kept, run: str, known: Known, patch: str) -> Path:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Known:
+class KnownPatch:
     """A mend as it is kept."""
 
     verdict: str
@@ -71,13 +71,13 @@ class Known:
     """The copy of the run in which it was proved; of a mend that a model built the last run of the whole workflow."""
 
 
-def known(kept: store.Kept, run: str) -> Known | None:
+def known(kept: store.Kept, run: str) -> KnownPatch | None:
     """The mend of a run that was made last; None where there is none."""
     told = runs_patches.read(kept, run)
     if told is None:
         return None
     changes = [patches.Patch(Path(each["file"]), each["before"], each["after"]) for each in told["files"]]
-    return Known(str(told["verdict"]), changes, told["done"], str(told["proof"]))
+    return KnownPatch(str(told["verdict"]), changes, told["done"], str(told["proof"]))
 
 
 def apply(changes: Sequence[patches.Patch]) -> None:

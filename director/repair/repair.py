@@ -46,7 +46,7 @@ Verdict = Literal["proved", "held", "guess"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Mend:
+class Patch:
     """A change of one file."""
 
     path: str
@@ -79,7 +79,7 @@ class Proof:
     """How far a copy of the run came with mends."""
 
     verdict: Verdict
-    mends: Sequence[Mend]
+    mends: Sequence[Patch]
     loaded: workflow.Loaded
     """The workflow as it would be."""
     run: str
@@ -108,13 +108,13 @@ class Outcome:
     """Whether a person has said no to a deed that a proof would have done."""
 
 
-class Mending:
+class Repair:
     """Repairs one run."""
 
     def __init__(
         self,
         here: host.Host,
-        allowed: repair_effects.Deeds,
+        allowed: repair_effects.Effects,
         say: Callable[[str], None],
         listener: Callable[[events.Event], None] | None = None,
     ) -> None:
@@ -170,7 +170,7 @@ class Mending:
             self._tried.append(f"no fresh look: {error.message}")
             return None, None
         if looker.seen is None and ended.status == "passed":
-            return inspection.Seen(failure_kinds.Look(failure_kinds.Glance(), None, None)), ended.run
+            return inspection.Seen(failure_kinds.PageLook(failure_kinds.PageGlance(), None, None)), ended.run
         if looker.seen is not None:
             self._tried += looker.seen.left_out
         return looker.seen, ended.run
@@ -183,7 +183,7 @@ class Mending:
         loaded: workflow.Loaded,
         found: failure_kinds.Found,
         seen: inspection.Seen,
-        before: Sequence[Mend],
+        before: Sequence[Patch],
     ) -> Proof | None:
         """The first mend that is proved, behind those that were made ``before``; else the best guess."""
         guess: Proof | None = None
@@ -202,7 +202,7 @@ class Mending:
 
     def _mends(
         self, case: failures.Case, loaded: workflow.Loaded, found: failure_kinds.Found, seen: inspection.Seen
-    ) -> list[Mend]:
+    ) -> list[Patch]:
         if case.found is None or case.leaf is None:
             return []
         if found.kind == "slow page" and seen.look.came_after is not None:
@@ -234,12 +234,12 @@ class Mending:
         clear: bool = True,
         target: Target | None = None,
         others: Sequence[str] = (),
-    ) -> Mend:
+    ) -> Patch:
         assert case.found is not None
         file = case.found.file.path
-        return Mend(case.failure.path, what, file, text, shares, named, verified, clear, target, others)
+        return Patch(case.failure.path, what, file, text, shares, named, verified, clear, target, others)
 
-    def _closing(self, case: failures.Case, closer: inspection.Closer) -> Mend:
+    def _closing(self, case: failures.Case, closer: inspection.Inspection) -> Patch:
         """A step in front of the one that failed, which closes what lies over the page where it is there."""
         assert case.found is not None
         assert case.leaf is not None
@@ -258,12 +258,12 @@ class Mending:
         text = patches.with_node_before(case.found.file, case.leaf.id, fields)
         return self._mend(case, f'press "{closer.name}" before it, where that is there', text, named=True)
 
-    def _targets(self, case: failures.Case, seen: inspection.Seen) -> list[Mend]:
+    def _targets(self, case: failures.Case, seen: inspection.Seen) -> list[Patch]:
         """The target in the place of the one that finds nothing: first what its name tells, then those that are called alike."""
         raw, leaf = case.raw, case.leaf
         if raw is None or leaf is None or case.found is None:
             return []
-        mends: list[Mend] = []
+        mends: list[Patch] = []
         verified = bool(case.rules) and seen.look.proves
         ordered = sorted(seen.candidates, key=lambda each: (not each.named, not each.shares, -each.worth))
         for each in ordered:
@@ -283,13 +283,13 @@ class Mending:
             mends.append(self._mend(case, what, text, **told, target=each.target, others=instead))
         return mends
 
-    def _columns(self, case: failures.Case) -> list[Mend]:
+    def _columns(self, case: failures.Case) -> list[Patch]:
         """Another header for the column that the table has no more: what is called alike, or holds what is read as the column is."""
         column = case.column
         if column is None or case.found is None or case.leaf is None:
             return []
         name, typed, scores = column
-        mends: list[Mend] = []
+        mends: list[Patch] = []
         for each in scores:
             text = patches.with_column(case.found.file, case.leaf.id, name, each.seen.name)
             others = [f'the column "{other.seen.name}"' for other in scores if other is not each]
@@ -315,7 +315,7 @@ class Mending:
         return await carried.to_its_end()
 
     async def _try(
-        self, case: failures.Case, loaded: workflow.Loaded, mend: Mend, before: Sequence[Mend]
+        self, case: failures.Case, loaded: workflow.Loaded, mend: Patch, before: Sequence[Patch]
     ) -> Proof | None:
         """How far the run comes with the mend; None where it does not come past the step that it mends."""
         self._say(f"trying to {mend.what}")
@@ -347,7 +347,7 @@ class Mending:
             return None
         return await self._further(ended, patched, mends)
 
-    async def _further(self, ended: events.RunEnded, patched: workflow.Loaded, mends: Sequence[Mend]) -> Proof | None:
+    async def _further(self, ended: events.RunEnded, patched: workflow.Loaded, mends: Sequence[Patch]) -> Proof | None:
         """The step is mended, for all that it says, and another one behind it failed: that may have drifted, too, or the mend was the wrong one."""
         mend = mends[-1]
         if not _counts(mends) or len(mends) >= MOST_STEPS or ended.status != "failed":
@@ -365,7 +365,7 @@ class Mending:
             self._tried.append(f"{mend.what}: then {briefs.ours(ended.path or '')} failed ({found.kind})")
         return proof
 
-    def _patched(self, loaded: workflow.Loaded, mend: Mend) -> workflow.Loaded:
+    def _patched(self, loaded: workflow.Loaded, mend: Patch) -> workflow.Loaded:
         """The workflow with the mend in one of its files."""
         texts = {**loaded.texts()}
         folder, text = loaded.path.parent, loaded.text
@@ -380,12 +380,12 @@ class Mending:
         return reader.parse(text, str(file.path), callees.Texts(file.texts(), str(file.path.parent)))
 
 
-def _counts(mends: Sequence[Mend]) -> bool:
+def _counts(mends: Sequence[Patch]) -> bool:
     """Whether of each mend something says that what it finds is what was meant."""
     return all(each.told for each in mends)
 
 
-def _but(holds: run_state.Holds, at: str) -> run_state.Holds:
+def _but(holds: run_state.Withholds, at: str) -> run_state.Withholds:
     """What is held, and the deed of one step in any case: nobody is to press what is only guessed."""
 
     def held(leaf: Leaf, path: str) -> bool:

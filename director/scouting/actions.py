@@ -32,7 +32,7 @@ from runtime.runs import start
 from runtime.secrets import masking
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
     from runtime.observation.observation import Observation
 
 SETTLE_SECONDS = 3.0
@@ -57,7 +57,7 @@ _SECRET = re.compile(r"\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Deed(start.Part):
+class ScoutAction(start.Part):
     """One node, done in the tab that it names."""
 
     node: Leaf
@@ -81,13 +81,13 @@ class Deed(start.Part):
         return value
 
 
-class Deeds:
+class ScoutActions:
     """Does what one model asks for."""
 
-    def __init__(self, shop: Workshop, looks: page_tools.Looking, mine: list[str] | None = None) -> None:
+    def __init__(self, shop: BuildContext, looks: page_tools.Looking, mine: list[str] | None = None) -> None:
         """``mine`` are the only tabs in which it may do anything; those that open from them become some of them."""
         self._shop, self._looks, self._mine = shop, looks, mine
-        self._eyes = cast("observer.Eyes", shop.eyes)
+        self._eyes = cast("observer.PageObserver", shop.eyes)
         self._leads = ""
         """Where the link leads that is about to be clicked."""
 
@@ -246,7 +246,7 @@ class Deeds:
                 prepared,
                 listener=listener,
                 options=dataclasses.replace(
-                    options, part=Deed(node, name), browsers=borrowed.Lender(session), holds=holds
+                    options, part=ScoutAction(node, name), browsers=borrowed.Lender(session), holds=holds
                 ),
             ),
         )
@@ -284,7 +284,7 @@ class Deeds:
         told = await self._looks.told(left, "\n".join(filter(None, [*ours, more])), f"{what}\n{theirs}", whole=whole)
         return dataclasses.replace(told, error=error)
 
-    async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> run_state.Holds:
+    async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> run_state.Withholds:
         """Whether the one deed of the run is held. A person is asked for it as the page calls it."""
         where = self._eyes.mask(page.url)
         if page.dialog is not None:

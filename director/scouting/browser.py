@@ -19,7 +19,7 @@ from runtime.browser.session import Session
 from runtime.engine import rendering
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
 
 ANSWERS_SECONDS = 1.0
 """How long a tab may take to say that it is there."""
@@ -28,7 +28,7 @@ ANSWERS_SECONDS = 1.0
 class Browser:
     """At most one at a time; what is signed in there stays so until the session ends."""
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: BuildContext) -> None:
         """Nothing is opened yet."""
         self._shop = shop
         self._session: Session | None = None

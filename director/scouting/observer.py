@@ -14,7 +14,7 @@ from playwright.async_api import Error
 from typing_extensions import override
 
 from director.scouting import browser as scouting
-from director.tools import build_context
+from director.tools.build_context import Observer
 from nodes.errors import ModelError, RunOpsError, SiteError
 from runtime.browser import isolated_world, origins
 from runtime.browser.page import refs
@@ -25,7 +25,7 @@ from runtime.observation.observation import Observation
 from runtime.secrets import masking as secrets_masking
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Where, Workshop
+    from director.tools.build_context import BuildContext, Where
     from runtime.browser import port
     from runtime.browser.page.tabs import Tabs
 
@@ -86,10 +86,10 @@ class OpenTab:
     current: bool
 
 
-class Eyes(build_context.Eyes):
+class PageObserver(Observer):
     """Looks at pages without touching them, and remembers what a model was shown of each. No secret stands in what it gives."""
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: BuildContext) -> None:
         """Nothing is opened yet."""
         self._shop = shop
         self.scout = scouting.Browser(shop)

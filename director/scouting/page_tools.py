@@ -18,7 +18,7 @@ from runtime.observation import page_text
 from runtime.system import files
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Where, Workshop
+    from director.tools.build_context import BuildContext, Where
     from runtime.observation.observation import Observation
 
 WHOLE = observer.WHOLE
@@ -34,7 +34,9 @@ _FOLD = re.compile(r"^(\s*… .*): look\(ref=(\w+)\)$", re.MULTILINE)
 class Looking:
     """Looks at pages for one model."""
 
-    def __init__(self, shop: Workshop, eyes: observer.Eyes, thread: str, mine: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, shop: BuildContext, eyes: observer.PageObserver, thread: str, mine: Sequence[str] | None = None
+    ) -> None:
         """For the model of this ``thread``; ``mine`` are the tabs of the scout that it may see, and then it sees no other page: the first where it names none."""
         self._shop, self._eyes, self._thread, self._mine = shop, eyes, thread, mine
 

@@ -15,8 +15,8 @@ from director.conversation import subagents
 from director.scouting import observer, tools
 from director.session import prompt
 from director.tools import toolbox
-from director.tools.build_context import Workshop
-from director.tools.toolbox import CHANGED, Box, Kit
+from director.tools.build_context import BuildContext
+from director.tools.toolbox import CHANGED, PERHAPS, REASON, TEXT, ModelTools, Toolset
 from nodes.budgets import Budget
 from nodes.errors import ModelError, Paused
 from nodes.values import Json
@@ -39,19 +39,19 @@ SCOUT = toolbox.tool(
     NAME,
     "Another model looks around on the site in a tab of its own, and reports.",
     {
-        "task": toolbox.of(toolbox.TEXT, "What to find out; it sees nothing of this conversation."),
-        "url": toolbox.of(toolbox.PERHAPS, "Where it begins; null: where the site is."),
-        "reason": toolbox.REASON,
+        "task": toolbox.of(TEXT, "What to find out; it sees nothing of this conversation."),
+        "url": toolbox.of(PERHAPS, "Where it begins; null: where the site is."),
+        "reason": REASON,
     },
 )
 
 
-def kits(shop: Workshop) -> Sequence[Kit]:
+def kits(shop: BuildContext) -> Sequence[Toolset]:
     """The tool that sends one."""
     return (Scouting(shop),)
 
 
-class Scouting(subagents.Sending):
+class Scouting(subagents.SubagentCall):
     """The tool."""
 
     name = NAME
@@ -59,9 +59,9 @@ class Scouting(subagents.Sending):
     turns = TURNS
     budget = BUDGET
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: BuildContext) -> None:
         """Who asks the models is said later: ``employ``."""
-        super().__init__(shop.pen, None, shop.listener, subagents.Sender(0, budgets.Asked("", None), tuple))
+        super().__init__(shop.pen, None, shop.listener, subagents.Sender(0, budgets.Requester("", None), tuple))
         self._shop = shop
 
     @property
@@ -93,21 +93,21 @@ class Scouting(subagents.Sending):
         return f"it did {count(number, 'deed')} on the site, or may have: look there first; " if number else ""
 
     @override
-    def outfit(self, call: entries.Call, child: subagents.Child) -> subagents.Outfit:
+    def outfit(self, call: entries.Call, child: subagents.Subagent) -> subagents.SubagentConfig:
         return _Tools(self._shop, call)
 
 
-class _Tools(Box, subagents.Outfit):
+class _Tools(ModelTools, subagents.SubagentConfig):
     """What a scout may do: look at its own tabs, and act in them."""
 
-    def __init__(self, shop: Workshop, call: entries.Call) -> None:
+    def __init__(self, shop: BuildContext, call: entries.Call) -> None:
         # In the order in which they are sent they are called scout1, scout2.
         sent = [each for each, deed in shop.pen.history.deeds.items() if deed.call.action == NAME]
         self._mine = [f"scout{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
         kits = tools.of_thread(shop, entries.delegate_thread(call.call), self._mine)
         super().__init__(shop.desk, shop.listener, [_Unasked(each) for each in kits])
         self._shop = shop
-        self._every: Sequence[Kit] = kits
+        self._every: Sequence[Toolset] = kits
 
     @property
     @override
@@ -115,9 +115,9 @@ class _Tools(Box, subagents.Outfit):
         return ()
 
     @override
-    def around(self) -> window.Around:
+    def around(self) -> window.RequestFrame:
         parts = tuple(window.Part(name, prompt.prompt(name)) for name in ("scout", "rules"))
-        return window.Around(parts, tuple(self.offered))
+        return window.RequestFrame(parts, tuple(self.offered))
 
     @override
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
@@ -126,14 +126,14 @@ class _Tools(Box, subagents.Outfit):
     @override
     async def close(self) -> None:
         """Its tabs are of no use to anybody else."""
-        session = cast("observer.Eyes", self._shop.eyes).scout
+        session = cast("observer.PageObserver", self._shop.eyes).scout
         await session.shut(self._mine)
 
 
-class _Unasked(Kit):
+class _Unasked(Toolset):
     """A tool of a scout. Where a person would have to be asked and nobody is there, the scout leaves it, and says so: its sender can do it, and wait for the answer."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Toolset) -> None:
         self._kit = kit
 
     @property

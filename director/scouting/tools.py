@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from director.scouting import actions, observer, page_tools
 from director.tools import barrier
-from director.tools.build_context import Workshop
-from director.tools.toolbox import PERHAPS, READ, REASON, TEXT, Kit, OfBuild, of, tool
+from director.tools.build_context import BuildContext
+from director.tools.toolbox import PERHAPS, READ, REASON, TEXT, OfBuild, Toolset, of, tool
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.log import attempts as log_attempts
@@ -72,11 +72,11 @@ CLOSE = tool("debug_close_tab", "Closes a scout tab.", {"name": TEXT, "reason": 
 _MINE = of(PERHAPS, "A tab of yours; null: the first.")
 
 
-class Look(OfBuild):
+class LookTool(OfBuild):
     """A tool that looks at a page."""
 
     def __init__(
-        self, shop: Workshop, offered: Tool, do: Callable[[dict[str, Json], turn.Place], Awaitable[turn.Outcome]]
+        self, shop: BuildContext, offered: Tool, do: Callable[[dict[str, Json], turn.Place], Awaitable[turn.Outcome]]
     ) -> None:
         super().__init__(shop, offered, READ)
         self._do = do
@@ -86,11 +86,11 @@ class Look(OfBuild):
         return await self._do(arguments, place)
 
 
-class Deed(OfBuild):
+class ActionTool(OfBuild):
     """A tool that does something on a page of the scout."""
 
     def __init__(
-        self, shop: Workshop, offered: Tool, do: Callable[[entries.Call, dict[str, Json]], Awaitable[turn.Outcome]]
+        self, shop: BuildContext, offered: Tool, do: Callable[[entries.Call, dict[str, Json]], Awaitable[turn.Outcome]]
     ) -> None:
         super().__init__(shop, offered)
         self._do = do
@@ -106,9 +106,9 @@ class Deed(OfBuild):
         return found_out(self._shop, call)
 
 
-def found_out(shop: Workshop, call: entries.Call) -> turn.Outcome:
+def found_out(shop: BuildContext, call: entries.Call) -> turn.Outcome:
     """What became of a deed that was interrupted, as the log of its run tells it: done, perhaps done, not begun."""
-    eyes = cast("observer.Eyes", shop.eyes)
+    eyes = cast("observer.PageObserver", shop.eyes)
     gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it anew"
     if eyes.scout.session is not None:
         gone = "`inspect_tab` shows the page as it is now"
@@ -126,32 +126,32 @@ def found_out(shop: Workshop, call: entries.Call) -> turn.Outcome:
     return turn.Outcome("", error=ModelError("scout-interrupted", what, mend=f"{look}{gone}").as_json())
 
 
-def kits(shop: Workshop) -> Sequence[Kit]:
+def kits(shop: BuildContext) -> Sequence[Toolset]:
     """The tools, in order of weight."""
     return of_thread(shop, entries.SESSION_THREAD)
 
 
-def of_thread(shop: Workshop, thread: str, mine: list[str] | None = None) -> Sequence[Kit]:
+def of_thread(shop: BuildContext, thread: str, mine: list[str] | None = None) -> Sequence[Toolset]:
     """The tools as the model of one thread has them; ``mine`` are the tabs of a scout that has no others."""
-    eyes = cast("observer.Eyes", shop.eyes)
+    eyes = cast("observer.PageObserver", shop.eyes)
     looks = page_tools.Looking(shop, eyes, thread, mine)
-    does = actions.Deeds(shop, looks, mine)
+    does = actions.ScoutActions(shop, looks, mine)
     inspect, find, navigate, action = (
         (INSPECT, FIND, NAVIGATE, ACTION)
         if mine is None
         else (_own(each) for each in (INSPECT, FIND, NAVIGATE, ACTION))
     )
-    every: list[Kit] = [
-        Look(shop, inspect, looks.inspect),
-        Look(shop, find, looks.find),
-        Deed(shop, navigate, does.navigate),
-        Deed(shop, action, does.act),
+    every: list[Toolset] = [
+        LookTool(shop, inspect, looks.inspect),
+        LookTool(shop, find, looks.find),
+        ActionTool(shop, navigate, does.navigate),
+        ActionTool(shop, action, does.act),
     ]
     if mine is None:
         every += [
-            Look(shop, SCREENSHOT, looks.screenshot),
-            Deed(shop, OPEN, does.open_tab),
-            Deed(shop, CLOSE, does.close_tab),
+            LookTool(shop, SCREENSHOT, looks.screenshot),
+            ActionTool(shop, OPEN, does.open_tab),
+            ActionTool(shop, CLOSE, does.close_tab),
         ]
     return every
 

@@ -11,19 +11,20 @@ from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import version
 from runtime.log import entries as log_entries
-from runtime.log import session, writer
+from runtime.log import session
 from runtime.log.store import owners, store
+from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 from runtime.workspace import session_index
 
 Purpose = Literal["chat", "build"]
 
-Pen = writer.Journal[session.Session]
+SessionWriter = LogWriter[session.Session]
 
 
-async def begin(kept: store.Store, header: log_entries.SessionHeader, masker: masking.Masker) -> Pen:
+async def begin(kept: store.Store, header: log_entries.SessionHeader, masker: masking.Masker) -> SessionWriter:
     """A new session, which this process owns. Raises LogError."""
-    pen = writer.Journal(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
+    pen = LogWriter(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
     async with store.release_on_error(pen.conversation):
         _open(pen, header)
         _claimed(pen)
@@ -37,7 +38,7 @@ async def reopen(
     *,
     take_over: bool = False,
     budget: str | None = None,
-) -> Pen:
+) -> SessionWriter:
     """Own a session that is there, with all that it holds. What a crash left open is left so: whoever takes the next turn closes it.
 
     ``take_over``: also where a living process holds it, which is ended for it. ``budget``: what it may spend from here on.
@@ -48,7 +49,7 @@ async def reopen(
     owned, entries = await kept.claim(conversation, take_over=take_over)
     async with store.release_on_error(owned):
         past = await asyncio.to_thread(session.Session, entries)
-        pen = writer.Journal(owned, past, masker, kept.kept)
+        pen = LogWriter(owned, past, masker, kept.kept)
         told: dict[str, Json] = {"taken_from": owned.taken_from.told()} if owned.taken_from is not None else {}
         if budget is not None and budget != past.budget:
             told["budget"] = budget
@@ -63,7 +64,7 @@ async def fork(
     line: int | None = None,
     *,
     budget: str | None = None,
-) -> Pen:
+) -> SessionWriter:
     """A new session that goes on from what another one held up to ``line``, or up to now, and which this process owns.
 
     It has taken over what was said between the person and the model, and what was kept; not what was spent, nor the threads of delegates. The other
@@ -87,7 +88,7 @@ async def fork(
         "versions": version.versions(),
         "budget": budget if budget is not None else past.budget,
     }
-    pen = writer.Journal(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
+    pen = LogWriter(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
     async with store.release_on_error(pen.conversation):
         _open(pen, past.header.model_copy(update=update))
         # A power cut leaves the line that says what this is, so that a piece of what follows is seen for what it is.
@@ -98,9 +99,9 @@ async def fork(
     return pen
 
 
-def look(kept: store.Kept, reading: store.Reading, past: session.Session, masker: masking.Masker) -> Pen:
+def look(kept: store.Kept, reading: store.Reading, past: session.Session, masker: masking.Masker) -> SessionWriter:
     """The pen of whoever only reads: ``past`` is what it finds. Nothing can be written with it."""
-    return writer.Journal(store.Unwritten(reading.id, past.epoch), past, masker, kept)
+    return LogWriter(store.Unwritten(reading.id, past.epoch), past, masker, kept)
 
 
 def find(kept: store.Kept, name: str, purpose: Purpose | None = None) -> str:
@@ -142,11 +143,11 @@ def _has_begun(kept: store.Kept, conversation: str, purpose: Purpose | None) -> 
     return purpose is None or (header is not None and header.purpose == purpose)
 
 
-def _open(pen: Pen, header: log_entries.SessionHeader) -> None:
+def _open(pen: SessionWriter, header: log_entries.SessionHeader) -> None:
     pen.scope("", "opened", "session", thread=log_entries.SESSION_THREAD, session=header)
 
 
-def _claimed(pen: Pen, **told: Json) -> None:
+def _claimed(pen: SessionWriter, **told: Json) -> None:
     data: dict[str, Json] = {**owners.me(), "epoch": pen.conversation.epoch, "version": version.VERSION, **told}
     pen.noted("claimed", data, log_entries.SESSION_THREAD)
 
@@ -178,7 +179,7 @@ def _first_open(entries: Sequence[log_entries.AnyEntry]) -> int:
         match entry:
             case log_entries.Assistant():
                 waiting |= {each.id: entry.seq for each in entry.calls or ()}
-            case log_entries.Told():
+            case log_entries.ToolResult():
                 waiting.pop(entry.asked, None)
             case _:
                 pass
@@ -198,7 +199,7 @@ def _is_taken(entry: log_entries.AnyEntry) -> bool:
             | log_entries.Assistant()
             | log_entries.Call()
             | log_entries.Result()
-            | log_entries.Told()
+            | log_entries.ToolResult()
             | log_entries.Summary()
             | log_entries.Event()
         ):
@@ -207,7 +208,7 @@ def _is_taken(entry: log_entries.AnyEntry) -> bool:
             return False
 
 
-def _copy(pen: Pen, taken: Sequence[log_entries.AnyEntry]) -> None:
+def _copy(pen: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
     lines: list[int] = []
     """The line that each had."""
     first = pen.history.last_seq + 1

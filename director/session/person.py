@@ -9,7 +9,8 @@ from typing_extensions import override
 
 from nodes.errors import Paused, UsageError
 from nodes.values import Json
-from runtime.log import entries, session, writer
+from runtime.log import entries, session
+from runtime.log.writer import LogWriter
 
 LONGEST = 20_000
 """Characters of an answer."""
@@ -43,7 +44,7 @@ class Nobody(Person):
 class Remembering(Person):
     """Keeps in the session's log what was asked and answered: nobody is asked the same twice at the same place, also not after a crash."""
 
-    def __init__(self, pen: writer.Journal[session.Session], asked: Person) -> None:
+    def __init__(self, pen: LogWriter[session.Session], asked: Person) -> None:
         """``asked`` is who answers what has no answer yet."""
         self._pen, self._asked = pen, asked
 
@@ -66,7 +67,7 @@ class Remembering(Person):
         return masker.text(answer)
 
 
-async def answer(pen: writer.Journal[session.Session], text: str) -> None:
+async def answer(pen: LogWriter[session.Session], text: str) -> None:
     """Answer the question that a session waits with. Raises UsageError ``no-question``, ``bad-answer``."""
     found = pen.history.waits_for
     if found is None:

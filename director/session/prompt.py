@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 
 from director.session import plan as plans
-from director.session import state, variables
+from director.session import variables
+from director.session.state import SessionState
 from director.session.subject import Subject
 from runtime.context import window
 from runtime.context.window import Part
@@ -31,18 +32,18 @@ def nothing(_asked: str) -> Sequence[Part]:
 def around(
     mode: entries.Mode,
     limits: window.Limits,
-    desk: state.Desk,
+    desk: SessionState,
     subject: Subject,
     tools: Sequence[Tool],
     knowledge: Knowledge = nothing,
-) -> window.Around:
+) -> window.RequestFrame:
     """What stands around the conversation now. No secret that the session knows stands in it."""
     masked = desk.masker.text
 
     def known(asked: str) -> Sequence[Part]:
         return [Part(masked(each.name), masked(each.text)) for each in knowledge(asked)]
 
-    return window.Around(
+    return window.RequestFrame(
         tuple(Part(each.name, masked(each.text)) for each in _prefix(mode, subject)),
         tuple(tools),
         tuple(Part(each.name, masked(each.text)) for each in _state(limits.strategy, desk, subject)),
@@ -50,9 +51,9 @@ def around(
     )
 
 
-def of_delegate(tools: Sequence[Tool]) -> window.Around:
+def of_delegate(tools: Sequence[Tool]) -> window.RequestFrame:
     """What stands around the conversation of a delegate."""
-    return window.Around(tuple(Part(name, prompt(name)) for name in ("delegate", "rules", "tools")), tuple(tools))
+    return window.RequestFrame(tuple(Part(name, prompt(name)) for name in ("delegate", "rules", "tools")), tuple(tools))
 
 
 @functools.cache
@@ -73,7 +74,7 @@ def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
         yield Part("directive", subject.directive() or "RUN_DIRECTIVE\nThere is no run yet.")
 
 
-def _state(strategy: window.Strategy, desk: state.Desk, subject: Subject) -> Iterator[Part]:
+def _state(strategy: window.Strategy, desk: SessionState, subject: Subject) -> Iterator[Part]:
     """What the session keeps, as far as the strategy tells it, in order of weight."""
     if strategy == "clean":
         return

@@ -11,9 +11,10 @@ from nodes import budgets as node_budgets
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
 from runtime import events
-from runtime.log import entries, history, writer
+from runtime.log import entries, history
 from runtime.log import session as log_session
 from runtime.log.store import store
+from runtime.log.writer import LogWriter
 from runtime.messages.messages import Usage
 from runtime.models import budgets
 from runtime.runs import start
@@ -37,9 +38,7 @@ class Runs:
     spent (``settle``).
     """
 
-    def __init__(
-        self, pen: writer.Journal[log_session.Session], kept: store.Kept, listener: Listener, price: Price
-    ) -> None:
+    def __init__(self, pen: LogWriter[log_session.Session], kept: store.Kept, listener: Listener, price: Price) -> None:
         """``pen`` is the session's; ``kept`` keeps its runs; ``price`` says what a usage of a model costs."""
         self._pen, self._kept, self._listener, self._price = pen, kept, listener, price
 
@@ -86,13 +85,13 @@ class Runs:
             return run_index.load_history(self._kept, run)[0]
         return None
 
-    def _purse(self) -> budgets.Purse | None:
+    def _purse(self) -> budgets.Allowance | None:
         """What is left for a run; None where the session has no budget."""
         session = self._pen.history
         if session.budget is None:
             return None
         spent = budgets.spent_in_all(session.ledger, self._price)
-        return budgets.Purse(self._pen.conversation.id, node_budgets.parse(session.budget), spent, "build")
+        return budgets.Allowance(self._pen.conversation.id, node_budgets.parse(session.budget), spent, "build")
 
     async def _followed(self, run: str, status: str) -> None:
         past = await tasks.in_thread(self.past, run)

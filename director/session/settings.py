@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from director.draft import goal
-from director.session import state
+from director.draft.goal import Goal
+from director.session.state import SessionState
 from nodes.values import Json
-from runtime.log import entries, session, writer
+from runtime.log import entries, session
+from runtime.log.writer import Texts
 from runtime.settings import settings
 
 FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate_clean_context": "--delegate-clean"}
@@ -26,7 +27,7 @@ def given(chosen: settings.Settings, flags: Mapping[str, object]) -> dict[str, J
     return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 
-def keep(own: state.Desk, said: Mapping[str, Json]) -> None:
+def keep(own: SessionState, said: Mapping[str, Json]) -> None:
     """Keep what flags ``said``, where it is something else than what is kept."""
     for name, value in said.items():
         if own.value("setting", name) != value:
@@ -37,7 +38,7 @@ def keep(own: state.Desk, said: Mapping[str, Json]) -> None:
 
 
 def of_session(
-    history: session.Session, texts: writer.Texts, chosen: settings.Settings, said: Mapping[str, Json] | None = None
+    history: session.Session, texts: Texts, chosen: settings.Settings, said: Mapping[str, Json] | None = None
 ) -> settings.Settings:
     """The settings of a session: what it keeps goes before what is ``chosen``, and what flags ``said`` just now before that."""
     kept: dict[str, Any] = {}
@@ -49,7 +50,7 @@ def of_session(
     return chosen.model_copy(update=kept)
 
 
-def wished(wish: goal.Goal, own: state.Desk) -> goal.Goal:
+def wished(wish: Goal, own: SessionState) -> Goal:
     """The wish of a build, with what was said of its deeds and its proof since it began."""
     policy, runs = own.value("setting", "build_effects"), own.value("setting", "build_runs")
     return dataclasses.replace(wish, policy=policy or wish.policy, runs=runs or wish.runs)

@@ -13,7 +13,8 @@ from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import callees
 from runtime.language.diagnostics import WorkflowInvalid
-from runtime.log import entries, session, writer
+from runtime.log import entries, session
+from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 
 VERSIONS = 10
@@ -23,10 +24,10 @@ LONGEST = 20_000
 """Characters of a description."""
 
 
-class Desk:
+class SessionState:
     """Reads and writes what a session keeps."""
 
-    def __init__(self, pen: writer.Journal[session.Session], files: callees.Files | None = None) -> None:
+    def __init__(self, pen: LogWriter[session.Session], files: callees.Files | None = None) -> None:
         """``pen`` is the session's; ``files`` are those that the draft may use: of a build those of the project in which it will stand, where nothing else is said."""
         header = pen.history.header
         if files is None and header is not None and header.build is not None:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.log import entries as log_entries
-from runtime.log import threads, writer
+from runtime.log import threads
+from runtime.log.writer import Texts
 from runtime.observation import page_text
 
 if TYPE_CHECKING:
-    from director.session.state import Desk
+    from director.session.state import SessionState
 
 NAME = "read_state"
 """What the tool is called that reads them."""
@@ -33,7 +34,7 @@ def part(text: str, start: int | None, end: int | None) -> str:
     return f"(characters {first} to {last} of {len(text)}{more})\n{page_text.fenced(text[first:last])}"
 
 
-def of_session(desk: Desk, path: str, texts: writer.Texts) -> str | None:
+def of_session(desk: SessionState, path: str, texts: Texts) -> str | None:
     """What a path of the session's own log stands for; None where it stands for nothing there."""
     if path.startswith(LINE):
         number = path.removeprefix(LINE)
@@ -43,13 +44,15 @@ def of_session(desk: Desk, path: str, texts: writer.Texts) -> str | None:
     return of_entries(_with_blobs(desk), path, texts)
 
 
-def of_entries(entries: Iterator[log_entries.AnyEntry], path: str, texts: writer.Texts) -> str | None:
+def of_entries(entries: Iterator[log_entries.AnyEntry], path: str, texts: Texts) -> str | None:
     """What is kept in a blob that one of the entries names so; of several what a step yielded, else what was told, else the newest."""
     found: tuple[int, int, log_entries.AnyEntry] | None = None
     for entry in entries:
         blob: log_entries.Blob | None = getattr(entry, "blob", None)
         if blob is not None and blob.path == path:
-            weight = 3 if isinstance(entry, log_entries.Result) else 2 if isinstance(entry, log_entries.Told) else 1
+            weight = (
+                3 if isinstance(entry, log_entries.Result) else 2 if isinstance(entry, log_entries.ToolResult) else 1
+            )
             if found is None or (weight, entry.seq) >= found[:2]:
                 found = weight, entry.seq, entry
     entry = found[2] if found is not None else None
@@ -74,7 +77,7 @@ def unknown(path: str) -> ModelError:
     )
 
 
-def _said(desk: Desk) -> Iterator[log_entries.Said]:
+def _said(desk: SessionState) -> Iterator[log_entries.Said]:
     """What was said in the session and by its delegates."""
     past = desk.history
     names = [log_entries.SESSION_THREAD, *(log_entries.delegate_thread(call) for call in past.deeds)]
@@ -93,7 +96,7 @@ def _said(desk: Desk) -> Iterator[log_entries.Said]:
                     yield each
 
 
-def _with_blobs(desk: Desk) -> Iterator[log_entries.AnyEntry]:
+def _with_blobs(desk: SessionState) -> Iterator[log_entries.AnyEntry]:
     """What of the session may be large."""
     past = desk.history
     for each in _said(desk):
@@ -101,7 +104,7 @@ def _with_blobs(desk: Desk) -> Iterator[log_entries.AnyEntry]:
             each,
             log_entries.User
             | log_entries.Assistant
-            | log_entries.Told
+            | log_entries.ToolResult
             | log_entries.ModelError
             | log_entries.Summary
             | log_entries.Event,

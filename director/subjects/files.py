@@ -8,7 +8,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from director.draft import layout
-from director.session import state as session_state
+from director.session.state import SessionState
 from director.session.subject import Subject
 from director.subjects.runs import RunSubject
 from nodes.errors import RunOpsError, UsageError
@@ -40,12 +40,12 @@ def of_file(path: Path, here: host.Host) -> Subject:
     return FileSubject(path, here)
 
 
-def of_draft(desk: session_state.Desk) -> Subject:
+def of_draft(desk: SessionState) -> Subject:
     """The workflow that a session builds, as it stands when it is asked."""
     return DraftSubject(desk)
 
 
-def gone(what: str, why: RunOpsError, desk: session_state.Desk) -> Subject:
+def gone(what: str, why: RunOpsError, desk: SessionState) -> Subject:
     """What a session was about and nobody can read any more: ``what`` it was, and ``why`` it cannot be read. It has its draft still."""
     return GoneSubject(what, why, desk)
 
@@ -71,7 +71,7 @@ class NoRun(Subject):
         return None
 
     @override
-    def pieces(self) -> Sequence[window.Piece]:
+    def pieces(self) -> Sequence[window.WindowItem]:
         return ()
 
 
@@ -189,7 +189,7 @@ class _File:
 class DraftSubject(NoRun):
     """The draft on a desk."""
 
-    def __init__(self, desk: session_state.Desk) -> None:
+    def __init__(self, desk: SessionState) -> None:
         """``desk`` is the session's."""
         self._desk = desk
 
@@ -232,7 +232,7 @@ class DraftSubject(NoRun):
 class GoneSubject(DraftSubject):
     """A file that was renamed, a run that was pruned: the session goes on without it, about its draft if it has one."""
 
-    def __init__(self, what: str, why: RunOpsError, desk: session_state.Desk) -> None:
+    def __init__(self, what: str, why: RunOpsError, desk: SessionState) -> None:
         """See ``gone``."""
         super().__init__(desk)
         self._what, self._why = what, why

@@ -14,7 +14,8 @@ from typing_extensions import override
 from nodes.values import Json
 from runtime.context import briefs, window
 from runtime.context.window import Size
-from runtime.log import attempts, entries, history, writer
+from runtime.log import attempts, entries, history
+from runtime.log.writer import chars_of
 from runtime.messages import estimates
 from runtime.messages.messages import Item, ToolCall, ToolOutput
 from runtime.observation import page_text
@@ -38,7 +39,7 @@ _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 @dataclasses.dataclass(frozen=True)
-class Step(window.Piece):
+class Step(window.WindowItem):
     """One attempt of a step."""
 
     attempt: attempts.Attempt
@@ -141,7 +142,7 @@ def mend_of(error: dict[str, Json]) -> tuple[str, str]:
     return ("", f"mend: {mend}") if mend and error.get("who") == "site" else (mend, "")
 
 
-class Steps(Sequence[window.Piece]):
+class Steps(Sequence[window.WindowItem]):
     """Every attempt of the steps of a run, oldest first; each is read when it is wanted."""
 
     def __init__(self, past: history.History) -> None:
@@ -157,13 +158,13 @@ class Steps(Sequence[window.Piece]):
         return len(self._attempts)
 
     @overload
-    def __getitem__(self, number: int, /) -> window.Piece: ...
+    def __getitem__(self, number: int, /) -> window.WindowItem: ...
 
     @overload
-    def __getitem__(self, number: slice, /) -> list[window.Piece]: ...
+    def __getitem__(self, number: slice, /) -> list[window.WindowItem]: ...
 
     @override
-    def __getitem__(self, number: int | slice, /) -> window.Piece | list[window.Piece]:
+    def __getitem__(self, number: int | slice, /) -> window.WindowItem | list[window.WindowItem]:
         if isinstance(number, slice):
             return [self._piece(each) for each in range(*number.indices(len(self)))]
         if not -len(self) <= number < len(self):
@@ -174,7 +175,7 @@ class Steps(Sequence[window.Piece]):
 class Behind(window.Pieces):
     """A session's thread behind the last steps of the run that it is about: they are the oldest, and give way first."""
 
-    def __init__(self, steps: Sequence[window.Piece], thread: window.Pieces) -> None:
+    def __init__(self, steps: Sequence[window.WindowItem], thread: window.Pieces) -> None:
         """Of ``steps`` the newest ``MOST`` are there."""
         self._steps = steps[max(0, len(steps) - MOST) :]
         self._thread = thread
@@ -184,13 +185,13 @@ class Behind(window.Pieces):
         return len(self._steps) + len(self._thread)
 
     @override
-    def __getitem__(self, number: int, /) -> window.Piece:
+    def __getitem__(self, number: int, /) -> window.WindowItem:
         behind = number - len(self._steps)
         return self._thread[behind] if behind >= 0 else self._steps[number]
 
     @property
     @override
-    def summary(self) -> window.Piece | None:
+    def summary(self) -> window.WindowItem | None:
         return self._thread.summary
 
     @property
@@ -201,7 +202,7 @@ class Behind(window.Pieces):
 
     @property
     @override
-    def word(self) -> window.Piece | None:
+    def word(self) -> window.WindowItem | None:
         return self._thread.word
 
     @override
@@ -218,4 +219,4 @@ def line_path(line: int) -> str:
 
 
 def _size_of(items: Sequence[Item]) -> Size:
-    return Size(sum(map(estimates.of_item, items)), sum(map(writer.chars_of, items)), len(items))
+    return Size(sum(map(estimates.of_item, items)), sum(map(chars_of, items)), len(items))

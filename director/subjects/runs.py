@@ -25,8 +25,9 @@ from runtime.display import costs
 from runtime.display.text import value_text
 from runtime.language import callees, reader, workflow
 from runtime.log import attempts as log_attempts
-from runtime.log import entries, history, writer
+from runtime.log import entries, history
 from runtime.log.store import store
+from runtime.log.writer import Texts, value_of
 from runtime.models import budgets
 from runtime.observation import page_text
 from runtime.secrets import masking
@@ -116,7 +117,7 @@ class RunSubject(Subject):
         return self.now.state_at(path)
 
     @override
-    def pieces(self) -> Sequence[window.Piece]:
+    def pieces(self) -> Sequence[window.WindowItem]:
         return self.now.pieces
 
 
@@ -338,9 +339,9 @@ class View:
             if isinstance(entry, entries.Result) and entry.error is not None:
                 return json.dumps(entry.error, ensure_ascii=False, indent=1)
             if isinstance(entry, entries.Call | entries.Result | entries.Scope):
-                return state_paths.as_text(writer.value_of(entry, self._kept))
+                return state_paths.as_text(value_of(entry, self._kept))
             return None
-        return state_paths.of_entries(iter(self._entries), path, writer.Texts(self._kept))
+        return state_paths.of_entries(iter(self._entries), path, Texts(self._kept))
 
 
 @functools.lru_cache(64)

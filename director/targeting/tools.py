@@ -9,9 +9,8 @@ from typing_extensions import override
 
 from director.scouting import observer
 from director.targeting import candidates, fields, proof
-from director.tools import toolbox
-from director.tools.build_context import Workshop
-from director.tools.toolbox import Kit, OfBuild
+from director.tools.build_context import BuildContext
+from director.tools.toolbox import PERHAPS, TEXT, OfBuild, Toolset, of, tool
 from nodes.values import Json
 from runtime.agents import secret_checks
 from runtime.models.turns import turn
@@ -21,19 +20,19 @@ from runtime.observation.tree import ACTING
 NAME = "propose_target"
 
 
-def kits(shop: Workshop) -> Sequence[Kit]:
+def kits(shop: BuildContext) -> Sequence[Toolset]:
     """The tools that propose targets."""
     return (Propose(shop, PROPOSE),)
 
 
-PROPOSE = toolbox.tool(
+PROPOSE = tool(
     NAME,
     "Targets for an element, each proved: one now, after reload, with more rows; of a row, card, table or text there with `fields` for extract.",
     {
-        "tab": toolbox.of(toolbox.PERHAPS, "As in inspect_tab."),
-        "ref": toolbox.TEXT,
-        "anchor": toolbox.of(toolbox.PERHAPS, "Text of the row, card or part by which it is to be found."),
-        "reason": toolbox.TEXT,
+        "tab": of(PERHAPS, "As in inspect_tab."),
+        "ref": TEXT,
+        "anchor": of(PERHAPS, "Text of the row, card or part by which it is to be found."),
+        "reason": TEXT,
     },
 )
 
@@ -44,7 +43,7 @@ class Propose(OfBuild):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """The best target as YAML, the fields of its row where it is read, others behind it, with what was proved of each."""
-        masker, sight = self._shop.pen.masker, cast("observer.Eyes", self._shop.eyes)
+        masker, sight = self._shop.pen.masker, cast("observer.PageObserver", self._shop.eyes)
         where, name = sight.place(cast("str | None", arguments["tab"]))
         anchor = cast("str | None", arguments["anchor"]) or None
 

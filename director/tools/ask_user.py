@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from director.tools import toolbox
-from director.tools.build_context import Workshop
-from director.tools.toolbox import Kit, OfBuild
+from director.tools.build_context import BuildContext
+from director.tools.toolbox import TEXT, OfBuild, Toolset, of, tool
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.models.turns import turn
@@ -22,11 +21,11 @@ MOST = 9
 """Choices of a question."""
 
 
-_CHOICES: dict[str, Json] = {"type": ["array", "null"], "items": toolbox.TEXT}
-ASK = toolbox.tool(
+_CHOICES: dict[str, Json] = {"type": ["array", "null"], "items": TEXT}
+ASK = tool(
     NAME,
     "Asks the person what neither the wish nor the site tells.",
-    {"question": toolbox.TEXT, "choices": toolbox.of(_CHOICES, "Short answers to choose from.")},
+    {"question": TEXT, "choices": of(_CHOICES, "Short answers to choose from.")},
 )
 
 
@@ -50,6 +49,6 @@ class AskUser(OfBuild):
         return turn.Outcome(answer, answer)
 
 
-def kits(shop: Workshop) -> Sequence[Kit]:
+def kits(shop: BuildContext) -> Sequence[Toolset]:
     """The tools of asking."""
     return (AskUser(shop, ASK),)

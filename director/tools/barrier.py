@@ -7,14 +7,15 @@ from collections.abc import Awaitable, Callable
 
 from nodes.errors import ModelError, Paused, RunOpsError, SiteError
 from nodes.values import Json, normalise
-from runtime.log import entries, session, writer
+from runtime.log import entries, session
+from runtime.log.writer import LogWriter
 from runtime.models.turns import call_checks, turn
 
 TOLD = (ModelError, SiteError)
 
 
 async def done(
-    pen: writer.Journal[session.Session],
+    pen: LogWriter[session.Session],
     name: str,
     arguments: dict[str, Json],
     place: turn.Place,

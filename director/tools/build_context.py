@@ -6,17 +6,18 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
-from director.draft import goal as draft_goal
+from director.draft.goal import Goal
 from director.session import person as persons
 from director.session import runs as session_runs
-from director.session import state
 from director.session.events import Listener
+from director.session.state import SessionState
 from nodes.base import Leaf
 from nodes.values import Json
 from runtime.browser import port
 from runtime.engine import run_state
 from runtime.language import prepare
-from runtime.log import entries, session, writer
+from runtime.log import entries, session
+from runtime.log.writer import LogWriter
 from runtime.observation.observation import Observation
 from runtime.runs.runtime import Runtime
 from runtime.workspace import host
@@ -37,7 +38,7 @@ class Effects(Protocol):
         inputs: Mapping[str, Json] | None = None,
         pins: Mapping[str, Json] | None = None,
         astray: bool = False,
-    ) -> run_state.Holds:
+    ) -> run_state.Withholds:
         """What of these deeds (each with its path) is held, once those were asked for that nobody was asked for yet.
 
         ``place`` is the path of the call that wants them, ``page`` the address where they are done, as far as that is known; ``inputs`` are those of the run, where they are not the wish's, and
@@ -111,7 +112,7 @@ class OpenTab(Protocol):
         ...
 
 
-class Eyes(Protocol):
+class Observer(Protocol):
     """Looks at the pages of both browsers: ``director.scouting.observer``."""
 
     async def look(self, where: Where, tab: str | None = None) -> Observation:
@@ -132,15 +133,15 @@ class Eyes(Protocol):
 
 
 @dataclasses.dataclass(slots=True)
-class Workshop:
+class BuildContext:
     """One build, in this process. Tools read it; what a tool keeps stands in the session's log."""
 
-    pen: writer.Journal[session.Session]
-    desk: state.Desk
+    pen: LogWriter[session.Session]
+    desk: SessionState
     here: host.Host
     """Its settings are those of the runs and browsers that it starts."""
     listener: Listener
-    wish: draft_goal.Goal
+    wish: Goal
     person: persons.Person
     runs: session_runs.Runs
     known: Callable[[], Mapping[str, str]]
@@ -149,7 +150,7 @@ class Workshop:
     """Carries those runs."""
     effects: Effects = dataclasses.field(init=False)
     bench: Bench = dataclasses.field(init=False)
-    eyes: Eyes = dataclasses.field(init=False)
+    eyes: Observer = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         self.carrier = Runtime.of(self.here)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import override
 
-from director.session import state, state_paths
+from director.session import state_paths
 from director.session.events import Listener
+from director.session.state import SessionState
 from director.tools import barrier
 from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
@@ -20,7 +21,7 @@ from runtime.models.turns import turn
 from runtime.observation import page_text
 
 if TYPE_CHECKING:
-    from director.tools.build_context import Workshop
+    from director.tools.build_context import BuildContext
 
 LONGEST = 6_000
 """Characters that a model is told of one call; of more it is told how it begins, and where the rest is."""
@@ -37,7 +38,7 @@ CHANGED: frozenset[entries.Mode] = frozenset({"agent"})
 """The modes in which a tool may be used that reads; that keeps a value; that changes what the session is to do."""
 
 
-class Kit(Protocol):
+class Toolset(Protocol):
     """One tool, with what it does."""
 
     @property
@@ -69,7 +70,7 @@ class Kit(Protocol):
         return None
 
 
-class Offered(Kit):
+class Offered(Toolset):
     """A tool that is told of in one way only, and used one call at a time."""
 
     def __init__(self, offered: Tool, modes: frozenset[entries.Mode]) -> None:
@@ -109,7 +110,7 @@ class Simple(Offered):
 class OfBuild(Offered):
     """A tool of a build, used where the model works unless it is said otherwise."""
 
-    def __init__(self, shop: Workshop, offered: Tool, modes: frozenset[entries.Mode] = CHANGED) -> None:
+    def __init__(self, shop: BuildContext, offered: Tool, modes: frozenset[entries.Mode] = CHANGED) -> None:
         """``shop`` is that of the build."""
         super().__init__(offered, modes)
         self._shop = shop
@@ -123,13 +124,13 @@ class OfBuild(Offered):
         return None
 
 
-class Box(turn.Tools):
+class ModelTools(turn.Tools):
     """The tools of one model, in a session."""
 
-    def __init__(self, desk: state.Desk, listener: Listener, kits: Sequence[Kit]) -> None:
+    def __init__(self, desk: SessionState, listener: Listener, kits: Sequence[Toolset]) -> None:
         """``desk`` is that of the session."""
         self._desk, self._listener = desk, listener
-        self._kits: Mapping[str, Kit] = {each.tool.name: each for each in kits}
+        self._kits: Mapping[str, Toolset] = {each.tool.name: each for each in kits}
 
     @property
     @override
@@ -165,7 +166,7 @@ class Box(turn.Tools):
         self._listener.called(place.path, asked.name, masker.text(asked.arguments))
         self._listener.done(place.path, masker.text(told), failed=True)
 
-    async def _outcome(self, kit: Kit, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+    async def _outcome(self, kit: Toolset, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         try:
             self._refuse(kit)
             return await kit.take(arguments, place)
@@ -177,7 +178,7 @@ class Box(turn.Tools):
                 raise
             return turn.Outcome(_words(error.as_json()), error=error.as_json())
 
-    def _refuse(self, kit: Kit) -> None:
+    def _refuse(self, kit: Toolset) -> None:
         mode = self._desk.history.mode
         if mode not in kit.modes:
             allowed = " or ".join(f"`/mode {each}`" for each in sorted(kit.modes))

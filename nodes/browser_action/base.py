@@ -11,7 +11,7 @@ from nodes.targets import Target
 from nodes.values import Json
 
 if TYPE_CHECKING:
-    from nodes.pages import Deed
+    from nodes.pages import ElementAction
     from nodes.ports import LeafContext
 
 
@@ -26,7 +26,7 @@ class BrowserAction(InTab):
 class OnElement(BrowserAction):
     """A deed on one element."""
 
-    deed: ClassVar[Deed]
+    deed: ClassVar[ElementAction]
 
     target: Target
     """The element."""

@@ -13,7 +13,7 @@ from nodes.template import Integer
 from nodes.values import Json
 
 if TYPE_CHECKING:
-    from nodes.pages import Deed
+    from nodes.pages import ElementAction
     from nodes.ports import LeafContext
 
 
@@ -21,7 +21,7 @@ class Hover(OnElement):
     """Moves the mouse over an element, so that its menu or hint shows. Value: none."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
-    deed: ClassVar[Deed] = "hover"
+    deed: ClassVar[ElementAction] = "hover"
 
     action: Literal["hover"]
     """Move the mouse over an element."""
@@ -35,7 +35,7 @@ class Drag(BrowserAction):
     """Drags an element onto another. Class *effect* unless ``effect`` says otherwise. Value: none."""
 
     takes_up_input: ClassVar[bool] = False
-    deed: ClassVar[Deed] = "drag"
+    deed: ClassVar[ElementAction] = "drag"
 
     action: Literal["drag"]
     """Drag an element onto another."""

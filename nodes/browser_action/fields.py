@@ -11,7 +11,7 @@ from nodes.template import Condition, Ref, SecretText, Unfit, to_text
 from nodes.values import Json
 
 if TYPE_CHECKING:
-    from nodes.pages import Deed
+    from nodes.pages import ElementAction
     from nodes.ports import LeafContext
 
 
@@ -23,7 +23,7 @@ class Fill(OnElement):
     """
 
     effect_default: ClassVar[EffectClass] = "idempotent"
-    deed: ClassVar[Deed] = "fill"
+    deed: ClassVar[ElementAction] = "fill"
 
     action: Literal["fill"]
     """Fill a field."""
@@ -39,7 +39,7 @@ class Check(OnElement):
     """Checks a box or chooses a radio button. Value: none."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
-    deed: ClassVar[Deed] = "check"
+    deed: ClassVar[ElementAction] = "check"
 
     action: Literal["check"]
     """Check a box or choose a radio button."""
@@ -55,7 +55,7 @@ class Uncheck(OnElement):
     """Takes the check mark from a box. Value: none."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
-    deed: ClassVar[Deed] = "check"
+    deed: ClassVar[ElementAction] = "check"
 
     action: Literal["uncheck"]
     """Take the check mark from a box."""
@@ -81,7 +81,7 @@ class Select(OnElement):
     """Chooses in a drop-down list. Value: the list of values chosen."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
-    deed: ClassVar[Deed] = "select"
+    deed: ClassVar[ElementAction] = "select"
 
     action: Literal["select"]
     """Choose in a drop-down list."""

@@ -15,7 +15,7 @@ from nodes.template import Condition, Ref, Text, Unfit, to_text
 from nodes.values import Json
 
 if TYPE_CHECKING:
-    from nodes.pages import Deed
+    from nodes.pages import ElementAction
     from nodes.ports import LeafContext
 
 
@@ -46,7 +46,7 @@ class Upload(OnElement):
     """
 
     takes_up_input: ClassVar[bool] = False
-    deed: ClassVar[Deed] = "upload"
+    deed: ClassVar[ElementAction] = "upload"
 
     action: Literal["upload"]
     """Choose files."""
@@ -82,7 +82,7 @@ class Download(BrowserAction):
 
     effect_default: ClassVar[EffectClass] = "idempotent"
     takes_up_input: ClassVar[bool] = False
-    deed: ClassVar[Deed] = "download"
+    deed: ClassVar[ElementAction] = "download"
 
     action: Literal["download"]
     """Take a file from the site."""

@@ -16,7 +16,7 @@ from nodes.template import Ref, SecretText, Unfit, to_text
 from nodes.values import Json
 
 if TYPE_CHECKING:
-    from nodes.pages import Deed
+    from nodes.pages import ElementAction
     from nodes.ports import LeafContext
 
 KEYS = frozenset(
@@ -77,7 +77,7 @@ class Type(OnElement):
 
     effect_default: ClassVar[EffectClass] = "idempotent"
     takes_up_input: ClassVar[bool] = False
-    deed: ClassVar[Deed] = "type"
+    deed: ClassVar[ElementAction] = "type"
 
     action: Literal["type"]
     """Type key by key."""
@@ -116,7 +116,7 @@ class Press(BrowserAction):
     """Presses a key, or several held together. Class *effect* unless ``effect`` says otherwise: Enter may send a form. Value: the address of the page afterwards."""
 
     takes_up_input: ClassVar[bool] = False
-    deed: ClassVar[Deed] = "press"
+    deed: ClassVar[ElementAction] = "press"
 
     action: Literal["press"]
     """Press a key."""

@@ -11,7 +11,7 @@ from nodes.targets import Target
 from nodes.values import Json
 
 if TYPE_CHECKING:
-    from nodes.pages import Deed, Page
+    from nodes.pages import ElementAction, Page
     from nodes.ports import LeafContext
 
 
@@ -37,7 +37,7 @@ class Opener(OnElement):
 class Click(Opener):
     """Clicks an element. Class *effect* unless ``effect`` says otherwise. Value: the address of the page afterwards."""
 
-    deed: ClassVar[Deed] = "click"
+    deed: ClassVar[ElementAction] = "click"
 
     action: Literal["click"]
     """Click an element."""
@@ -50,7 +50,7 @@ class Click(Opener):
 class DoubleClick(Opener):
     """Clicks an element twice, as one deed. Class *effect* unless ``effect`` says otherwise. Value: the address of the page afterwards."""
 
-    deed: ClassVar[Deed] = "dblclick"
+    deed: ClassVar[ElementAction] = "dblclick"
 
     action: Literal["dblclick"]
     """Click an element twice."""

@@ -166,7 +166,7 @@ def missing(plain: Json, output: Output) -> tuple[Json, list[Path]]:
     for place, text in problems:
         below = [each for each in nulls if each[: len(place)] == place]
         if not below:
-            raise answers.Misfit((text,))
+            raise answers.Mismatch((text,))
         found.update(dict.fromkeys(below))
     return settled, list(found)
 

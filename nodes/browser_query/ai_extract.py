@@ -18,7 +18,7 @@ from nodes.budgets import Budget
 from nodes.cognition import LONGEST_ANSWER, SHORTEST_ANSWER
 from nodes.errors import AuthorError, ModelError, SiteError
 from nodes.schema import answers
-from nodes.schema.output import Misfit, OutputField
+from nodes.schema.output import Mismatch, OutputField
 from nodes.targets import Target
 from nodes.template import Text
 from nodes.values import Json
@@ -153,7 +153,7 @@ class AiExtract(BrowserQuery):
         """The value that ``output`` takes; a null that it does not take is something that the page lacks."""
         try:
             settled, missing = ai_answer.missing(plain, self.output)
-        except Misfit as misfit:
+        except Mismatch as misfit:
             raise ModelError(
                 "model-output-invalid",
                 f"the model's answer does not fit `output`: {misfit}",

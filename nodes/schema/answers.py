@@ -37,7 +37,7 @@ KINDS = {
 """The words for JSON Schema's types."""
 
 
-class Misfit(ValueError):
+class Mismatch(ValueError):
     """An answer that is not what was asked for: ``problems`` are one line each, with the place in the answer (``$.items[2].total``)."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
@@ -55,16 +55,16 @@ def read(text: str, meant: dict[str, Json], *, wrapped: bool, fill: bool) -> Jso
     place = "$"
     if wrapped and isinstance(answer, dict):
         if answer.keys() != {VALUE}:
-            raise Misfit((f'$: must be a map with the field "{VALUE}" and no other',))
+            raise Mismatch((f'$: must be a map with the field "{VALUE}" and no other',))
         answer, place = answer[VALUE], f"$.{VALUE}"
     fit = _Fit(meant, fill)
     try:
         value = fit.settled(answer, meant)
         problems = fit.problems(value, place)
     except regex.PatternRefused as error:
-        raise Misfit((f"{place}: {error}",)) from None
+        raise Mismatch((f"{place}: {error}",)) from None
     if problems:
-        raise Misfit(problems)
+        raise Mismatch(problems)
     return value
 
 
@@ -91,17 +91,17 @@ def _parsed(text: str) -> Json:
             _unfenced(text), parse_constant=_no_number, parse_int=_integer, object_pairs_hook=_without_repeats
         )
         return normalise(found)
-    except Misfit:
+    except Mismatch:
         raise
     except json.JSONDecodeError as error:
         problem = f"{error.msg} at line {error.lineno} column {error.colno}"
-        raise Misfit((f"$: the answer is no JSON: {problem if text.strip() else 'it is empty'}",)) from None
+        raise Mismatch((f"$: the answer is no JSON: {problem if text.strip() else 'it is empty'}",)) from None
     except RecursionError:
-        raise Misfit(("$: the answer nests too deeply",)) from None
+        raise Mismatch(("$: the answer nests too deeply",)) from None
     except NotJson as error:
-        raise Misfit((f"$: {error}",)) from None
+        raise Mismatch((f"$: {error}",)) from None
     except ValueError as error:
-        raise Misfit((f"$: the answer is no JSON: {error}",)) from None
+        raise Mismatch((f"$: the answer is no JSON: {error}",)) from None
 
 
 def _no_number(word: str) -> None:
@@ -120,7 +120,9 @@ def _unfenced(text: str) -> str:
 def _integer(digits: str) -> int:
     # No more digits than these are worth reading: what is larger would be another value when it is read again.
     if len(digits) > len(str(-LARGEST_INTEGER)) or abs(int(digits)) > LARGEST_INTEGER:
-        raise Misfit((f"$: the number {_cut(digits, LONGEST)} is too large to be kept: write it as text, or smaller",))
+        raise Mismatch(
+            (f"$: the number {_cut(digits, LONGEST)} is too large to be kept: write it as text, or smaller",)
+        )
     return int(digits)
 
 
@@ -128,7 +130,7 @@ def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for name, value in pairs:
         if name in found:
-            raise Misfit((f"$: the field {short(name)} stands twice in one map, and only one of them can be meant",))
+            raise Mismatch((f"$: the field {short(name)} stands twice in one map, and only one of them can be meant",))
         found[name] = value
     return found
 
@@ -140,7 +142,7 @@ class _Fit:
         self._defs: dict[str, Json] = schema.get("$defs", {})
         self._schema = schema
         self._fill = fill
-        self._judge = validator.Judge(schema)
+        self._judge = validator.Validator(schema)
         # Each entry holds its value and its schema, so that no others get their identity.
         self._settled: dict[tuple[int, int], tuple[Json, Json, Json]] = {}
 

@@ -17,12 +17,12 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 from nodes.errors import near
 from nodes.schema import answers, problems
 from nodes.schema import strict as schema_strict
-from nodes.schema.answers import Misfit
+from nodes.schema.answers import Mismatch
 from nodes.schema.problems import Problem
 from nodes.template import OPENING, kind_of
 from nodes.values import Json
 
-__all__ = ["Misfit", "Output", "OutputField"]
+__all__ = ["Mismatch", "Output", "OutputField"]
 
 WORDS = ("boolean", "integer", "number", "string")
 """The primitives, as JSON Schema calls them."""

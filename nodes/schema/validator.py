@@ -21,7 +21,7 @@ EXACT = 2**53
 """From here on a number with a fraction holds not every whole number: what was written may have been its neighbour."""
 
 
-class Judge:
+class Validator:
     """Checks values against one schema of an author's and its parts. A value that it has seen must not be changed."""
 
     def __init__(self, schema: dict[str, Json]) -> None:

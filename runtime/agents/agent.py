@@ -33,10 +33,12 @@ REACHED = (
 """What the model is told where all that is wanted is the value."""
 
 
-class Worker:
+class PageAgent:
     """A model that works on the page, on behalf of one attempt. Implements ``nodes.ports.Agent``."""
 
-    def __init__(self, place: page_tools.Place, models: run_models.Supply, asker: requests.Asker) -> None:
+    def __init__(
+        self, place: page_tools.AgentPlace, models: run_models.RunModels, asker: requests.RequestScope
+    ) -> None:
         """The call of ``asker`` is written, and is that of ``place``."""
         self._place = place
         self._models = models
@@ -46,16 +48,16 @@ class Worker:
         """Let it work until it is done, and has shown so; the value."""
         run = self._place.run
         thread = requests.Exchanges(self._models, run.journal, self._asker, task.model, task.budget)
-        at_work = page_tools.Acting(self._place, task)
+        at_work = page_tools.PageTools(self._place, task)
         call = self._place.call
         frame = request.Frame(
             run.journal,
             self._asker.thread,
-            lambda: window.Around((window.Part("rules", tool_schemas.RULES),), at_work.offered),
+            lambda: window.RequestFrame((window.Part("rules", tool_schemas.RULES),), at_work.offered),
             lambda: LIMITS,
             max_output=task.max_output,
         )
-        seat = turn.Seat(call.path, self._asker.thread, attempts.AGENT, call.fingerprint)
+        seat = turn.TurnOptions(call.path, self._asker.thread, attempts.AGENT, call.fingerprint)
         turns = turn.Turns(thread, frame, at_work, run.journal, seat)
         most = task.max_turns
         if not turns.begun:
@@ -90,11 +92,11 @@ class Worker:
                 turns.say(CALL_A_TOOL)
 
 
-def of_step(run: RunState, step: LeafView, models: run_models.Supply, asker: requests.Asker) -> Worker:
+def of_step(run: RunState, step: LeafView, models: run_models.RunModels, asker: requests.RequestScope) -> PageAgent:
     """The agent of a step whose call is written."""
     assert step.call is not None, "`await ctx.act()` comes first"
-    place = page_tools.Place(run, step.node, step.frame, step.call, lambda: step.left, step.closing)
-    return Worker(place, models, asker)
+    place = page_tools.AgentPlace(run, step.node, step.frame, step.call, lambda: step.left, step.closing)
+    return PageAgent(place, models, asker)
 
 
 def _value(end: turn.Done) -> Json:

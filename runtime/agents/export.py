@@ -19,8 +19,9 @@ from runtime.language import workflow
 from runtime.language import writer as language_writer
 from runtime.language.writer import Comment
 from runtime.log import attempts as log_attempts
-from runtime.log import entries, history, threads, writer
+from runtime.log import entries, history, threads
 from runtime.log.store import store
+from runtime.log.writer import value_of
 from runtime.observation import page_text
 from runtime.recovery import workflow_source
 
@@ -136,10 +137,10 @@ class _Deeds:
             return
         if call.node == "agent":
             if call.action == "read":
-                self._reading(writer.value_of(result, self._kept))
+                self._reading(value_of(result, self._kept))
             return
         told = self._told(done)
-        fields = writer.value_of(call, self._kept)
+        fields = value_of(call, self._kept)
         if not isinstance(fields, dict):
             return
         node = self._node(call, fields)
@@ -231,7 +232,7 @@ class _Deeds:
         group |= {field: said[field] for field in HANDED_ON if field in said}
         group["nodes"] = nodes
         if "output" in said and attempt.result is not None:
-            value = writer.value_of(attempt.result, self._kept)
+            value = value_of(attempt.result, self._kept)
             if any(each not in self._read for each in _texts(value)):
                 nodes.append(
                     Comment("What stands below as a value is what the model answered: nothing that it read gives it.")
@@ -262,7 +263,7 @@ class _Deeds:
         """The readings that give a part of the value."""
         if attempt.result is None:
             return set()
-        return {self._read[each] for each in _texts(writer.value_of(attempt.result, self._kept)) if each in self._read}
+        return {self._read[each] for each in _texts(value_of(attempt.result, self._kept)) if each in self._read}
 
     def _valued(self, value: Json) -> Json:
         """The value: what was read from the page is read again, the rest is what the model answered."""

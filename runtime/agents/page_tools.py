@@ -29,7 +29,7 @@ from nodes.errors import (
     SiteError,
 )
 from nodes.ports import Task
-from nodes.schema.output import Misfit
+from nodes.schema.output import Mismatch
 from nodes.values import Json
 from runtime import events
 from runtime.agents import ports, secret_checks, tool_schemas
@@ -61,12 +61,12 @@ ENDS_THE_STEP = (Paused, BudgetReached, LogError, Replaced, Cancelled, InternalE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class AgentPlace:
     """Where an agent works."""
 
     run: RunState
     node: Leaf
-    frame: scopes.Frame
+    frame: scopes.Scope
     call: entries.Call
     """Of its step."""
     left: Callable[[], float]
@@ -80,10 +80,10 @@ class Place:
         return entries.thread_of(self.call)
 
 
-class Acting:
+class PageTools:
     """Does what the model of one attempt asks for. Implements ``runtime.models.turns.turn.Tools``."""
 
-    def __init__(self, place: Place, task: Task) -> None:
+    def __init__(self, place: AgentPlace, task: Task) -> None:
         """Nothing is looked at yet."""
         self._place = place
         self._run = place.run
@@ -247,7 +247,7 @@ class Acting:
             at.path,
             1,
             self._place.thread,
-            attempt.Asked(asked.id, self._place.call.fingerprint),
+            attempt.AskedBy(asked.id, self._place.call.fingerprint),
         )
         async with self._page.settling(min(SETTLE_SECONDS, max(self._place.left(), 0.0))):
             failed = await self._attempted(step)
@@ -449,7 +449,7 @@ class Acting:
         if self._task.output is not None:
             try:
                 value = self._task.output.read(tool_schemas.answered(self._task.output, arguments["output"]))
-            except Misfit as misfit:
+            except Mismatch as misfit:
                 return self._refused(
                     ModelError("output-misfit", f"`output` does not fit:\n{misfit}", mend="call `finish` again, mended")
                 )

@@ -11,7 +11,7 @@ GRACE_SECONDS = 1.0
 """By how much Playwright may be late: it does not give up on a page in which something computes without end."""
 
 
-class Patience:
+class Deadline:
     """A deadline that the engine sets and every page method keeps to."""
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ FOUND_SECONDS = 20.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Known:
+class KnownTab:
     """What an engine knew of the tabs of its browser, each by what the DevTools protocol calls it."""
 
     names: dict[str, str]
@@ -65,12 +65,12 @@ class Own:
         self._driving = asyncio.ensure_future(driving)
         self._state = private / STATE
         self._guard: origin_guard.Guard | None = None
-        self._ward: origin_guard.Ward | None = None
+        self._ward: origin_guard.GuardedTarget | None = None
         self._emulation: Emulation | None = None
         self._browser: Browser | None = None
         self._targets: weakref.WeakKeyDictionary[Page, str] = weakref.WeakKeyDictionary()
         self._remembering = asyncio.Lock()
-        self._written: Known | None = None
+        self._written: KnownTab | None = None
         """What the file says of the tabs."""
         self._ended = False
 
@@ -88,7 +88,7 @@ class Own:
             await emulation.start(REATTACH_SECONDS / 2, current)
             await _set_up(connection, options)
         except devtools_connection.Refused as error:
-            raise devtools_connection.Gone(str(error)) from None
+            raise devtools_connection.Disconnected(str(error)) from None
         return emulation
 
     async def playwright_context(self) -> BrowserContext:
@@ -108,12 +108,14 @@ class Own:
         assert self._browser is not None
         await (await self._browser.new_browser_cdp_session()).detach()
 
-    async def session(self, context: BrowserContext, known: Known | None, lost: Sequence[LostTab] = ()) -> Session:
+    async def session(self, context: BrowserContext, known: KnownTab | None, lost: Sequence[LostTab] = ()) -> Session:
         """The session; with the tabs that are ``known`` but ``lost`` where this is a browser that was found again."""
         assert self._guard is not None
         assert self._ward is not None
         alive = self._chromium.alive
-        desk = devtools_downloads.Desk(alive.address, self._guard, Path(alive.folders[0]) / "downloads", None)
+        desk = devtools_downloads.DownloadManager(
+            alive.address, self._guard, Path(alive.folders[0]) / "downloads", None
+        )
         session = Session(
             context,
             self._ward,
@@ -133,7 +135,7 @@ class Own:
         await self.remember(session)
         return session
 
-    async def _recognise(self, session: Session, context: BrowserContext, known: Known) -> None:
+    async def _recognise(self, session: Session, context: BrowserContext, known: KnownTab) -> None:
         open_ones = context.pages
         pages = dict(zip(await asyncio.gather(*map(self._name_of, open_ones)), open_ones, strict=True))
         # Nobody was on guard while no engine was there.
@@ -167,7 +169,7 @@ class Own:
                         await self._name_of(page)
             names = {name: self._targets[page] for name, page in named.items() if page in self._targets}
             current = self._targets.get(session.page.page, "")
-            tabs = Known(names, current)
+            tabs = KnownTab(names, current)
             if self._ended:
                 return True
             known = len(names) == len(named) and bool(current)
@@ -233,7 +235,7 @@ async def open_own(
         context = await own.playwright_context()
         session = await own.session(context, None)
         await own.linger(linger)
-    except (devtools_connection.Gone, Error, ConnectionError, TimeoutError) as error:
+    except (devtools_connection.Disconnected, Error, ConnectionError, TimeoutError) as error:
         await own.end(keep=False)
         raise SetupError(
             "browser-not-started", f"{executable} ended while it was being connected to: {error}"
@@ -280,7 +282,7 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
     except CurrentTabLost as error:
         await own.end(keep=False)
         raise GivenUp(str(error)) from None
-    except (devtools_connection.Gone, devtools_connection.Refused, Error, TimeoutError):
+    except (devtools_connection.Disconnected, devtools_connection.Refused, Error, TimeoutError):
         await own.end(keep=False)
         return None
     except BaseException:
@@ -296,11 +298,11 @@ async def target_id(context: BrowserContext, page: Page) -> str:
     return info["targetInfo"]["targetId"]
 
 
-def _remembered(private: Path) -> tuple[launch.Alive, Known] | None:
+def _remembered(private: Path) -> tuple[launch.Alive, KnownTab] | None:
     file = private / STATE
     try:
         state = json.loads(regular_files.read_text(file))
-        known = Known(**state.pop("tabs"))
+        known = KnownTab(**state.pop("tabs"))
         alive = launch.Alive(**state)
     except FileNotFoundError:
         return None

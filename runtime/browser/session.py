@@ -12,7 +12,7 @@ from playwright.async_api import BrowserContext, Dialog, Error, Page, Response
 from nodes.errors import OriginRefused
 from nodes.tabs import MAIN
 from runtime.browser import origins, page_errors, playwright_errors, playwright_internals, state
-from runtime.browser.deadline import Patience
+from runtime.browser.deadline import Deadline
 from runtime.browser.devtools import downloads as devtools_downloads
 from runtime.browser.devtools import origin_guard
 from runtime.browser.page import dialogs, site_answers, tabs
@@ -29,11 +29,11 @@ class Session:
     def __init__(
         self,
         context: BrowserContext,
-        ward: origin_guard.Ward,
+        ward: origin_guard.GuardedTarget,
         end: Callable[[bool], Awaitable[None]],
         *,
         watch: origin_guard.Guard,
-        desk: devtools_downloads.Desk,
+        desk: devtools_downloads.DownloadManager,
         name: str | None = None,
         reattached: bool = False,
         lost_tabs: Sequence[LostTab] = (),
@@ -45,7 +45,7 @@ class Session:
         """
         self.reattached = reattached
         self.lost_tabs = lost_tabs
-        self.patience = Patience()
+        self.patience = Deadline()
         self.desk = desk
         """Where files arrive that the site gives."""
         self._context = context

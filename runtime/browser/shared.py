@@ -50,7 +50,7 @@ class Worker:
             raise
         try:
             await worker._connect()
-        except (devtools_connection.Gone, devtools_connection.Refused, Error) as error:
+        except (devtools_connection.Disconnected, devtools_connection.Refused, Error) as error:
             await worker.end()
             raise own.lost_while_connecting(executable, error) from None
         except BaseException:
@@ -98,7 +98,7 @@ class Worker:
             await leave()
 
         alive = self._chromium.alive
-        desk = devtools_downloads.Desk(alive.address, watch, Path(alive.folders[0]) / "downloads", name)
+        desk = devtools_downloads.DownloadManager(alive.address, watch, Path(alive.folders[0]) / "downloads", name)
         session = Session(context, ward, end, watch=watch, desk=desk, name=name)
         await session.begin_with(page)
         return session
@@ -182,7 +182,7 @@ async def open_shared(executable: Path, options: BrowserOptions, *, origins: Seq
         # One run that is interrupted must not interrupt the start for the others.
         worker = await asyncio.shield(place.starting)
         return await worker.session(options, origins, leave)
-    except (devtools_connection.Gone, devtools_connection.Refused, Error) as error:
+    except (devtools_connection.Disconnected, devtools_connection.Refused, Error) as error:
         await leave()
         raise own.lost_while_connecting(executable, error) from None
     except BaseException:

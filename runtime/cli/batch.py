@@ -26,7 +26,7 @@ from runtime.workspace import host
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Manner:
+class BatchOptions:
     """How the runs are carried out, and told."""
 
     here: host.Host
@@ -48,7 +48,7 @@ class Manner:
 class Batch:
     """The runs of one command."""
 
-    def __init__(self, found: Sequence[collect.Found], manner: Manner) -> None:
+    def __init__(self, found: Sequence[collect.Found], manner: BatchOptions) -> None:
         """One run for each file that was found."""
         self.outcomes = [results.Outcome(each.file, each.loaded) for each in found]
         here = manner.here if len(found) == 1 else dataclasses.replace(manner.here, usual_mode="shared")

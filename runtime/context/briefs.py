@@ -110,7 +110,7 @@ def fitted(parts: Iterable[str | Items], longest: int = LONGEST) -> str:
         max(lists, key=lambda each: each.size).kept -= 1
 
 
-def of_step(run: RunState, models: run_models.Supply | None, node: Leaf, frame: scopes.Frame, path: str) -> str:
+def of_step(run: RunState, models: run_models.RunModels | None, node: Leaf, frame: scopes.Scope, path: str) -> str:
     """The brief of the next request of the step at ``path``: at most ``LONGEST`` characters, secrets masked."""
     return fitted(_Teller(run, models, node, frame, path).parts())
 
@@ -161,7 +161,7 @@ class _Teller:
     """Tells of one step, at one moment."""
 
     def __init__(
-        self, run: RunState, models: run_models.Supply | None, node: Leaf, frame: scopes.Frame, path: str
+        self, run: RunState, models: run_models.RunModels | None, node: Leaf, frame: scopes.Scope, path: str
     ) -> None:
         self._run = run
         self._models = models
@@ -186,7 +186,7 @@ class _Teller:
 
     def _directive(self) -> Iterator[str | Items]:
         assert self._models is not None, "a step that asks has models"
-        asked = budgets.Asked(self._path, self._node.allowance or node_budgets.default())
+        asked = budgets.Requester(self._path, self._node.allowance or node_budgets.default())
         left = self._models.share_left(self._history.ledger, asked)
         origins, masker = self._frame.program.origins, self._run.journal.masker
         yield from _directive(self._run.loaded.workflow, self._history, left, masker, origins)
@@ -439,7 +439,7 @@ def _code(error: Mapping[str, Json]) -> str:
     return code if isinstance(code, str) and CODE.fullmatch(code) else "unknown"
 
 
-def _walked(frame: scopes.Frame, chain: Chain) -> Json:
+def _walked(frame: scopes.Scope, chain: Chain) -> Json:
     """What a chain of names leads to. Raises KeyError, and AuthorError ``value-masked``."""
     value: Json = frame[str(chain[0])]
     for key in chain[1:]:

@@ -14,7 +14,8 @@ from typing_extensions import override
 from runtime.context import window
 from runtime.context.window import Size
 from runtime.log import entries as log_entries
-from runtime.log import threads, writer
+from runtime.log import threads
+from runtime.log.writer import NOTHING, Texts, items_of
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, ToolOutput
 
@@ -32,11 +33,11 @@ PREVIEW = 80
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Word(window.Piece):
+class MessageItem(window.WindowItem):
     """Something that a model was told, and is nothing else."""
 
     entry: log_entries.User
-    texts: writer.Texts
+    texts: Texts
 
     @property
     @override
@@ -54,10 +55,10 @@ class Word(window.Piece):
 
     @override
     def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        return writer.items_of(self.entry, self.texts.text_of(self.entry))
+        return items_of(self.entry, self.texts.text_of(self.entry))
 
 
-class Telling(window.Piece):
+class Telling(window.WindowItem):
     """What is told in one message, in words that are made for it: no entry holds just them."""
 
     ROLE: ClassVar[Literal["user", "assistant"]] = "user"
@@ -82,7 +83,7 @@ class SummedUp(Telling):
     """The summary that stands for what was said before."""
 
     entry: log_entries.Summary
-    texts: writer.Texts
+    texts: Texts
 
     @property
     @override
@@ -106,7 +107,7 @@ class Broken(Telling):
 
     ROLE: ClassVar[Literal["user", "assistant"]] = "assistant"
     entry: log_entries.ModelError
-    texts: writer.Texts
+    texts: Texts
 
     @property
     @override
@@ -130,7 +131,7 @@ class Happened(Telling):
     """What a person did beside talking, or what happened meanwhile: one after the other in one message."""
 
     entries: Sequence[log_entries.Event]
-    texts: writer.Texts
+    texts: Texts
 
     @property
     @override
@@ -149,11 +150,11 @@ class Happened(Telling):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Exchanged(window.Piece):
+class Exchanged(window.WindowItem):
     """An answer with every call that it asks for, and what the model was told of each."""
 
     exchange: threads.Exchange
-    texts: writer.Texts
+    texts: Texts
 
     @property
     @override
@@ -181,7 +182,7 @@ class Exchanged(window.Piece):
         outputs = (
             ToolOutput(call.id, self._output(call.id, self.exchange.done[call.id], pointers=pointers)) for call in calls
         )
-        return (*writer.items_of(answer, self.texts.text_of(answer), calls), *outputs)
+        return (*items_of(answer, self.texts.text_of(answer), calls), *outputs)
 
     def _output_size(self, asked: str, done: threads.Done, *, pointers: bool) -> Size:
         told = done.told
@@ -197,13 +198,13 @@ class Exchanged(window.Piece):
             return OPEN
         if pointers and is_shorter(output_size(asked, pointer(told)), Size(told.tokens, told.chars, 1)):
             return pointer(told)
-        return self.texts.text_of(told) or writer.NOTHING
+        return self.texts.text_of(told) or NOTHING
 
 
 class Thread(window.Pieces):
     """The pieces of a thread, from where its last summary ends."""
 
-    def __init__(self, thread: threads.Thread, texts: writer.Texts) -> None:
+    def __init__(self, thread: threads.Thread, texts: Texts) -> None:
         """Reads nothing yet."""
         self._thread, self._texts = thread, texts
         self._first = thread.first
@@ -213,7 +214,7 @@ class Thread(window.Pieces):
         return len(self._thread.said) - self._first
 
     @override
-    def __getitem__(self, number: int, /) -> window.Piece:
+    def __getitem__(self, number: int, /) -> window.WindowItem:
         match self._thread.said[self._first + number]:
             case threads.Exchange() as exchange:
                 return Exchanged(exchange, self._texts)
@@ -222,11 +223,11 @@ class Thread(window.Pieces):
             case threads.Happened(events=events):
                 return Happened(events, self._texts)
             case log_entries.User() as word:
-                return Word(word, self._texts)
+                return MessageItem(word, self._texts)
 
     @property
     @override
-    def summary(self) -> window.Piece | None:
+    def summary(self) -> window.WindowItem | None:
         return None if self._thread.summary is None else SummedUp(self._thread.summary, self._texts)
 
     @property
@@ -237,13 +238,13 @@ class Thread(window.Pieces):
 
     @property
     @override
-    def word(self) -> window.Piece | None:
+    def word(self) -> window.WindowItem | None:
         newest = self._thread.newest_word
         if newest is None:
             return None
         entry = self._thread.said[newest]
         assert isinstance(entry, log_entries.User), "the newest word is one"
-        return Word(entry, self._texts)
+        return MessageItem(entry, self._texts)
 
     @override
     def tokens_before(self, number: int) -> int:
@@ -259,7 +260,7 @@ def broke_off(error: log_entries.ModelError) -> str:
     return f"(LLM_ERROR {error.error.get('code')}: the answer broke off here)"
 
 
-def pointer(told: log_entries.Told) -> str:
+def pointer(told: log_entries.ToolResult) -> str:
     """What stands for an output that is left out: where it is, how long it is, and how it begins."""
     path = told.blob.path if told.blob is not None else f"@state/line/{told.seq}"
     begins = (told.blob.preview if told.blob is not None else told.text or "")[:PREVIEW]

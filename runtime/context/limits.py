@@ -7,7 +7,8 @@ from pydantic import ValidationError
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.context import window
-from runtime.log import session, writer
+from runtime.log import session
+from runtime.log.writer import Texts
 from runtime.settings import settings
 
 PREFIX = "window_"
@@ -56,7 +57,7 @@ def of_settings(chosen: settings.Settings, strategy: window.Strategy | None = No
     return window.Limits.model_validate({**BY_STRATEGY[strategy], **wanted, "strategy": strategy})
 
 
-def of_session(history: session.Session, texts: writer.Texts, chosen: settings.Settings) -> window.Limits:
+def of_session(history: session.Session, texts: Texts, chosen: settings.Settings) -> window.Limits:
     """The limits of a session: what was changed in it goes before the settings."""
     changed: dict[str, Json] = {}
     for name in NAMES:

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from runtime.context import items, summaries, window
 from runtime.context import report as context_report
-from runtime.log import writer
+from runtime.log.writer import Fold, LogWriter
 from runtime.messages.messages import Request
 from runtime.models.turns import turn
 
@@ -36,14 +36,14 @@ class Frame(turn.Frame):
 
     def __init__(
         self,
-        pen: writer.Journal[writer.Fold],
+        pen: LogWriter[Fold],
         thread: str,
-        around: Callable[[], window.Around],
+        around: Callable[[], window.RequestFrame],
         limits: Callable[[], window.Limits],
         *,
         max_output: int,
         strict: bool = True,
-        models: run_models.Supply | None = None,
+        models: run_models.RunModels | None = None,
         asks: summaries.Asks | None = None,
         ids: Callable[[], Collection[str]] = tuple,
         warn: Callable[[window.Report], None] = lambda _report: None,

@@ -21,7 +21,8 @@ from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.context import items as window_items
 from runtime.context import report, window
-from runtime.log import entries, threads, writer
+from runtime.log import entries, threads
+from runtime.log.writer import Fold, LogWriter
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, Request, ToolCall, ToolOutput
 from runtime.models import requests
@@ -94,7 +95,7 @@ class Summaries:
 
     def __init__(
         self,
-        pen: writer.Journal[writer.Fold],
+        pen: LogWriter[Fold],
         thread: str,
         asks: Asks,
         *,
@@ -221,7 +222,7 @@ class Summaries:
             question += AGAIN.format(number=standing.tried + 1)
         if begun is not None:
             question = self._pen.text_of(begun)
-        around = window.Around((window.Part("rules", PROMPT.format(words=max(20, bound * 6 // 10))),))
+        around = window.RequestFrame((window.Part("rules", PROMPT.format(words=max(20, bound * 6 // 10))),))
         room = most - estimates.of_text(question)
         built = window.build(part, around, ALL.model_copy(update={"compress_at": room}))
         thread = self._asks(name)
@@ -250,12 +251,12 @@ class Older(window.Pieces):
         return self._end
 
     @override
-    def __getitem__(self, number: int, /) -> window.Piece:
+    def __getitem__(self, number: int, /) -> window.WindowItem:
         return self._thread[number]
 
     @property
     @override
-    def summary(self) -> window.Piece | None:
+    def summary(self) -> window.WindowItem | None:
         return self._thread.summary
 
     @property
@@ -265,7 +266,7 @@ class Older(window.Pieces):
 
     @property
     @override
-    def word(self) -> window.Piece | None:
+    def word(self) -> window.WindowItem | None:
         return None
 
     @override
@@ -273,7 +274,7 @@ class Older(window.Pieces):
         return self._thread.tokens_before(number)
 
 
-def _is_too_large(summary: window.Piece | None, room: int) -> bool:
+def _is_too_large(summary: window.WindowItem | None, room: int) -> bool:
     """Whether the summary is left out of a window in which the thread has ``room`` tokens."""
     return summary is not None and summary.size(pointers=False).tokens > room // 2
 

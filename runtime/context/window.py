@@ -87,7 +87,7 @@ class Size:
         return self.tokens <= most.tokens and self.chars <= most.chars and self.messages <= most.messages
 
 
-class Piece(Protocol):
+class WindowItem(Protocol):
     """What is kept or left out as a whole: a word, an answer with all its calls and their outputs, a summary, what happened meanwhile."""
 
     @property
@@ -114,10 +114,10 @@ class Pieces(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, number: int, /) -> Piece: ...
+    def __getitem__(self, number: int, /) -> WindowItem: ...
 
     @property
-    def summary(self) -> Piece | None:
+    def summary(self) -> WindowItem | None:
         """What stands for everything before the first of them."""
         ...
 
@@ -127,7 +127,7 @@ class Pieces(Protocol):
         ...
 
     @property
-    def word(self) -> Piece | None:
+    def word(self) -> WindowItem | None:
         """The newest word of the user, also where the summary has taken it in."""
         ...
 
@@ -145,7 +145,7 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Around:
+class RequestFrame:
     """What stands around the thread, made anew for each request."""
 
     prefix: tuple[Part, ...]
@@ -169,7 +169,7 @@ class Window:
     report: Report
 
 
-def build(pieces: Pieces, around: Around, limits: Limits) -> Window:
+def build(pieces: Pieces, around: RequestFrame, limits: Limits) -> Window:
     """The window. The same arguments give the same window; a higher limit never gives fewer items.
 
     Raises ModelError ``window-too-large`` where what stands before the thread and the newest word of the user are too much by themselves.
@@ -187,7 +187,7 @@ class _Rooms:
 
 
 class _Builder:
-    def __init__(self, pieces: Pieces, around: Around, limits: Limits) -> None:
+    def __init__(self, pieces: Pieces, around: RequestFrame, limits: Limits) -> None:
         self._pieces, self._around, self._limits = pieces, around, limits
         self._instructions = "\n\n".join(each.text for each in around.prefix if each.text)
         self._newest = pieces.word
@@ -280,7 +280,7 @@ class _Builder:
                 self._left.append(Left(each.name, 0, NO_SHARE, lost))
         return taken
 
-    def _summary(self, room: int) -> tuple[Piece | None, Size]:
+    def _summary(self, room: int) -> tuple[WindowItem | None, Size]:
         """The summary, where it takes no more than half of the thread's room; and what is left. Also one that is left out has its place, lest another limit give less."""
         word = self._word
         rest = Size(room, _rest(self._limits.max_chars, word.chars), _rest(self._limits.max_messages, word.messages))
@@ -321,7 +321,7 @@ class _Builder:
             kept.append(number)
         return kept
 
-    def _is_told(self, piece: Piece, *, followed: bool) -> bool:
+    def _is_told(self, piece: WindowItem, *, followed: bool) -> bool:
         """Whether it is told at all, room or no room."""
         if piece.what == "error" and not followed:
             # What had come of the last answer is of use only to whoever goes on from it.
@@ -360,7 +360,7 @@ class _Builder:
         rooms: _Rooms,
         tools: Sequence[Tool],
         known: Sequence[Part],
-        summary: Piece | None,
+        summary: WindowItem | None,
         kept: Sequence[int],
         whole: set[int],
     ) -> Report:
@@ -425,13 +425,13 @@ def _rest(most: int | None, used: int) -> int:
     return _ENDLESS if most is None else max(0, most - used)
 
 
-def _sizes(piece: Piece) -> tuple[Size, Size]:
+def _sizes(piece: WindowItem) -> tuple[Size, Size]:
     """How large it is whole, and with pointers where these are smaller."""
     large, small = piece.size(pointers=False), piece.size(pointers=True)
     return large, small if small.within(large) else large
 
 
-def _text(piece: Piece) -> str:
+def _text(piece: WindowItem) -> str:
     """What the newest word says."""
     return " ".join(each.text for each in piece.items(pointers=False) if isinstance(each, Message))
 

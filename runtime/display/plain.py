@@ -45,7 +45,7 @@ class Plain(Display):
                 self._finished(event, current)
             case events.Said():
                 self._line("--", event.text)
-            case events.RunEnded() | events.StepWaiting() | events.LoopTurn():
+            case events.RunEnded() | events.StepWaiting() | events.LoopItem():
                 pass
 
     def tick(self) -> None:

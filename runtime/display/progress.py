@@ -31,7 +31,7 @@ class Step:
     seconds: float = 0.0
     error: dict[str, Json] | None = None
     waiting: str = ""
-    turn: events.LoopTurn | None = None
+    turn: events.LoopItem | None = None
     """For a loop, the turn it is in."""
     children: list[Step] = dataclasses.field(default_factory=list["Step"])
     """Of a container that runs: what it began, the newest last."""
@@ -82,7 +82,7 @@ class Progress:
                 step = self.running(event.path) or self._reopened(event.path)
                 if step is not None:
                     step.waiting = event.what
-            case events.LoopTurn():
+            case events.LoopItem():
                 loop = self.running(event.path)
                 if loop is not None:
                     self._close_below(loop)
@@ -161,7 +161,7 @@ class Progress:
             left.forget()
 
 
-def turn_text(turn: events.LoopTurn) -> str:
+def turn_text(turn: events.LoopItem) -> str:
     """The place in a loop: ``37/200``, or ``37`` where nobody knows how many turns there will be."""
     return f"{turn.index}" if turn.length is None else f"{turn.index}/{turn.length}"
 

@@ -32,7 +32,7 @@ from runtime import events
 from runtime.browser import port
 from runtime.browser.port import MissingAnswer
 from runtime.engine import leaf_context, rendering, scopes, skipped_steps
-from runtime.engine.run_state import Judgement, RunState
+from runtime.engine.run_state import RunState, Verdict
 from runtime.log import attempts, entries
 
 GRACE = 2.0
@@ -43,7 +43,7 @@ VERIFY_HELD_BEFORE = "verify-held-before"
 """Flag of a side effect whose rules held just before it, too."""
 
 
-class Held(Paused):
+class EffectWithheld(Paused):
     """A deed that the engine was asked to hold: everything before it was found ready, and it was not done."""
 
     def __init__(self, path: str, node: Leaf, args: Json, matched: Sequence[str], url: str | None) -> None:
@@ -62,12 +62,12 @@ class Held(Paused):
         return self._value
 
 
-class OwesValue(Exception):
+class ValuePending(Exception):
     """The deed is known to have happened, and the step is still to be asked for its value."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class AskedBy:
     """Why a step is done that stands in no file: a model asked for it."""
 
     id: str
@@ -83,11 +83,11 @@ class Step(leaf_context.LeafContext):
         self,
         run: RunState,
         node: Leaf,
-        frame: scopes.Frame,
+        frame: scopes.Scope,
         path: str,
         number: int,
         thread: str = entries.RUN_THREAD,
-        asked: Asked | None = None,
+        asked: AskedBy | None = None,
     ) -> None:
         """Attempt ``number`` of ``node``, in ``thread``. What a model ``asked`` for holds values only: nothing in it is a reference."""
         super().__init__(run, node, frame, path)
@@ -122,7 +122,7 @@ class Step(leaf_context.LeafContext):
         if self._run.holds(self.node, self.path) or self._run.holds(self._resolve(), self.path):
             self._resolve()
             url = self._page.url if self._page is not None else None
-            raise Held(self.path, self._resolve(), self._args, self._matched, url)
+            raise EffectWithheld(self.path, self._resolve(), self._args, self._matched, url)
         effect = self.is_deed()
         if effect:
             await self._run.checkpoints.settled()
@@ -343,7 +343,7 @@ class Step(leaf_context.LeafContext):
         if self.node.owes_value:
             run.journal.result(call, "interrupted")
             run.journal.note("judged", call=call.call, verdict="done", how="`confirm` says so")
-            raise OwesValue
+            raise ValuePending
         yields = run.browser is not None and self.node.asks != "agent"
         return self._finished("recovered", self.page.url if yields else None, run.journal.error(error))
 
@@ -375,7 +375,7 @@ class Step(leaf_context.LeafContext):
         """What holds once the deed has happened, references filled in."""
         return self._resolve().postconditions
 
-    async def pass_over(self, deed: attempts.Attempt, judgement: Judgement) -> Json:
+    async def pass_over(self, deed: attempts.Attempt, judgement: Verdict) -> Json:
         """Do nothing, for an earlier run of the block did it; the value that the ``deed`` had, and the entries that say so."""
         run, status = self._run, "recovered" if judgement.found == "done" else "skipped"
         self._resolve()
@@ -390,7 +390,7 @@ class Step(leaf_context.LeafContext):
         if status == "recovered" and run.browser is not None:
             run.checkpoints.effect_finished(run.browser)
         run.tell(events.StepFinished(self.path, "recovered", 0.0, container=False))
-        return scopes.Lost(self.path) if masked else value
+        return scopes.UnreadableValue(self.path) if masked else value
 
     def may_try_again(self, error: RunOpsError) -> bool:
         """Whether ``retry`` covers this error: before the deed, or after one that the site says did not happen, or by its code."""
@@ -478,7 +478,7 @@ class Step(leaf_context.LeafContext):
         for hole in self._plan.holes:
             values: Mapping[str, Json] = frame
             if hole.secret and "secrets" in hole.text:
-                secrets = secrets or scopes.Frame(frame, {"secrets": program.secrets})
+                secrets = secrets or scopes.Scope(frame, {"secrets": program.secrets})
                 values = secrets
             value = rendering.fit(
                 program.loaded.templates[hole.text].render(values, self._clock), hole.coerce, hole.field

@@ -13,7 +13,7 @@ from nodes.errors import (
 )
 from runtime import events
 from runtime.engine import attempt, policies, reconcile, scopes
-from runtime.engine.run_state import Found, Judgement, RunState
+from runtime.engine.run_state import Outcome, RunState, Verdict
 from runtime.log import attempts, entries, step_paths
 
 
@@ -29,12 +29,12 @@ def earlier(run: RunState, path: str) -> attempts.Attempt | None:
     return max(found, key=lambda each: each[:2])[2] if found else None
 
 
-async def judged(run: RunState, node: Leaf, frame: scopes.Frame, path: str, deed: attempts.Attempt) -> Judgement | None:
+async def judged(run: RunState, node: Leaf, frame: scopes.Scope, path: str, deed: attempts.Attempt) -> Verdict | None:
     """What was found about the ``deed`` that the step would repeat; None where it is to be done now. Raises Paused where a person must say so."""
     decision = run.history.decisions.get(path)
     if decision is not None:
-        found: Found = "done" if decision == "done" else "skipped"
-        return None if decision == "not-done" else Judgement(found, entries.PERSON)
+        found: Outcome = "done" if decision == "done" else "skipped"
+        return None if decision == "not-done" else Verdict(found, entries.PERSON)
     policy = policies.redo_policy(run, deed)
     if policy == "redo":
         run.tell(events.Said(f"{path}: done again, as `on_redo: redo` says"))
@@ -49,7 +49,7 @@ async def judged(run: RunState, node: Leaf, frame: scopes.Frame, path: str, deed
     return judgement if judgement.found == "done" else None
 
 
-def _ask(run: RunState, node: Leaf, frame: scopes.Frame, path: str, deed: attempts.Attempt, why: str) -> Paused:
+def _ask(run: RunState, node: Leaf, frame: scopes.Scope, path: str, deed: attempts.Attempt, why: str) -> Paused:
     """The question about this one step. The answer is kept with its path, not with the earlier deed: another turn may ask about that too."""
     return Paused(
         "redo-unconfirmed",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from nodes.base import Container, Node
 from nodes.errors import AuthorError, ModelError, RunOpsError, SetupError, SiteError, can_be_passed
 from nodes.part import Part
-from nodes.ports import Ended, Item, Turn, escaped
+from nodes.ports import Ended, Item, Iteration, escaped
 from nodes.values import Json
 from runtime import events
 from runtime.engine import block_runs, dry_pass, rendering, scopes
@@ -23,7 +23,7 @@ class Blocks:
     """A container's view of the engine (``nodes.ports.BlockContext``)."""
 
     def __init__(
-        self, run: RunState, run_block: RunBlock, node: Container, frame: scopes.Frame, path: str, *, unit: bool
+        self, run: RunState, run_block: RunBlock, node: Container, frame: scopes.Scope, path: str, *, unit: bool
     ) -> None:
         """``unit`` tells whether leaves in the container's blocks are no commit points of their own."""
         self._run = run
@@ -39,7 +39,7 @@ class Blocks:
 
     def render(self, part: Part, field: str, **bound: Json) -> Json:
         """The value of a field, with ``bound`` names in scope too."""
-        frame = scopes.Frame(self._frame, bound) if bound else self._frame
+        frame = scopes.Scope(self._frame, bound) if bound else self._frame
         return self._run.render(part, field, frame, self._path, clock=self._clock)
 
     def decide(self, evaluate: Callable[[], Json]) -> Json:
@@ -92,10 +92,10 @@ class Blocks:
         collect: str | None = None,
         condition: str | None = None,
         give_up: bool = False,
-    ) -> Turn:
+    ) -> Iteration:
         """Run a block for one item; a finished turn is told as it was."""
         run, path = self._run, self._path_of(item)
-        run.tell(events.LoopTurn(self._path, item.index, item.length, item.key))
+        run.tell(events.LoopItem(self._path, item.index, item.length, item.key))
         state = run.history.scopes.get(path)
         over = state is not None and (state.committed is not None or state.failed is not None)
         if state is not None and over and not run.recorder.enters(state):
@@ -104,7 +104,7 @@ class Blocks:
             return self._finished(state, item)
         if state is None:
             run.recorder.scope(path, "opened", "item")
-        frame = scopes.Frame(self._frame, item.bound)
+        frame = scopes.Scope(self._frame, item.bound)
         run.forget(nodes, frame)
         try:
             value = await self._run_block(nodes, frame, path, unit=True)
@@ -116,10 +116,10 @@ class Blocks:
                 raise error from None
             return await self._given_up(item, path, error, self._another(condition, frame, item, path, keep=False))
         go_on = self._another(condition, frame, item, path)
-        self.lost = self.lost or isinstance(value, scopes.Lost)
+        self.lost = self.lost or isinstance(value, scopes.UnreadableValue)
         run.recorder.scope(path, "committed", "item", **_kept(value))
         await run.recorder.commit_point()
-        return Turn(value, go_on=go_on)
+        return Iteration(value, go_on=go_on)
 
     def _path_of(self, item: Item) -> str:
         """The path of an item. Raises AuthorError ``secret-in-key``."""
@@ -131,7 +131,7 @@ class Blocks:
             )
         return f"{self._path}{item.segment}"
 
-    def _finished(self, state: attempts.ScopeState, item: Item) -> Turn:
+    def _finished(self, state: attempts.ScopeState, item: Item) -> Iteration:
         """A turn that needs not be gone through again, but for the variables that it set."""
         run, program = self._run, self._frame.program
         for attempt in run.history.set_within(state.path):
@@ -142,15 +142,15 @@ class Blocks:
                 program.variables.update(run.journal.value_of(attempt.result))
         if state.failed is not None:
             self._note_failure(item, state.failed.error or {})
-            return Turn(given_up=True, go_on=state.failed.value != STOP)
+            return Iteration(given_up=True, go_on=state.failed.value != STOP)
         assert state.committed is not None
         go_on = state.decided is None or state.decided.value != STOP
         if state.committed.masked:
             self.lost = True
-            return Turn(go_on=go_on)
-        return Turn(run.journal.value_of(state.committed), go_on=go_on)
+            return Iteration(go_on=go_on)
+        return Iteration(run.journal.value_of(state.committed), go_on=go_on)
 
-    async def _given_up(self, item: Item, path: str, error: RunOpsError, go_on: bool) -> Turn:
+    async def _given_up(self, item: Item, path: str, error: RunOpsError, go_on: bool) -> Iteration:
         """The turn failed, and the loop goes on. What its condition says stands in the same entry: both hold or neither."""
         run = self._run
         recorded = {**run.journal.error(error), "step": error.path}
@@ -158,7 +158,7 @@ class Blocks:
         run.recorder.scope(path, "failed", "item", value=GO_ON if go_on else STOP, error=recorded, tolerated=True)
         run.tell(events.Said(f"{path}: given up, as `each_error: continue` asks: {error.message}"))
         await run.recorder.commit_point()
-        return Turn(given_up=True, go_on=go_on)
+        return Iteration(given_up=True, go_on=go_on)
 
     def _note_failure(self, item: Item, error: dict[str, Json]) -> None:
         failures: list[Json] = self._frame.program.facts["failures"][self._node.id]
@@ -169,15 +169,15 @@ class Blocks:
         """Whether the condition lets a first turn begin; what was decided once stays decided."""
         return self._said(condition, self._frame, self._path, condition.removesuffix("_"))
 
-    def _another(self, condition: str | None, turn: scopes.Frame, item: Item, path: str, *, keep: bool = True) -> bool:
+    def _another(self, condition: str | None, turn: scopes.Scope, item: Item, path: str, *, keep: bool = True) -> bool:
         """Whether the condition asks for another turn after the one at ``path``."""
         if condition is None:
             return True
         # `while` is looked at from outside, so that it reads the same names before the first turn and later.
         names = turn.names if condition == "until" else {k: v for k, v in turn.names.items() if k not in item.bound}
-        return self._said(condition, scopes.Frame(self._frame, names), path, "item", keep=keep)
+        return self._said(condition, scopes.Scope(self._frame, names), path, "item", keep=keep)
 
-    def _said(self, condition: str, frame: scopes.Frame, path: str, node: str, *, keep: bool = True) -> bool:
+    def _said(self, condition: str, frame: scopes.Scope, path: str, node: str, *, keep: bool = True) -> bool:
         run = self._run
         state = run.history.scopes.get(path)
         if state is not None and state.decided is not None:
@@ -200,7 +200,7 @@ class Blocks:
     ) -> Ended:
         """Run a block in a scope of its own; one that ended with an error that was kept is not gone through again."""
         run, path = self._run, block_runs.part_path(self._path, name, number)
-        frame = scopes.Frame(self._frame)
+        frame = scopes.Scope(self._frame)
         if caught is not None:
             frame.bind("error", block_runs.as_bound(run.journal.error(caught), caught.path))
         run.forget(nodes, self._frame)
@@ -253,7 +253,7 @@ class Blocks:
             run.recorder.scope(path, "committed", name)
         return False
 
-    async def _opened(self, nodes: Sequence[Node], frame: scopes.Frame, path: str, name: str) -> Json:
+    async def _opened(self, nodes: Sequence[Node], frame: scopes.Scope, path: str, name: str) -> Json:
         run, begun = self._run, time.monotonic()
         if path not in run.history.scopes:
             run.recorder.scope(path, "opened", name)
@@ -281,7 +281,7 @@ class Blocks:
         if state is not None and state.committed is not None and not run.recorder.enters(state):
             await run.recorder.passed(state)
             # Nothing of a file that is used is seen outside but its output, so there is nothing to walk through.
-            return scopes.Lost(path) if state.committed.masked else run.journal.value_of(state.committed)
+            return scopes.UnreadableValue(path) if state.committed.masked else run.journal.value_of(state.committed)
         given = self._frame.program.inputs_of(node.id, self.render(part, inputs) or {})
         known = run.journal.value_of(state.decided) if state is not None and state.decided is not None else None
         if known != given:
@@ -294,4 +294,4 @@ class Blocks:
 
 def _kept(value: Json) -> dict[str, Json]:
     """How the entry of a scope has its value."""
-    return {"masked": True} if isinstance(value, scopes.Lost) else {"value": value}
+    return {"masked": True} if isinstance(value, scopes.UnreadableValue) else {"value": value}

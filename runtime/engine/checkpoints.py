@@ -17,8 +17,9 @@ from pathlib import Path
 from nodes.errors import SiteError
 from runtime.browser import port
 from runtime.engine import skipped_steps
-from runtime.log import entries, writer
+from runtime.log import entries
 from runtime.log.store import store
+from runtime.log.writer import LogWriter
 from runtime.system import files
 from runtime.system.crash_points import CrashPoint, crash_point
 
@@ -43,7 +44,7 @@ def content(checkpoint: entries.Checkpoint, kept: store.Kept, run: str) -> bytes
 class Checkpoints:
     """Takes checkpoints for one run."""
 
-    def __init__(self, pen: writer.Journal) -> None:
+    def __init__(self, pen: LogWriter) -> None:
         """None was taken yet."""
         self._journal = pen
         self._documents: int = 0

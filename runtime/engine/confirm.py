@@ -14,7 +14,7 @@ from typing_extensions import override
 from nodes.base import Container, Leaf, Node
 from nodes.errors import AuthorError, RunOpsError
 from nodes.pages import Page
-from nodes.ports import Item, Turn
+from nodes.ports import Item, Iteration
 from nodes.values import Json
 from runtime.engine import attempt, blocks, scopes
 from runtime.engine.run_state import RunState
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Look:
+class ConfirmCheck:
     """The look of a step at ``path`` after its ``call``."""
 
     def __init__(self, run: RunState, path: str, call: entries.Call, page: Page) -> None:
@@ -34,7 +34,7 @@ class Look:
         self._thread = f"{entries.CONFIRM}{call.call}"
         self._page = page
 
-    async def block(self, nodes: Sequence[Node], frame: scopes.Frame, parent: str, *, unit: bool = True) -> Json:
+    async def block(self, nodes: Sequence[Node], frame: scopes.Scope, parent: str, *, unit: bool = True) -> Json:
         """Run nodes in order; the value of the last one that ran. Nothing here is a commit point."""
         value: Json = None
         for node in nodes:
@@ -43,7 +43,7 @@ class Look:
                 frame.bind(node.id, value)
         return value
 
-    async def _value(self, node: Node, frame: scopes.Frame, path: str) -> Json:
+    async def _value(self, node: Node, frame: scopes.Scope, path: str) -> Json:
         if isinstance(node, Container):
             frame.program.facts["failures"][node.id] = []
             return await node.run(_Part(self, self._run, node, frame, path))
@@ -66,7 +66,7 @@ class Look:
 class _Part(blocks.Blocks):
     """What a container in a ``confirm`` sees. It decides anew each time, and writes nothing down."""
 
-    def __init__(self, look: Look, run: RunState, node: Container, frame: scopes.Frame, path: str) -> None:
+    def __init__(self, look: ConfirmCheck, run: RunState, node: Container, frame: scopes.Scope, path: str) -> None:
         super().__init__(run, look.block, node, frame, path, unit=True)
         self._look = look
 
@@ -87,10 +87,10 @@ class _Part(blocks.Blocks):
         collect: str | None = None,
         condition: str | None = None,
         give_up: bool = False,
-    ) -> Turn:
-        path, frame = self._path_of(item), scopes.Frame(self._frame, item.bound)
+    ) -> Iteration:
+        path, frame = self._path_of(item), scopes.Scope(self._frame, item.bound)
         self._run.forget(nodes, frame)
         value = await self._look.block(nodes, frame, path)
         if collect is not None:
             value = self._run.render(self._node, collect, frame, path)
-        return Turn(value, go_on=self._another(condition, frame, item, path, keep=False))
+        return Iteration(value, go_on=self._another(condition, frame, item, path, keep=False))

@@ -11,17 +11,17 @@ from typing_extensions import override
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import events
-from runtime.engine.run_state import Reached, Recorder, RunState
+from runtime.engine.run_state import Recorder, RunState, StepReached
 from runtime.log import attempts
 
 
 class Dry(Recorder):
-    """Drops everything. Raises ``Reached`` at the first step without a value."""
+    """Drops everything. Raises ``StepReached`` at the first step without a value."""
 
     acts = False
 
     def __init__(self) -> None:
-        self.passed_steps: list[Reached] = []
+        self.passed_steps: list[StepReached] = []
         """Every step that has its recorded value, with the scope in which it stands, in order."""
 
     @override
@@ -33,11 +33,11 @@ class Dry(Recorder):
         pass
 
     @override
-    async def took(self, step: Reached) -> None:
+    async def took(self, step: StepReached) -> None:
         self.passed_steps.append(step)
 
     @override
-    def reach(self, step: Reached) -> None:
+    def reach(self, step: StepReached) -> None:
         raise step
 
     @override
@@ -85,5 +85,5 @@ def within(run: RunState, dry: Dry) -> Generator[Dry]:
 
 async def replay(run: RunState, work: Coroutine[None, None, Json]) -> None:
     """Walk through what was done in a block that ended with an error, up to where it ended: its values and facts count."""
-    with within(run, Dry()), contextlib.suppress(Reached, RunOpsError):
+    with within(run, Dry()), contextlib.suppress(StepReached, RunOpsError):
         await work

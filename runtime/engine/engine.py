@@ -16,16 +16,16 @@ from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import events
 from runtime.engine import blocks, dry_pass, recorders, scopes, steps
-from runtime.engine.run_state import Reached, RunState, Signal
+from runtime.engine.run_state import RunState, Signal, StepReached
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Position:
     """Where a run stands, by its log."""
 
-    step: Reached | None
+    step: StepReached | None
     """The first step without a value; None where something before it fails, or none is left."""
-    passed: Sequence[Reached]
+    passed: Sequence[StepReached]
     """The steps before it that have their recorded values, in order."""
     more: bool
     """Whether anything is left to be done."""
@@ -55,7 +55,7 @@ class ExecutionEngine:
             self.state.journal.scope("", "committed", scope.node, value=output)
         return output
 
-    async def steps_so_far(self, line: int) -> Sequence[Reached]:
+    async def steps_so_far(self, line: int) -> Sequence[StepReached]:
         """Every step to which the run ever came, in the order of the workflow, and those within items and files only if these were finished after ``line``."""
         position = await self._position(dry_pass.Recall(line))
         return [*position.passed, *([position.step] if position.step is not None else [])]
@@ -69,13 +69,13 @@ class ExecutionEngine:
         with dry_pass.within(self.state, dry) as recorder:
             try:
                 await self.block(self.state.loaded.workflow.nodes, self.state.root, "", unit=False)
-            except Reached as reached:
+            except StepReached as reached:
                 return Position(reached, recorder.passed_steps, more=True)
             except RunOpsError:
                 return Position(None, recorder.passed_steps, more=True)
         return Position(None, recorder.passed_steps, more=False)
 
-    async def block(self, nodes: Sequence[Node], frame: scopes.Frame, parent: str, *, unit: bool) -> Json:
+    async def block(self, nodes: Sequence[Node], frame: scopes.Scope, parent: str, *, unit: bool) -> Json:
         """Run nodes in order; the value of the last one that ran. Inside a ``unit`` a leaf's end is no commit point."""
         value: Json = None
         for node in nodes:
@@ -90,7 +90,7 @@ class ExecutionEngine:
                 await self.state.watch.after(node, frame, path, ran=ran)
         return value
 
-    async def _node(self, node: Node, frame: scopes.Frame, path: str, *, unit: bool) -> tuple[bool, Json]:
+    async def _node(self, node: Node, frame: scopes.Scope, path: str, *, unit: bool) -> tuple[bool, Json]:
         try:
             state = self.state.history.scopes.get(path)
             if state is not None and state.failed is not None:
@@ -124,7 +124,7 @@ class ExecutionEngine:
             await self.state.recorder.commit_point()
         return True, value
 
-    async def _container(self, node: Container, frame: scopes.Frame, path: str, *, unit: bool) -> Json:
+    async def _container(self, node: Container, frame: scopes.Scope, path: str, *, unit: bool) -> Json:
         if path not in self.state.history.scopes:
             self.state.recorder.scope(path, "opened", node.type)
         begun = time.monotonic()
@@ -134,14 +134,14 @@ class ExecutionEngine:
         view = blocks.Blocks(self.state, self.block, node, frame, path, unit=unit or node.unit)
         try:
             value = await self._run_container(node, view)
-            lost = isinstance(value, scopes.Lost) or view.lost
-            value = scopes.Lost(path) if lost else self.state.normal(value)
+            lost = isinstance(value, scopes.UnreadableValue) or view.lost
+            value = scopes.UnreadableValue(path) if lost else self.state.normal(value)
         except RunOpsError as error:
             seconds, recorded = time.monotonic() - begun, self.state.journal.error(error)
             self.state.tell(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
             raise
         if not self.state.history.is_committed(path):
-            kept = {"masked": True} if isinstance(value, scopes.Lost) else {"value": value}
+            kept = {"masked": True} if isinstance(value, scopes.UnreadableValue) else {"value": value}
             self.state.recorder.scope(path, "committed", node.type, **kept)
         self.state.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
         return value
@@ -157,7 +157,7 @@ class ExecutionEngine:
                 raise
             raise plugins.failed(node, error) from error
 
-    def _wanted(self, node: Node, frame: scopes.Frame, path: str) -> bool:
+    def _wanted(self, node: Node, frame: scopes.Scope, path: str) -> bool:
         """Whether ``when`` lets the node run; what was decided once stays decided."""
         state = self.state.history.scopes.get(path)
         decided = state.decided if state is not None else None
@@ -172,6 +172,6 @@ class ExecutionEngine:
         return wanted
 
     @staticmethod
-    def _tolerated(node: Node, frame: scopes.Frame, error: dict[str, Json]) -> tuple[bool, Json]:
+    def _tolerated(node: Node, frame: scopes.Scope, error: dict[str, Json]) -> tuple[bool, Json]:
         frame.program.facts["errors"][node.id] = error
         return False, None

@@ -15,7 +15,8 @@ from nodes.base import Leaf
 from nodes.errors import AuthorError, ModelError, RunOpsError, SiteError
 from nodes.values import Json, sound
 from runtime.engine.run_state import RunState
-from runtime.log import history, writer
+from runtime.log import history
+from runtime.log.writer import LogWriter
 
 Answer = TypeVar("Answer")
 
@@ -89,7 +90,7 @@ def _page(run: RunState, path: str | None) -> Page | None:
 class Gathering:
     """Takes what can be had within the time."""
 
-    def __init__(self, pen: writer.Journal) -> None:
+    def __init__(self, pen: LogWriter) -> None:
         """The time begins."""
         self._journal = pen
         self._until = time.monotonic() + SECONDS

@@ -24,7 +24,7 @@ from runtime.secrets import masking
 class LeafContext:
     """All of ``nodes.ports.LeafContext`` that is there for one attempt of a leaf, but the action itself."""
 
-    def __init__(self, run: RunState, node: Leaf, frame: scopes.Frame, path: str) -> None:
+    def __init__(self, run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> None:
         """Of ``node`` at ``path``, which sees the names of ``frame``. The time of the attempt begins."""
         self._run = run
         self.node = node

@@ -17,14 +17,14 @@ from nodes.errors import AuthorError, Paused, RunOpsError, SetupError, SiteError
 from nodes.values import Json
 from runtime import events
 from runtime.engine import attempt, confirm, leaf_context, policies, scopes, skipped_steps
-from runtime.engine.run_state import Judgement, Reached, RunState
+from runtime.engine.run_state import RunState, StepReached, Verdict
 from runtime.log import attempts, entries, step_states
 from runtime.log.step_states import Then
 
 ANSWER_SECONDS = 10.0
 """How long what an agent sent may take to be answered once its model says that all is done."""
 
-STILL_UNANSWERED = Judgement("unknown", "`confirm` shows nothing of it yet, and the site has not answered", True)
+STILL_UNANSWERED = Verdict("unknown", "`confirm` shows nothing of it yet, and the site has not answered", True)
 """A *not done* that proves nothing: what was sent may still be on its way."""
 
 
@@ -66,7 +66,7 @@ async def _after_error(run: RunState, step: attempt.Step, error: RunOpsError) ->
         then = (Then.CONFIRM, Then.ASK)
     if again and node.retry is not None and error.code in (node.retry.on or ()):
         return "failed"
-    reached = Reached(node, frame, path, run.history.attempt_of(call))
+    reached = StepReached(node, frame, path, run.history.attempt_of(call))
     judgement = await _find_out(run, reached, then, here=True, unanswered=error.code == "timeout")
     if judgement.found == "done":
         return "done"
@@ -78,7 +78,7 @@ async def _after_error(run: RunState, step: attempt.Step, error: RunOpsError) ->
     raise unknown(node, run.history.attempt_of(call), judgement, error)
 
 
-async def before_attempt(run: RunState, reached: Reached) -> None:
+async def before_attempt(run: RunState, reached: StepReached) -> None:
     """A deed that may have happened is about to be attempted again: find out first, and write down what was found.
 
     Closes the call where it is open. Where nobody knows, raises Paused and leaves it open.
@@ -100,7 +100,7 @@ async def before_attempt(run: RunState, reached: Reached) -> None:
         run.checkpoints.effect_finished(run.browser)
 
 
-def settle(run: RunState, step: Reached, judgement: Judgement) -> None:
+def settle(run: RunState, step: StepReached, judgement: Verdict) -> None:
     """Write down what was found of a side effect; one that is passed over leaves the next step to come to its page."""
     before, found = step.before, judgement.found
     assert before is not None
@@ -118,7 +118,7 @@ def settle(run: RunState, step: Reached, judgement: Judgement) -> None:
         run.journal.result(call, "recovered" if found == "done" else "skipped", value=value)
 
 
-def leave(run: RunState, step: Reached, *, sure: bool = True) -> None:
+def leave(run: RunState, step: StepReached, *, sure: bool = True) -> None:
     """Have the next step on the page wait for what ``step`` would have waited for, on the page to which that led as far as is known.
 
     Where it is ``sure`` that it happened, another page than that is none on which the run may continue.
@@ -132,7 +132,7 @@ def leave(run: RunState, step: Reached, *, sure: bool = True) -> None:
     except RunOpsError:
         verified = skipped_steps.NOTHING
     address = None if run.attached and not before.behind else leaf_context.led_to(before)
-    run.aftermath = skipped_steps.Aftermath(verified, address, step.frame.program, strict=sure)
+    run.aftermath = skipped_steps.ExpectedPage(verified, address, step.frame.program, strict=sure)
 
 
 async def drop_taken_up(run: RunState, line: int, passed: Iterable[attempts.Attempt]) -> None:
@@ -159,7 +159,7 @@ async def pass_by(run: RunState, state: attempts.ScopeState) -> None:
     run.walked = max(run.walked, over.seq)
 
 
-async def known_done(run: RunState, steps: Sequence[Reached], line: int) -> Reached | None:
+async def known_done(run: RunState, steps: Sequence[StepReached], line: int) -> StepReached | None:
     """The newest side effect after ``line`` of which the site, asked now, says that it is done: what led to it is not done again.
 
     That the site says *not done* proves nothing here: what the answer rests on, such as a sign-in, may have to be done again first. So the
@@ -175,7 +175,7 @@ async def known_done(run: RunState, steps: Sequence[Reached], line: int) -> Reac
         if before.past_recall:
             run.unseen.add(step.path)
         elif await _said_done(run, step):
-            found = Judgement("done", "`confirm` says so")
+            found = Verdict("done", "`confirm` says so")
             run.tell(
                 events.Said(f"{step.path}: the {before.call.action or before.call.node} had happened ({found.how})")
             )
@@ -184,11 +184,11 @@ async def known_done(run: RunState, steps: Sequence[Reached], line: int) -> Reac
     return None
 
 
-def _line_of(step: Reached) -> int:
+def _line_of(step: StepReached) -> int:
     return step.before.last_line if step.before is not None else 0
 
 
-def can_ask_first(run: RunState, step: Reached, line: int) -> bool:
+def can_ask_first(run: RunState, step: StepReached, line: int) -> bool:
     """Whether ``known_done`` may find out something of the step."""
     before = step.before
     if before is None or before.call.effect != "effect":
@@ -201,7 +201,7 @@ def can_ask_first(run: RunState, step: Reached, line: int) -> bool:
     )
 
 
-async def _said_done(run: RunState, step: Reached) -> bool:
+async def _said_done(run: RunState, step: StepReached) -> bool:
     assert step.before is not None
     run.tell(events.StepWaiting(step.path, "confirm: asking the site whether it happened"))
     try:
@@ -216,7 +216,7 @@ def _rolled_back(run: RunState, node: Leaf, before: attempts.Attempt) -> tuple[T
     return policies.row(run, node, before, state)
 
 
-async def _surviving(run: RunState, reached: Reached, call: entries.Call) -> Judgement | None:
+async def _surviving(run: RunState, reached: StepReached, call: entries.Call) -> Verdict | None:
     """What ``verify`` says on the page as the crash left it: done, or nothing."""
     # After a change of the node, what was looked at before the deed were other rules.
     if call.held_before is not False or run.browser is None or (reached.before is not None and reached.before.renewed):
@@ -226,15 +226,15 @@ async def _surviving(run: RunState, reached: Reached, call: entries.Call) -> Jud
     step = attempt.Step(run, reached.node, reached.frame, reached.path, call.attempt)
     try:
         if await leaf_context.all_hold(step.rules(), run.browser.tabs.get(reached.node.works_in)):
-            return Judgement("done", "`verify` holds on the surviving page")
+            return Verdict("done", "`verify` holds on the surviving page")
     except (SiteError, AuthorError):
         return None
     return None
 
 
 async def _find_out(
-    run: RunState, reached: Reached, then: Sequence[Then], *, here: bool = False, unanswered: bool = False
-) -> Judgement:
+    run: RunState, reached: StepReached, then: Sequence[Then], *, here: bool = False, unanswered: bool = False
+) -> Verdict:
     """Do what a row of the table says, until something of it tells what became of the side effect.
 
     ``here``: this process did it, and knows what of it is on its way. ``unanswered``: something is, as far as is known without looking.
@@ -260,15 +260,15 @@ async def _find_out(
                     return said
                 how = said.how
             case Then.ACT:
-                return Judgement("not-done", f"`{word}` says to do it again")
+                return Verdict("not-done", f"`{word}` says to do it again")
             case Then.SKIP:
-                return Judgement("skipped", f"`{word}` says to go on without it")
+                return Verdict("skipped", f"`{word}` says to go on without it")
             case Then.ASK | Then.TAKE:
                 break
-    return Judgement("unknown", how, unanswered)
+    return Verdict("unknown", how, unanswered)
 
 
-async def ask_once_answered(run: RunState, node: Leaf, frame: scopes.Frame, path: str, call: entries.Call) -> Judgement:
+async def ask_once_answered(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call: entries.Call) -> Verdict:
     """Ask the site once it has answered all that the action sent, of an `agent` all its actions; while it has not, that it shows nothing proves nothing.
 
     Waits for the answers as long as the step may take.
@@ -282,35 +282,35 @@ async def ask_once_answered(run: RunState, node: Leaf, frame: scopes.Frame, path
     return STILL_UNANSWERED if said.found == "not-done" else dataclasses.replace(said, unanswered=True)
 
 
-async def ask_the_site(run: RunState, node: Leaf, frame: scopes.Frame, path: str, call: entries.Call) -> Judgement:
+async def ask_the_site(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call: entries.Call) -> Verdict:
     """What the node's ``confirm`` says of a deed: done, not done, or unknown."""
     confirm = node.confirm
     assert confirm is not None
     run.tell(events.StepWaiting(path, "confirm: asking the site whether it happened"))
     try:
         if await _look(run, node, frame, path, call):
-            return Judgement("done", "`confirm` says so")
+            return Verdict("done", "`confirm` says so")
         run.tell(events.StepWaiting(path, f"confirm: asking again in {confirm.settle:g} s, in case the site is slow"))
         await asyncio.sleep(confirm.settle)
         if await _look(run, node, frame, path, call):
-            return Judgement("done", "`confirm` says so, at the second look")
+            return Verdict("done", "`confirm` says so, at the second look")
     except (SiteError, AuthorError, SetupError) as error:
-        return Judgement("unknown", f"`confirm` failed: {error.message}")
-    return Judgement("not-done", f"`confirm` says so, twice in {confirm.settle:g} s")
+        return Verdict("unknown", f"`confirm` failed: {error.message}")
+    return Verdict("not-done", f"`confirm` says so, twice in {confirm.settle:g} s")
 
 
-async def _look(run: RunState, node: Leaf, frame: scopes.Frame, path: str, call: entries.Call) -> bool:
+async def _look(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call: entries.Call) -> bool:
     """Run the whole block once, in a fresh tab and a thread of its own."""
     assert node.confirm is not None
-    inner = scopes.Frame(frame)
+    inner = scopes.Scope(frame)
     run.forget(node.confirm.nodes, inner)
     browser = await run.need_browser()
     async with browser.fresh_page() as page:
-        await confirm.Look(run, path, call, page).block(node.confirm.nodes, inner, f"{path}/confirm")
+        await confirm.ConfirmCheck(run, path, call, page).block(node.confirm.nodes, inner, f"{path}/confirm")
         return run.render(node.confirm, "done", inner, path)
 
 
-def unknown(node: Leaf, deed: attempts.Attempt, judgement: Judgement, error: RunOpsError | None = None) -> Paused:
+def unknown(node: Leaf, deed: attempts.Attempt, judgement: Verdict, error: RunOpsError | None = None) -> Paused:
     """The pause that asks a person whether the side effect happened; of an `agent`, whether all of it is done.
 
     ``resume_asks`` in its evidence: a resumed run asks the site again. ``unanswered``: that it shows nothing proves nothing then, either.

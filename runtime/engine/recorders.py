@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from runtime import events, logger
 from runtime.engine import reconcile
-from runtime.engine.run_state import Reached, Recorder, RunState
+from runtime.engine.run_state import Recorder, RunState, StepReached
 from runtime.log import attempts
 
 
@@ -54,14 +54,14 @@ class Live(Recorder):
             )
 
     @override
-    async def took(self, step: Reached) -> None:
+    async def took(self, step: StepReached) -> None:
         assert step.before is not None
         await reconcile.drop_taken_up(self._run, step.before.since, [step.before])
         if step.path in self._run.unseen:
             reconcile.leave(self._run, step, sure=not step.before.passed_by)
 
     @override
-    def reach(self, step: Reached) -> None:
+    def reach(self, step: StepReached) -> None:
         pass
 
     @override

@@ -44,7 +44,7 @@ Place = tuple[str | int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Hole:
+class Placeholder:
     """One template in a node: where it stands and what fits there."""
 
     place: Place
@@ -65,7 +65,7 @@ class Plan:
     """What resolving a leaf takes."""
 
     node: Leaf
-    holes: tuple[Hole, ...]
+    holes: tuple[Placeholder, ...]
     args: dict[str, Json]
     """The node's arguments as they stand in the file."""
 
@@ -82,7 +82,7 @@ def literal(node: Leaf) -> Plan:
     return dataclasses.replace(plan(node), holes=())
 
 
-def _holes(part: Part, place: Place, named: Place, skip: frozenset[str] = frozenset()) -> Iterator[Hole]:
+def _holes(part: Part, place: Place, named: Place, skip: frozenset[str] = frozenset()) -> Iterator[Placeholder]:
     for name in part.model_fields_set - skip:
         value = getattr(part, name)
         alias = type(part).model_fields[name].alias or name
@@ -90,9 +90,9 @@ def _holes(part: Part, place: Place, named: Place, skip: frozenset[str] = frozen
             yield from _holes_in(value, (*place, name), (*named, alias), _ref_of(type(part), name))
 
 
-def _holes_in(value: Any, place: Place, named: Place, ref: Ref | None) -> Iterator[Hole]:
+def _holes_in(value: Any, place: Place, named: Place, ref: Ref | None) -> Iterator[Placeholder]:
     if isinstance(value, Template):
-        yield Hole(place, named, value, ref.coerce if ref else to_json, bool(ref and ref.secret))
+        yield Placeholder(place, named, value, ref.coerce if ref else to_json, bool(ref and ref.secret))
     elif isinstance(value, Part) and not isinstance(value, Node):
         yield from _holes(value, place, named)
     elif isinstance(value, dict | list):

@@ -18,7 +18,8 @@ from nodes.values import Json, NotJson, normalise
 from runtime import events, version
 from runtime.browser import port
 from runtime.engine import checkpoints, rendering, scopes, skipped_steps
-from runtime.log import attempts, entries, history, writer
+from runtime.log import attempts, entries, history
+from runtime.log.writer import LogWriter
 from runtime.system import tasks
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 BrowserFactory = Callable[[], Awaitable[port.Browser]]
 """Opens the run's browser; called at most once, and only where a step needs it."""
 
-Holds = Callable[[Leaf, str], bool]
+Withholds = Callable[[Leaf, str], bool]
 """Whether the deed of a step, by its node and its path, is not to be done. It is asked with the node as the file has it, then with its references filled in."""
 
 
-def nothing(_node: Leaf, _path: str) -> bool:
+def withholds_nothing(_node: Leaf, _path: str) -> bool:
     """Holds no deed."""
     return False
 
@@ -39,11 +40,11 @@ def nothing(_node: Leaf, _path: str) -> bool:
 class Watch(Protocol):
     """Called before and after every node, nested ones included. An exception ends the run."""
 
-    async def before(self, node: Node, frame: scopes.Frame, path: str) -> None:
+    async def before(self, node: Node, frame: scopes.Scope, path: str) -> None:
         """The node is next; ``frame`` is what it sees."""
         ...
 
-    async def after(self, node: Node, frame: scopes.Frame, path: str, *, ran: bool) -> None:
+    async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
         """The node is over, and the run continues; ``ran`` tells whether it has a value, which ``frame`` then holds."""
         ...
 
@@ -52,10 +53,10 @@ class Signal(Exception):
     """Ends a walk on purpose: no error of any node."""
 
 
-class Reached(Signal):
+class StepReached(Signal):
     """A step of the walk, and where it stands. A dry walk raises it at the first one without a value."""
 
-    def __init__(self, node: Leaf, frame: scopes.Frame, path: str, before: attempts.Attempt | None) -> None:
+    def __init__(self, node: Leaf, frame: scopes.Scope, path: str, before: attempts.Attempt | None) -> None:
         """``frame`` is what the step's references see."""
         super().__init__(path)
         self.node = node
@@ -64,14 +65,14 @@ class Reached(Signal):
         self.before = before
 
 
-Found = Literal["done", "not-done", "skipped", "unknown"]
+Outcome = Literal["done", "not-done", "skipped", "unknown"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Judgement:
+class Verdict:
     """What was found, and how it is known."""
 
-    found: Found
+    found: Outcome
     how: str
     unanswered: bool = False
     """Whether the site had not answered yet what the action sent."""
@@ -91,11 +92,11 @@ class Recorder(Protocol):
         """Something happened that the listener may show."""
         ...
 
-    async def took(self, step: Reached) -> None:
+    async def took(self, step: StepReached) -> None:
         """The step has its recorded value."""
         ...
 
-    def reach(self, step: Reached) -> None:
+    def reach(self, step: StepReached) -> None:
         """The step has no value that counts: it is next."""
         ...
 
@@ -120,7 +121,7 @@ class RunBlock(Protocol):
     """Runs nodes in order."""
 
     def __call__(
-        self, nodes: Sequence[Node], frame: scopes.Frame, parent: str, *, unit: bool
+        self, nodes: Sequence[Node], frame: scopes.Scope, parent: str, *, unit: bool
     ) -> Coroutine[None, None, Json]:
         """The value of the last node that ran. Inside a ``unit`` a leaf's end is no commit point."""
         ...
@@ -130,7 +131,7 @@ class LeafView(Protocol):
     """What services see of the attempt of a leaf that asks for them."""
 
     node: Leaf
-    frame: scopes.Frame
+    frame: scopes.Scope
     path: str
     call: entries.Call | None
     closing: bool
@@ -193,13 +194,13 @@ class RunState:
 
     recorder: Recorder
     """Where the walk leaves what it finds; a dry one while it only looks for the step at which it must go on."""
-    root: scopes.Frame
+    root: scopes.Scope
     """The outermost scope of the run's own file."""
 
     def __init__(
         self,
         loaded: workflow.Loaded,
-        pen: writer.Journal,
+        pen: LogWriter,
         *,
         inputs: Mapping[str, Json],
         secrets: Mapping[str, str],
@@ -222,14 +223,14 @@ class RunState:
         self.turns = tasks.Turns()
         self.walked = 0
         """The last line of the log, of a call or of a finished scope, by which the walk has come."""
-        self.holds: Holds = nothing
+        self.holds: Withholds = withholds_nothing
         """Of which steps no deed is done: the first one ends the run with ``attempt.Held``, once everything before it was found ready."""
         self.watch: Watch | None = None
         """Who looks on while nodes are done."""
         self._inputs = dict(inputs)
         self._open_browser = open_browser
         self._plans: dict[int, rendering.Plan] = {}
-        self.aftermath: skipped_steps.Aftermath | None = None
+        self.aftermath: skipped_steps.ExpectedPage | None = None
         """What the next step that works on the page finds only once it has waited for it."""
         self.load_anew = True
         """Whether the next address is loaded as a new document, also where it differs only behind ``#``: nobody knows what state the present one is in."""
@@ -257,7 +258,7 @@ class RunState:
         self.recorder.emit(event)
 
     def render(
-        self, part: Part, field: str, frame: scopes.Frame, path: str, *, clock: rendering.RecordedClock | None = None
+        self, part: Part, field: str, frame: scopes.Scope, path: str, *, clock: rendering.RecordedClock | None = None
     ) -> Json:
         """The value of a field that may hold references, fitted to it."""
         clock = clock or rendering.RecordedClock(self.history.recorded(path))
@@ -292,7 +293,7 @@ class RunState:
         """Whether the run continues after this error of the node."""
         return node.on_error == "continue" and can_be_passed(error)
 
-    def forget(self, nodes: Sequence[Node], frame: scopes.Frame) -> None:
+    def forget(self, nodes: Sequence[Node], frame: scopes.Scope) -> None:
         """Take back what is known of nodes that are about to run again in ``frame``: their facts and their values."""
         for node in nodes:
             for kind in ("errors", "taken", "failures"):
@@ -301,7 +302,7 @@ class RunState:
             for _field, block in node.blocks():
                 self.forget(block, frame)
 
-    def output(self, frame: scopes.Frame, path: str) -> Json:
+    def output(self, frame: scopes.Scope, path: str) -> Json:
         """What the file of ``frame`` yields, once its nodes have run; ``path`` is that of the group that uses it, empty for the run's own file."""
         try:
             return self.normal(self.render(frame.program.loaded.workflow, "output", frame, path))

@@ -37,10 +37,10 @@ class Program:
         """Begin with no facts."""
         self.facts = {"id": self.run, "errors": {}, "taken": {}, "failures": {}}
 
-    def scope(self, inputs: Mapping[str, Json]) -> Frame:
+    def scope(self, inputs: Mapping[str, Json]) -> Scope:
         """Its outermost scope, with these inputs."""
         names: dict[str, Json] = {"inputs": dict(inputs), "vars": self.variables, "run": self.facts}
-        return Frame(names=names, program=self)
+        return Scope(names=names, program=self)
 
     def inputs_of(self, group: str, given: Mapping[str, Json]) -> dict[str, Json]:
         """The inputs of the file that a group uses, defaults filled in. Raises AuthorError ``value-misfit`` for a value of another kind."""
@@ -74,7 +74,7 @@ class Program:
         browser.confine(self.origins, str(self.loaded.path))
 
 
-class Lost:
+class UnreadableValue:
     """The value of a step that held a secret, was stored masked, and can no longer be read again."""
 
     __slots__ = ("path",)
@@ -84,14 +84,14 @@ class Lost:
         self.path = path
 
 
-class Frame(Mapping[str, Json]):
+class Scope(Mapping[str, Json]):
     """One scope. Reading looks outwards; binding stays here."""
 
     __slots__ = ("_program", "names", "outer")
 
     def __init__(
         self,
-        outer: Frame | None = None,
+        outer: Scope | None = None,
         names: dict[str, Json] | None = None,
         program: Program | None = None,
     ) -> None:
@@ -111,18 +111,18 @@ class Frame(Mapping[str, Json]):
         self.names[name] = value
 
     def __getitem__(self, name: str) -> Json:
-        frame: Frame | None = self
+        frame: Scope | None = self
         while frame is not None:
             if name in frame.names:
                 value = frame.names[name]
-                if value.__class__ is Lost:
-                    raise _lost(name, value)
+                if value.__class__ is UnreadableValue:
+                    raise _unreadable(name, value)
                 return value
             frame = frame.outer
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
-        frame: Frame | None = self
+        frame: Scope | None = self
         while frame is not None:
             if name in frame.names:
                 return True
@@ -131,7 +131,7 @@ class Frame(Mapping[str, Json]):
 
     def __iter__(self) -> Iterator[str]:
         seen: set[str] = set()
-        frame: Frame | None = self
+        frame: Scope | None = self
         while frame is not None:
             yield from frame.names.keys() - seen
             seen |= frame.names.keys()
@@ -141,7 +141,7 @@ class Frame(Mapping[str, Json]):
         return sum(1 for _ in self)
 
 
-def _lost(name: str, lost: Lost) -> AuthorError:
+def _unreadable(name: str, lost: UnreadableValue) -> AuthorError:
     return AuthorError(
         "value-masked",
         f"the value of `{name}` held a secret, so it was stored masked, and the page it was read from has moved on",

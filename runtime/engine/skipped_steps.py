@@ -46,7 +46,7 @@ NOTHING = Verified((), 0.0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Aftermath:
+class ExpectedPage:
     """What is still to come before the next step may look at the page."""
 
     verified: Verified
@@ -61,7 +61,7 @@ class Aftermath:
 
     async def arrive(
         self, browser: port.Browser, page: Page, tell: Callable[[str], None], *, loads: bool, reads: bool
-    ) -> Aftermath | None:
+    ) -> ExpectedPage | None:
         """Load the page and wait for the rules; nothing where the next step ``loads`` a page itself. What is still open after that.
 
         Raises Paused ``page-lost`` where a step ``reads`` a page that was loaded in the place of the one that is gone, and on which the rules

@@ -10,7 +10,7 @@ from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import events
 from runtime.engine import attempt, block_retries, evidence, policies, reconcile, scopes
-from runtime.engine.run_state import Reached, RunState
+from runtime.engine.run_state import RunState, StepReached
 from runtime.log import attempts, step_states
 from runtime.log.step_states import Then
 
@@ -25,13 +25,13 @@ class Tolerated:
     error: dict[str, Json]
 
 
-async def run_leaf(run: RunState, node: Leaf, frame: scopes.Frame, path: str) -> Json | Tolerated:
+async def run_leaf(run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> Json | Tolerated:
     """The step's value: recorded, found out, or made now."""
     before = run.history.last(path)
     if before is None:
-        run.recorder.reach(Reached(node, frame, path, None))
+        run.recorder.reach(StepReached(node, frame, path, None))
         return await _first(run, node, frame, path)
-    reached = Reached(node, frame, path, before)
+    reached = StepReached(node, frame, path, before)
     if _owes_value(run, node, path, before):
         run.recorder.reach(reached)
         return await _attempts(run, node, frame, path, closing=True)
@@ -41,7 +41,7 @@ async def run_leaf(run: RunState, node: Leaf, frame: scopes.Frame, path: str) ->
             await run.recorder.took(reached)
             return known
         if attempt.Step(run, node, frame, path, 1).lacks_value():
-            return scopes.Lost(path)
+            return scopes.UnreadableValue(path)
     run.recorder.reach(reached)
     if run.before_redo is not None and before.state is step_states.State.UNDONE and before.call.action not in HARMLESS:
         await run.before_redo()
@@ -53,7 +53,7 @@ async def run_leaf(run: RunState, node: Leaf, frame: scopes.Frame, path: str) ->
 
 
 async def _reconciled(
-    run: RunState, node: Leaf, frame: scopes.Frame, path: str, before: attempts.Attempt
+    run: RunState, node: Leaf, frame: scopes.Scope, path: str, before: attempts.Attempt
 ) -> Json | Tolerated:
     """The value of a step of which it was found out what became of its side effect."""
     if _owes_value(run, node, path, before):
@@ -62,7 +62,7 @@ async def _reconciled(
     return known if known is not Nothing else await _attempts(run, node, frame, path)
 
 
-async def _first(run: RunState, node: Leaf, frame: scopes.Frame, path: str) -> Json | Tolerated:
+async def _first(run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> Json | Tolerated:
     """The value of a step that has not acted itself; an earlier run of its block may have."""
     if (deed := block_retries.earlier(run, path)) is not None and attempt.Step(run, node, frame, path, 1).is_deed():
         judgement = await block_retries.judged(run, node, frame, path, deed)
@@ -101,7 +101,7 @@ class Nothing:
     """No value is known."""
 
 
-def _known(run: RunState, node: Leaf, frame: scopes.Frame, path: str, before: attempts.Attempt) -> Json:
+def _known(run: RunState, node: Leaf, frame: scopes.Scope, path: str, before: attempts.Attempt) -> Json:
     """The recorded value of a step that is done; Nothing where it held a secret and can be read again."""
     result = before.result
     assert result is not None
@@ -113,10 +113,10 @@ def _known(run: RunState, node: Leaf, frame: scopes.Frame, path: str, before: at
         known = before.judged_value if judged else run.journal.value_of(result)
         return _bind_effects(node, frame, known)
     still_there = before.only_read and not (node.touches_page and run.history.page_changed_since(result.seq))
-    return Nothing if still_there and run.recorder.acts else scopes.Lost(path)
+    return Nothing if still_there and run.recorder.acts else scopes.UnreadableValue(path)
 
 
-def _bind_effects(node: Leaf, frame: scopes.Frame, value: Json) -> Json:
+def _bind_effects(node: Leaf, frame: scopes.Scope, value: Json) -> Json:
     if node.type == "context" and isinstance(value, dict):
         frame.program.variables.update(value)
     return value
@@ -133,7 +133,7 @@ def _with_earlier(run: RunState, path: str, error: RunOpsError) -> RunOpsError:
 
 
 async def _attempts(
-    run: RunState, node: Leaf, frame: scopes.Frame, path: str, *, closing: bool = False
+    run: RunState, node: Leaf, frame: scopes.Scope, path: str, *, closing: bool = False
 ) -> Json | Tolerated:
     """``closing``: the deed is known to have happened, and only its value is still wanted."""
     retry, first, before = node.retry, run.history.next_number(path), run.history.last(path)
@@ -147,7 +147,7 @@ async def _attempts(
         run.tell(events.StepStarted(path, node.type, step.summary(), path.count("/"), container=False, attempt=number))
         try:
             value = await reconcile.attempt_step(run, step)
-        except attempt.OwesValue:
+        except attempt.ValuePending:
             return await _attempts(run, node, frame, path, closing=True)
         except RunOpsError as raised:
             again = number < last and step.may_try_again(raised)

@@ -18,7 +18,7 @@ from nodes.values import Json
 from runtime.language import inputs, yaml_text
 from runtime.language.checks.declarations import names_in
 from runtime.language.diagnostics import Diagnostic
-from runtime.language.node_tree import Anatomy, Unit
+from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.yaml_text import Document
 from runtime.system import regular_files
 
@@ -126,7 +126,7 @@ def named(user: str, use: str) -> str:
     return joined(str(PurePath(user).parent), use)
 
 
-def units(anatomy: Anatomy) -> list[Unit]:
+def units(anatomy: Anatomy) -> list[NodeSource]:
     """The groups that use a file, in the order of the file; those with a reference in the path aside, which is a mistake of its own."""
     return [
         unit
@@ -144,18 +144,18 @@ class Calls:
         self._document = document
 
     def report(
-        self, unit: Unit, field: str, code: str, message: str, *mend: str | None, at: Sequence[str | int] = ()
+        self, unit: NodeSource, field: str, code: str, message: str, *mend: str | None, at: Sequence[str | int] = ()
     ) -> None:
         """Note a mistake in a field of the group, or in what stands ``at`` a place within it; of an unknown name its key."""
         mark = self._document.mark(self._anatomy.written((*unit.path, field, *at)), key=code == "unknown-input")
         self.problems.append(self._document.source.diagnostic(code, message, mark, help=mend))
 
-    def check(self, unit: Unit, callee: Loaded) -> None:
+    def check(self, unit: NodeSource, callee: Loaded) -> None:
         """Whether the group gives the file what it asks for."""
         self._inputs(unit, callee.workflow, str(callee.path))
         self._secrets(unit, callee.workflow, str(callee.path))
 
-    def _inputs(self, unit: Unit, callee: Workflow, file: str) -> None:
+    def _inputs(self, unit: NodeSource, callee: Workflow, file: str) -> None:
         given: Json = unit.data.get("with")
         if given is not None and not isinstance(given, dict):
             return
@@ -177,7 +177,7 @@ class Calls:
             lacks = f"{file} needs the input{'s' if len(missing) > 1 else ''} {listed}"
             self.report(unit, "with" if "with" in unit.data else "use", "missing-input", lacks, "give it in `with:`")
 
-    def _secrets(self, unit: Unit, callee: Workflow, file: str) -> None:
+    def _secrets(self, unit: NodeSource, callee: Workflow, file: str) -> None:
         given = names_in(unit.data.get("secrets") or [])
         own = names_in(self._anatomy.clean.get("secrets", []))
         if given is None or own is None:

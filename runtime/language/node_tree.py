@@ -43,7 +43,7 @@ class Shape:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Slot:
+class ReferenceSite:
     """A text with a reference in it."""
 
     path: Path
@@ -55,7 +55,7 @@ class Slot:
 
 
 @dataclasses.dataclass(slots=True)
-class Unit:
+class NodeSource:
     """A node as it is written."""
 
     path: Path
@@ -63,12 +63,12 @@ class Unit:
     """Its fields, spelt right."""
     model: type[Node] | None
     """What it is, or seems to be; None where nobody can tell."""
-    slots: list[Slot] = dataclasses.field(default_factory=list)
+    slots: list[ReferenceSite] = dataclasses.field(default_factory=list)
     """The references in its own fields, in the order of the file; not those in its blocks and its ``confirm``."""
-    blocks: list[tuple[Path, list[Unit]]] = dataclasses.field(default_factory=list)
+    blocks: list[tuple[Path, list[NodeSource]]] = dataclasses.field(default_factory=list)
     """Its blocks, each with the path of its list of nodes."""
-    confirm: list[Unit] = dataclasses.field(default_factory=list)
-    done: list[Slot] = dataclasses.field(default_factory=list)
+    confirm: list[NodeSource] = dataclasses.field(default_factory=list)
+    done: list[ReferenceSite] = dataclasses.field(default_factory=list)
     """The references in its ``confirm``, outside its nodes."""
 
     @property
@@ -86,7 +86,7 @@ class Unit:
         """The node's type, as it is written."""
         return self.text("type") or "node"
 
-    def slot(self, field: str) -> Slot | None:
+    def slot(self, field: str) -> ReferenceSite | None:
         """The reference that a field of the node is."""
         return next((each for each in self.slots if each.field == field and len(each.path) == len(self.path) + 1), None)
 
@@ -95,9 +95,9 @@ class Anatomy:
     """A workflow file taken apart."""
 
     def __init__(self, data: Mapping[str, Json], model: type[Part]) -> None:
-        self.slots: list[Slot] = []
+        self.slots: list[ReferenceSite] = []
         """The references of the workflow's own fields."""
-        self.units: list[Unit] = []
+        self.units: list[NodeSource] = []
         """The nodes at the top, in order."""
         self.parts: dict[Path, type[Part]] = {}
         """What each map of the file is, where that is known."""
@@ -110,7 +110,7 @@ class Anatomy:
         self.clean: dict[str, Json] = self._part(data, model, (), None)
         """The data as it was meant, and without ``x-…`` keys where names of fields are expected: what the models should judge."""
 
-    def every_unit(self) -> Iterator[Unit]:
+    def every_unit(self) -> Iterator[NodeSource]:
         """All nodes, those in blocks and ``confirm`` too, parents first."""
         pending = list(reversed(self.units))
         while pending:
@@ -119,7 +119,7 @@ class Anatomy:
             inner = [each for _path, block in unit.blocks for each in block] + unit.confirm
             pending += reversed(inner)
 
-    def every_slot(self) -> Iterator[Slot]:
+    def every_slot(self) -> Iterator[ReferenceSite]:
         """All references of the file."""
         yield from self.slots
         for unit in self.every_unit():
@@ -133,7 +133,9 @@ class Anatomy:
             found = (*found, self._written.get((*found, str(step)), step))
         return found
 
-    def _part(self, data: Mapping[str, Json], model: type[Part], path: Path, unit: Unit | None) -> dict[str, Json]:
+    def _part(
+        self, data: Mapping[str, Json], model: type[Part], path: Path, unit: NodeSource | None
+    ) -> dict[str, Json]:
         self.parts[path] = model
         fields = {(field.alias or name): name for name, field in model.model_fields.items()}
         clean: dict[str, Json] = {}
@@ -165,7 +167,7 @@ class Anatomy:
         self.mistaken[path] = (field, value, close)
         return close
 
-    def _field_of(self, unit: Unit | None, path: Path, field: str) -> str:
+    def _field_of(self, unit: NodeSource | None, path: Path, field: str) -> str:
         """The field of the node in which a field of one of its parts stands."""
         if unit is None or len(path) == len(unit.path):
             return field
@@ -187,7 +189,7 @@ class Anatomy:
         lacking = [field for field, required in fields.items() if required and field not in data]
         return errors.near(key, lacking) or errors.near(key, [field for field in fields if field not in data])
 
-    def _value(self, value: Json, shape: Shape, path: Path, unit: Unit | None, field: str) -> Json:
+    def _value(self, value: Json, shape: Shape, path: Path, unit: NodeSource | None, field: str) -> Json:
         if shape.ref is not None:
             self._texts(value, shape.ref, path, unit, field)
         elif shape.block and isinstance(value, list):
@@ -203,11 +205,11 @@ class Anatomy:
             self._texts(value, Ref(to_text) if shape.part is not None else None, path, unit, field)
         return value
 
-    def _texts(self, value: Json, ref: Ref | None, path: Path, unit: Unit | None, field: str) -> None:
+    def _texts(self, value: Json, ref: Ref | None, path: Path, unit: NodeSource | None, field: str) -> None:
         if isinstance(value, str):
             if holds_reference(value):
                 home = self.slots if unit is None else unit.done if field == "confirm" else unit.slots
-                home.append(Slot(path, value, ref, field))
+                home.append(ReferenceSite(path, value, ref, field))
         elif isinstance(value, dict):
             for key, item in value.items():
                 self._texts(item, ref, (*path, key), unit, field)
@@ -215,8 +217,8 @@ class Anatomy:
             for index, item in enumerate(value):
                 self._texts(item, ref, (*path, index), unit, field)
 
-    def _block(self, value: list[Json], path: Path, owner: Unit | None) -> list[Json]:
-        units: list[Unit] = []
+    def _block(self, value: list[Json], path: Path, owner: NodeSource | None) -> list[Json]:
+        units: list[NodeSource] = []
         clean = [self._unit(item, (*path, index), units) for index, item in enumerate(value)]
         if owner is None:
             self.units = units
@@ -226,11 +228,11 @@ class Anatomy:
             owner.blocks.append((path, units))
         return clean
 
-    def _unit(self, item: Json, path: Path, units: list[Unit]) -> Json:
+    def _unit(self, item: Json, path: Path, units: list[NodeSource]) -> Json:
         if not isinstance(item, dict):
             return item
         model = model_of(item)
-        unit = Unit(path, item, model)
+        unit = NodeSource(path, item, model)
         units.append(unit)
         clean = self._part(item, model or Leaf, path, unit)
         for key, value in item.items():

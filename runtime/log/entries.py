@@ -60,13 +60,13 @@ SUM = b',"sum":"'
 SUM_LENGTH = len(SUM) + len('00000000"}')
 
 
-class Piece(BaseModel):
+class Record(BaseModel):
     """A part of an entry."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
-class Blob(Piece):
+class Blob(Record):
     """A large value that stands outside the log, by the hash of its bytes."""
 
     sha256: str
@@ -75,7 +75,7 @@ class Blob(Piece):
     path: str
 
 
-class RunHeader(Piece):
+class RunHeader(Record):
     """What a run was started with. Secrets stand as names only."""
 
     workflow: str
@@ -102,7 +102,7 @@ Mode = Literal["chat", "agent", "run"]
 """How a session goes on: a talk, a model that acts with tools, a talk as a run has it. It changes what the model is told of itself, and nothing else."""
 
 
-class Forked(Piece):
+class Forked(Record):
     """What a session goes on from that was another one up to there."""
 
     conversation: str
@@ -110,7 +110,7 @@ class Forked(Piece):
     """The last line of the other one that it has taken over."""
 
 
-class Mends(Piece):
+class Repairs(Record):
     """What a build is to mend that goes on from a run which failed."""
 
     run: str
@@ -123,7 +123,7 @@ class Mends(Piece):
     """What is known of the failure, as the model is told it."""
 
 
-class Build(Piece):
+class Build(Record):
     """What a build is to reach, as the person said it."""
 
     goal: str
@@ -141,11 +141,11 @@ class Build(Piece):
     """Those with which it is proved."""
     secrets: list[str]
     """Names of those that it may use."""
-    mends: Mends | None = None
+    mends: Repairs | None = None
     """Where it mends a workflow that is there."""
 
 
-class SessionHeader(Piece):
+class SessionHeader(Record):
     """What a session was begun with."""
 
     purpose: Literal["chat", "build"]
@@ -163,7 +163,7 @@ class SessionHeader(Piece):
     """Of a build: what it is to reach."""
 
 
-class Taken(Piece):
+class SourceChange(Record):
     """What a run has from its file: it may take another one on its way."""
 
     workflow: str
@@ -174,7 +174,7 @@ class Taken(Piece):
     origins: list[str]
 
 
-class PageState(Piece):
+class PageState(Record):
     """What a step left on the pages."""
 
     documents: int
@@ -189,7 +189,7 @@ class PageState(Piece):
     """Of a step that loads an address: whether that gave a new document, or another view of the same one."""
 
 
-class Entry(Piece):
+class Entry(Record):
     """What every line has. ``seq`` and ``at`` are given by the log when it is appended."""
 
     v: Literal[1] = FORMAT
@@ -306,7 +306,7 @@ class Reasoning(Entry):
     text: str
 
 
-class Usage(Piece):
+class Usage(Record):
     """Tokens of one request, as the server counted them."""
 
     input: int
@@ -315,7 +315,7 @@ class Usage(Piece):
     reasoning: int
 
 
-class Asked(Piece):
+class ToolCallEntry(Record):
     """A model asks for a tool."""
 
     id: str
@@ -348,11 +348,11 @@ class Assistant(Said):
     dollars: str | None = None
     """What it cost: a decimal number; null where the price is not known, or nothing was paid."""
     seconds: float | None = None
-    calls: list[Asked] | None = None
+    calls: list[ToolCallEntry] | None = None
     """The tools that it asks for, in order: each gets one ``call`` with its result."""
 
 
-class Told(Said):
+class ToolResult(Said):
     """What a model was told of a call that it had asked for."""
 
     kind: Literal["told"] = "told"
@@ -367,7 +367,7 @@ class Summary(Said):
     """The last line that it stands for."""
 
 
-class Ran(Piece):
+class Ran(Record):
     """What a run spent on models while a session followed it. Its own log has each request; here stands what counts against the session's budget."""
 
     calls: int
@@ -460,7 +460,7 @@ AnyEntry = (
     | User
     | Reasoning
     | Assistant
-    | Told
+    | ToolResult
     | ModelError
     | Summary
     | Event

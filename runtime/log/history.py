@@ -111,7 +111,7 @@ class History:
                 | log_entries.User()
                 | log_entries.Reasoning()
                 | log_entries.Assistant()
-                | log_entries.Told()
+                | log_entries.ToolResult()
                 | log_entries.ModelError()
             ):
                 self.ledger.add(entry, self._asker(entry.thread))
@@ -210,9 +210,9 @@ class History:
         """The run goes on with another text, and with what stands in the note in the place of what stood in its header."""
         data = entry.data
         assert self.header is not None
-        taken = log_entries.Taken.model_validate(data["taken"])
+        taken = log_entries.SourceChange.model_validate(data["taken"])
         self.header = self.header.model_copy(
-            update={name: getattr(taken, name) for name in log_entries.Taken.model_fields}
+            update={name: getattr(taken, name) for name in log_entries.SourceChange.model_fields}
         )
         gone: set[str] = set()
         for path in data["voided"]:

@@ -9,11 +9,12 @@ from typing_extensions import override
 
 from nodes.values import Json
 from runtime.log import entries as log_entries
-from runtime.log import ledger, threads, writer
+from runtime.log import ledger, threads
+from runtime.log.writer import Fold
 
 
 @dataclasses.dataclass(slots=True)
-class Deed:
+class SideEffect:
     """A call of a session, and its outcome."""
 
     call: log_entries.Call
@@ -35,7 +36,7 @@ class Question:
     """Whether the person has said something else since: nobody waits for the answer any more."""
 
 
-class Session(writer.Fold):
+class Session(Fold):
     """The fold. ``add`` takes entries in order; everything else reads."""
 
     def __init__(self, entries: Iterable[log_entries.AnyEntry] = ()) -> None:
@@ -61,7 +62,7 @@ class Session(writer.Fold):
         self.messages = 0
         """Words of the person and answers of the model, delegates' and summaries' not counted."""
         self.ledger = ledger.Ledger()
-        self.deeds: dict[str, Deed] = {}
+        self.deeds: dict[str, SideEffect] = {}
         """Every call, by its id, in order."""
         self._versions: dict[tuple[str, str], list[log_entries.Version]] = {}
         self._threads: dict[str, threads.Thread] = {}
@@ -87,7 +88,7 @@ class Session(writer.Fold):
             case log_entries.Note():
                 self._note(entry)
             case log_entries.Call():
-                self.deeds[entry.call] = Deed(entry)
+                self.deeds[entry.call] = SideEffect(entry)
             case log_entries.Result():
                 self.deeds[entry.call].result = entry
             case log_entries.Version():
@@ -199,6 +200,6 @@ class Session(writer.Fold):
         """The names under which anything of this kind was ever kept, in the order in which they first were."""
         return [name for kind, name in self._versions if kind == of]
 
-    def open_calls(self) -> list[Deed]:
+    def open_calls(self) -> list[SideEffect]:
         """Calls without a result, in order: what a crash left."""
         return [each for each in self.deeds.values() if each.result is None]

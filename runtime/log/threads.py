@@ -17,7 +17,7 @@ class Done:
     """The last entry that says that it was begun."""
     result: entries.Result | None = None
     """Of that entry."""
-    told: entries.Told | None = None
+    told: entries.ToolResult | None = None
 
 
 @dataclasses.dataclass(slots=True)
@@ -79,7 +79,7 @@ class Thread:
             case entries.Result() if entry.call in self._begun and (done := self._begun[entry.call]).call is not None:
                 if done.call.call == entry.call:
                     done.result = entry
-            case entries.Told() if entry.asked in self._asked:
+            case entries.ToolResult() if entry.asked in self._asked:
                 number, done = self._asked[entry.asked]
                 done.told = entry
                 for later in range(number, len(self.said)):

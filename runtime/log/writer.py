@@ -72,7 +72,7 @@ class Texts:
 Folded_co = TypeVar("Folded_co", bound=Fold, default=history_module.History, covariant=True)
 
 
-class Journal(Texts, Generic[Folded_co]):
+class LogWriter(Texts, Generic[Folded_co]):
     """Writes a conversation and keeps its fold: a run's, unless another one is named."""
 
     def __init__(
@@ -190,11 +190,11 @@ class Journal(Texts, Generic[Folded_co]):
         written = self._append(entry.model_copy(update=fields))
         crash_point(CrashPoint(written.kind.replace("_", "-")))
 
-    def _asked(self, call: ToolCall, path: str) -> entries.Asked:
+    def _asked(self, call: ToolCall, path: str) -> entries.ToolCallEntry:
         arguments = masking.masked_json(self.masker, sound(call.arguments))
         value = self._value(arguments, path)
         masked = True if arguments != call.arguments else None
-        return entries.Asked(
+        return entries.ToolCallEntry(
             id=call.id, name=call.name, arguments=value.get("value"), blob=value.get("blob"), masked=masked
         )
 
@@ -276,7 +276,7 @@ class Journal(Texts, Generic[Folded_co]):
 
 def items_of(entry: entries.Said, text: str, calls: Sequence[ToolCall] = ()) -> tuple[Item, ...]:
     """What an entry with this text and these calls is in a request that holds all of it."""
-    if isinstance(entry, entries.Told):
+    if isinstance(entry, entries.ToolResult):
         return (ToolOutput(entry.asked, text or NOTHING),)
     if isinstance(entry, entries.Assistant):
         return ((Message("assistant", text or NOTHING),) if text or not calls else ()) + tuple(calls)

@@ -27,14 +27,14 @@ from runtime.settings import prices
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class Requester:
     """Who asks."""
 
     path: str
     """Path of the step."""
     budget: Budget | None
     """What it may spend, over all its attempts, with all that works for it; None where it has no budget of its own."""
-    within: Asked | None = None
+    within: Requester | None = None
     """For whom it works, whose budget holds for it too."""
 
 
@@ -212,7 +212,7 @@ def need(request: Request, estimate: int, price: Price) -> Amount:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Purse:
+class Allowance:
     """What a session leaves a run that it follows: the run spends of the session's budget, too."""
 
     session: str
@@ -225,7 +225,7 @@ class Purse:
 
 
 def accounts(
-    ledger: Ledger, run: Budget | None, asked: Asked, price: Price, purse: Purse | None = None
+    ledger: Ledger, run: Budget | None, asked: Requester, price: Price, purse: Allowance | None = None
 ) -> list[Account]:
     """The budgets that a request of a step falls under, its own first; ``purse`` is that of the session that follows the run."""
     chain = list(_chain(asked))
@@ -269,13 +269,13 @@ def ran(ledger: Ledger, price: Price, before: entries.Ran | None = None) -> entr
     )
 
 
-def _chain(asked: Asked | None) -> Iterator[Asked]:
+def _chain(asked: Requester | None) -> Iterator[Requester]:
     while asked is not None:
         yield asked
         asked = asked.within
 
 
-def left_seconds(ledger: Ledger, run: Budget | None, asked: Asked, purse: Purse | None = None) -> float:
+def left_seconds(ledger: Ledger, run: Budget | None, asked: Requester, purse: Allowance | None = None) -> float:
     """Seconds that the budgets of the run and of the step leave to wait for models; infinite without a limit, never below 0."""
     found = accounts(ledger, run, asked, lambda _usage, _model: None, purse)
     return min((each.left_seconds for each in found), default=math.inf)
@@ -284,12 +284,12 @@ def left_seconds(ledger: Ledger, run: Budget | None, asked: Asked, purse: Purse 
 def afford(
     ledger: Ledger,
     run: Budget | None,
-    asked: Asked,
+    asked: Requester,
     request: Request,
     estimate: int,
     own: prices.Table,
     provider: str,
-    purse: Purse | None = None,
+    purse: Allowance | None = None,
 ) -> float:
     """Seconds that the budgets of the run and of the step, and of the session that follows the run, leave for a request; infinite without a limit.
 

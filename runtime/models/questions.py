@@ -6,9 +6,9 @@ import functools
 from typing import TYPE_CHECKING
 
 from nodes.errors import ModelError
-from nodes.schema.output import Misfit, Output
+from nodes.schema.output import Mismatch, Output
 from nodes.values import Json
-from runtime.log import writer
+from runtime.log.writer import NOTHING, Fold, LogWriter
 from runtime.messages.messages import Answer, Message, Request
 from runtime.models import requests, run_models
 
@@ -22,7 +22,7 @@ REPAIRS = 2
 class StepModel:
     """A model as one attempt of a step sees it. Implements ``nodes.ports.Model``."""
 
-    def __init__(self, models: run_models.Supply, pen: writer.Journal[writer.Fold], asker: requests.Asker) -> None:
+    def __init__(self, models: run_models.RunModels, pen: LogWriter[Fold], asker: requests.RequestScope) -> None:
         """The call of ``asker`` is written."""
         self._models, self._pen, self._asker = models, pen, asker
 
@@ -44,22 +44,22 @@ class StepModel:
             answer = await thread.exchange(request)
             try:
                 return await requests.aside(len(answer.text), functools.partial(output.read, answer.text))
-            except Misfit as misfit:
+            except Mismatch as misfit:
                 said = correction(misfit)
                 if turn == REPAIRS:
                     raise _unfit(answer, misfit) from None
-            messages.append(Message("assistant", answer.text or writer.NOTHING))
+            messages.append(Message("assistant", answer.text or NOTHING))
         raise AssertionError("the last turn returns or raises")
 
 
-def correction(misfit: Misfit) -> str:
+def correction(misfit: Mismatch) -> str:
     """What a model is told of an answer that does not fit."""
     return (
         f"Your answer does not fit the schema:\n{misfit}\nAnswer again, with the whole corrected JSON and nothing else."
     )
 
 
-def _unfit(answer: Answer, misfit: Misfit) -> ModelError:
+def _unfit(answer: Answer, misfit: Mismatch) -> ModelError:
     return ModelError(
         "model-output-invalid",
         f"the model's answer does not fit `output`, also after it was asked {REPAIRS} times to mend it: {misfit.args[0].splitlines()[0]}",

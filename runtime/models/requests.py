@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 import tenacity
 
 from nodes.errors import AuthorError, RunOpsError
-from runtime.log import entries, threads, writer
+from runtime.log import entries, threads
+from runtime.log.writer import Fold, LogWriter, Texts, items_of
 from runtime.messages import estimates
 from runtime.messages.messages import Answer, Request, ToolCall, Usage
 from runtime.models import budgets, run_models, selection
@@ -54,7 +55,7 @@ def _unheard(_piece: str) -> None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Asker:
+class RequestScope:
     """Who asks."""
 
     path: str
@@ -77,19 +78,19 @@ class Exchanges:
 
     def __init__(
         self,
-        models: run_models.Supply,
-        pen: writer.Journal[writer.Fold],
-        asker: Asker,
+        models: run_models.RunModels,
+        pen: LogWriter[Fold],
+        asker: RequestScope,
         named: str | None,
         budget: Budget | None,
-        within: budgets.Asked | None = None,
+        within: budgets.Requester | None = None,
     ) -> None:
         """``named`` is the model that the node names itself; ``budget`` is its own, ``within`` whose budget holds for it besides.
 
         Nothing is written or sent yet.
         """
         self._named = named
-        self._asked_by = budgets.Asked(asker.path, budget, within)
+        self._asked_by = budgets.Requester(asker.path, budget, within)
         self._asked = ""
         """The model of the last request."""
         self._models = models
@@ -115,7 +116,7 @@ class Exchanges:
         self._pen.said(entries.User(thread=self._thread, mode=mode), text, self._path)
 
     @property
-    def share(self) -> budgets.Asked:
+    def share(self) -> budgets.Requester:
         """The budgets that its requests fall under beside that of the run or session."""
         return self._asked_by
 
@@ -216,7 +217,7 @@ class Exchanges:
         self._asker.tell("the model to answer" if tried == 1 else f"the model to answer, at the {_th(tried)} try")
         self._previous, known = self._goes_on(request)
         self._come = []
-        manner = model_client.Manner(store=self._models.store, previous=self._previous, known=known)
+        manner = model_client.ClientOptions(store=self._models.store, previous=self._previous, known=known)
         if not self._models.background:
             return await self._heard(client, request, seconds, manner)
         response = await client.submit(request, seconds, manner)
@@ -226,7 +227,7 @@ class Exchanges:
         return self._told_whole(await self._polled(client, response, affordable))
 
     async def _heard(
-        self, client: model_client.Client, request: Request, seconds: float, manner: model_client.Manner
+        self, client: model_client.Client, request: Request, seconds: float, manner: model_client.ClientOptions
     ) -> Answer:
         """The answer, of which each piece is told as it comes. Raises Failed."""
         stream = masking.Stream(self._pen.masker, self._asker.hear)
@@ -425,9 +426,7 @@ def _th(number: int) -> str:
     return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
 
 
-def goes_on(
-    said: Sequence[threads.Saying], request: Request, texts: writer.Texts, lost: str | None
-) -> tuple[str | None, int]:
+def goes_on(said: Sequence[threads.Saying], request: Request, texts: Texts, lost: str | None) -> tuple[str | None, int]:
     """The id of the response, and how many items of the request it stands for; None and 0 where the whole request is sent.
 
     That is the last answer of what was ``said`` in the thread, where it was given to a request with just the items that stand before it in this one,
@@ -437,7 +436,7 @@ def goes_on(
     last = next((each.answer for each in reversed(said) if isinstance(each, threads.Exchange)), None)
     if last is None or last.response in (None, lost) or request.state:
         return None, 0
-    its = writer.items_of(last, texts.text_of(last), texts.calls_of(last))
+    its = items_of(last, texts.text_of(last), texts.calls_of(last))
     for begins in range(len(request.items) - len(its), 0, -1):
         if request.items[begins : begins + len(its)] == its:
             before = dataclasses.replace(request, items=request.items[:begins])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from runtime.models.client import client as model_client
 
 
-class Supply:
+class RunModels:
     """The models of one run. ``close`` it at the end."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Supply:
         secrets: Mapping[str, str],
         masked: Mapping[str, str],
         origins: Sequence[str] = (),
-        purse: budgets.Purse | None = None,
+        purse: budgets.Allowance | None = None,
     ) -> None:
         """``server`` is None where only a cassette answers; ``budget`` is the run's; ``file`` is the workflow's, ``private`` the run's folder.
 
@@ -116,16 +116,16 @@ class Supply:
         """Tokens that the model has for input and output together; None where nobody knows."""
         return prices.context_window(model, self._provider)
 
-    def afford(self, ledger: Ledger, asked: budgets.Asked, request: Request, estimate: int) -> float:
+    def afford(self, ledger: Ledger, asked: budgets.Requester, request: Request, estimate: int) -> float:
         """Seconds that the budgets of the run and of the step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
         own = self._chosen.prices
         return budgets.afford(ledger, self._budget, asked, request, estimate, own, self._provider, self._purse)
 
-    def left_seconds(self, ledger: Ledger, asked: budgets.Asked) -> float:
+    def left_seconds(self, ledger: Ledger, asked: budgets.Requester) -> float:
         """Seconds that the budgets of the run and of the step leave to wait for an answer; infinite without a limit."""
         return budgets.left_seconds(ledger, self._budget, asked, self._purse)
 
-    def share_left(self, ledger: Ledger, asked: budgets.Asked) -> float:
+    def share_left(self, ledger: Ledger, asked: budgets.Requester) -> float:
         """What is left of the budgets of the run and of the step, from 0 to 1, by the part of which the least is left."""
         found = budgets.accounts(ledger, self._budget, asked, self.price, self._purse)
         return min((each.share_left for each in found), default=1.0)

@@ -45,7 +45,7 @@ class Server:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Asking:
+class ModelUse:
     """A node of a file that asks a model."""
 
     node: Node
@@ -64,12 +64,12 @@ class Asking:
         return f"{self.file.path}:{mark.line}:{mark.column}" if mark is not None else str(self.file.path)
 
 
-def asking(loaded: workflow.Loaded) -> Iterator[Asking]:
+def asking(loaded: workflow.Loaded) -> Iterator[ModelUse]:
     """The nodes that ask a model, in a file and in those that it uses."""
     for file in loaded.files():
         for node in file.nodes():
             if node.asks is not None:
-                yield Asking(node, node.asks, file)
+                yield ModelUse(node, node.asks, file)
 
 
 def refuse_frozen(loaded: workflow.Loaded, chosen: settings.Settings) -> None:
@@ -138,9 +138,9 @@ def _checked(address: str) -> str:
         raise settings.no_address(settings.URL, wrong) from None
 
 
-def models_of(nodes: Iterable[Asking], chosen: settings.Settings) -> dict[str, Asking]:
+def models_of(nodes: Iterable[ModelUse], chosen: settings.Settings) -> dict[str, ModelUse]:
     """Every model that the nodes ask, with the first node that does. Raises SetupError ``model-unset``."""
-    found: dict[str, Asking] = {}
+    found: dict[str, ModelUse] = {}
     for each in nodes:
         found.setdefault(model_for(each.role, chosen, each.model), each)
     return found

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from nodes.errors import LogError
 from nodes.values import Json
-from runtime.log import entries, ledger, writer
+from runtime.log import entries, ledger
 from runtime.log import session as log_session
 from runtime.log.store import file_store, store
+from runtime.log.writer import value_of
 from runtime.query.views import cost, hand_over
 from runtime.workspace import session_index
 
@@ -46,7 +47,7 @@ def _session(summary: session_index.SessionSummary, past: log_session.Session) -
     }
 
 
-def _call(session: str, deed: log_session.Deed) -> dict[str, Json]:
+def _call(session: str, deed: log_session.SideEffect) -> dict[str, Json]:
     result = deed.result
     error = (result.error if result is not None else None) or {}
     names = ("call", "thread", "path", "node", "action", "attempt", "effect")
@@ -93,7 +94,7 @@ def _value(version: entries.Version, kept: store.Kept) -> str | None:
     if version.cleared:
         return None
     try:
-        value = writer.value_of(version, kept)
+        value = value_of(version, kept)
     except LogError:
         # What is left of it.
         return version.blob.preview if version.blob is not None else None

@@ -8,7 +8,7 @@ from nodes.base import Leaf
 from runtime.language import workflow
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history
-from runtime.recovery.replay_order import Visit, visits
+from runtime.recovery.replay_order import ReplayStep, visits
 
 MEND = "put it back as it was, or start a new run"
 
@@ -78,7 +78,7 @@ class Comparison:
             return False
         return self.past.done(path) is not None or any(happened(each) for each in attempts)
 
-    def kept(self) -> list[Visit]:
+    def kept(self) -> list[ReplayStep]:
         """The steps that are finished and stay so, in the order of the file as it is now."""
         return [each for path, each in self.new.items() if isinstance(each.node, Leaf) and self.finished(path)]
 
@@ -86,9 +86,9 @@ class Comparison:
         """Whether one step stands behind another in either text."""
         return any(path in side and than in side and side[path] > side[than] for side in self._places)
 
-    def added(self) -> list[Visit]:
+    def added(self) -> list[ReplayStep]:
         """The outermost steps and containers to which a resumed run comes anew: they were not there, stood behind what is finished, or do not count any more."""
-        made: dict[str, Visit] = {}
+        made: dict[str, ReplayStep] = {}
         moved = self._moved_ahead()
         for path, visit in self.new.items():
             known = path in self.old and path not in self.change.voided and path not in moved

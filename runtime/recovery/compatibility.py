@@ -18,7 +18,7 @@ from runtime.log import attempts as log_attempts
 from runtime.log import history
 from runtime.recovery import dependents
 from runtime.recovery.comparison import Change, Comparison, happened
-from runtime.recovery.replay_order import Visit
+from runtime.recovery.replay_order import ReplayStep
 
 JUDGED = frozenset({"description", "confirm", "verify", "timeout", "retry", "after_crash", "on_error", "on_redo"})
 """Fields that say how a step is watched and judged, and not what it does."""
@@ -52,7 +52,7 @@ def compare(
     return both.change
 
 
-def _leaf(both: Comparison, was: Visit, attempts: list[log_attempts.Attempt]) -> None:
+def _leaf(both: Comparison, was: ReplayStep, attempts: list[log_attempts.Attempt]) -> None:
     path, visit, last = was.path, both.new.get(was.path), attempts[-1]
     deed = any(happened(each) for each in attempts)
     if visit is None or not isinstance(visit.node, Leaf):
@@ -85,7 +85,7 @@ def _leaf(both: Comparison, was: Visit, attempts: list[log_attempts.Attempt]) ->
         both.void(path)
 
 
-def _in_finished_turn(both: Comparison, was: Visit) -> bool:
+def _in_finished_turn(both: Comparison, was: ReplayStep) -> bool:
     return was.over is not None and both.past.scopes[was.over].node == "item"
 
 
@@ -103,7 +103,7 @@ def _questions(both: Comparison) -> None:
             both.void(path)
 
 
-def _scope(both: Comparison, was: Visit, scope: log_attempts.ScopeState) -> None:
+def _scope(both: Comparison, was: ReplayStep, scope: log_attempts.ScopeState) -> None:
     path, visit = was.path, both.new.get(was.path)
     passed_over = scope.decided is not None and scope.decided.node == "when"
     if visit is None or type(visit.node) is not type(was.node):
@@ -122,7 +122,7 @@ def _scope(both: Comparison, was: Visit, scope: log_attempts.ScopeState) -> None
             both.void(each)
 
 
-def _container(both: Comparison, was: Visit, visit: Visit, scope: log_attempts.ScopeState) -> None:
+def _container(both: Comparison, was: ReplayStep, visit: ReplayStep, scope: log_attempts.ScopeState) -> None:
     path = was.path
     if _decides_otherwise(both, was.node, visit.node, scope):
         _void_all(both, was)
@@ -157,13 +157,13 @@ def _ways(route: Route, taken: Json) -> list[Json]:
     return [*([each.name, str(each.when)] for each in route.branches[:count]), otherwise]
 
 
-def _yields_otherwise(was: Visit, visit: Visit) -> bool:
+def _yields_otherwise(was: ReplayStep, visit: ReplayStep) -> bool:
     files = was.file.callees.get(was.node.id), visit.file.callees.get(visit.node.id)
     outputs = [None if each is None else each.workflow.output for each in files]
     return _differs("value", was.node, visit.node) or outputs[0] != outputs[1]
 
 
-def _void_all(both: Comparison, was: Visit) -> None:
+def _void_all(both: Comparison, was: ReplayStep) -> None:
     """A container would have gone another way: it begins again, if nothing in it is a deed that must not be done twice."""
     path = was.path
     inside = [each for each in both.attempts if _is_within(each, path)]

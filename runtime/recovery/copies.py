@@ -8,22 +8,23 @@ from pathlib import Path
 from nodes.values import Json
 from runtime import version
 from runtime.engine import checkpoints
-from runtime.log import entries, history, writer
+from runtime.log import entries, history
 from runtime.log.store import owners, store
+from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 from runtime.system import files
 
 
 async def make(
     kept: store.Store, reading: store.Reading, masker: masking.Masker, about: dict[str, Json], parent: str | None
-) -> writer.Journal:
+) -> LogWriter:
     """The journal of a new conversation that has done what the run of ``reading`` did, entry by entry, and has its last checkpoint.
 
     It is a trial, of which ``about`` says what it is for (``node`` and more), and is never resumed; ``parent`` is the conversation that wants it.
     """
     conversation = await kept.create(store.new_id())
     async with store.release_on_error(conversation):
-        pen = writer.Journal(conversation, history.History(), masker, kept.kept)
+        pen = LogWriter(conversation, history.History(), masker, kept.kept)
         for entry in reading.entries:
             pen.copy(_own(entry, about, parent))
         await _take_checkpoint(kept.kept, reading.id, pen)
@@ -39,7 +40,7 @@ def _own(entry: entries.AnyEntry, about: dict[str, Json], parent: str | None) ->
     return entry.model_copy(update={"run": header})
 
 
-async def _take_checkpoint(kept: store.Kept, run: str, pen: writer.Journal) -> None:
+async def _take_checkpoint(kept: store.Kept, run: str, pen: LogWriter) -> None:
     """Bring the last checkpoint's file along, where it is what was written: without it the copy begins on a blank page, as the run would."""
     last = pen.history.checkpoint
     if last is None:

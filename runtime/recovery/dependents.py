@@ -14,7 +14,7 @@ from runtime.language import workflow
 from runtime.language.expressions.names_read import Chain
 from runtime.log import attempts as log_attempts
 from runtime.recovery.comparison import Comparison
-from runtime.recovery.replay_order import Visit
+from runtime.recovery.replay_order import ReplayStep
 
 FACTS = ("errors", "taken", "failures")
 """What ``run`` tells of nodes, by their ids."""
@@ -82,7 +82,7 @@ def _own(node: Node) -> Chain:
     return (node.id,)
 
 
-def _values_around(both: Comparison, visit: Visit) -> Iterator[Loss]:
+def _values_around(both: Comparison, visit: ReplayStep) -> Iterator[Loss]:
     """The containers whose value may be that of a step in them."""
     for around in visit.above:
         scope = both.past.scopes.get(around.path)
@@ -91,7 +91,7 @@ def _values_around(both: Comparison, visit: Visit) -> Iterator[Loss]:
             yield Loss(visit.path, around.user, (_own(around.node),))
 
 
-def _refuse_added(both: Comparison, visit: Visit) -> None:
+def _refuse_added(both: Comparison, visit: ReplayStep) -> None:
     """A step that was added to a block of which some runs are over: those stay as they are, so nothing may be read of it there."""
     if any(isinstance(each, Context) for each in _all(visit.node)) or _value_is_read(visit):
         both.refuse(
@@ -101,7 +101,7 @@ def _refuse_added(both: Comparison, visit: Visit) -> None:
         )
 
 
-def _value_is_read(visit: Visit) -> bool:
+def _value_is_read(visit: ReplayStep) -> bool:
     """Whether the value of a block's last node comes to be read anywhere."""
     for around in reversed(visit.above):
         node = around.node
@@ -131,7 +131,7 @@ def _other_defaults(both: Comparison) -> Iterator[Loss]:
         yield Loss("", path, tuple(("inputs", name) for name in other))
 
 
-def _reading(both: Comparison, visit: Visit) -> Iterator[tuple[Visit, set[Chain]]]:
+def _reading(both: Comparison, visit: ReplayStep) -> Iterator[tuple[ReplayStep, set[Chain]]]:
     """What has been read at a step or container that counts."""
     path, node = visit.path, visit.node
     scope = both.past.scopes.get(path) if path not in both.change.voided else None
@@ -166,7 +166,7 @@ def _rests(both: Comparison, reader: str, loss: Loss, chains: set[Chain]) -> boo
     return any(each[: len(lost)] == lost[: len(each)] for each in chains for lost in loss.chains)
 
 
-def _refuse_reader(both: Comparison, loss: Loss, reader: Visit) -> None:
+def _refuse_reader(both: Comparison, loss: Loss, reader: ReplayStep) -> None:
     what = "what the run is given has changed" if not loss.path else "it would yield something else"
     both.refuse(loss.path or reader.path, f"{what}, and `{reader.path}`, which has run, reads it")
 
@@ -185,12 +185,12 @@ def by_page(both: Comparison) -> None:
             pages.added(visit)
 
 
-def works_on_page(visit: Visit) -> bool:
+def works_on_page(visit: ReplayStep) -> bool:
     """Whether the step, or one in it, looks at the page."""
     return any(_on_page(each) for each in _with_callees(visit.file, visit.node))
 
 
-def changes_page(visit: Visit) -> bool:
+def changes_page(visit: ReplayStep) -> bool:
     """Whether the step, or one in it, may leave the page another than it was."""
     return any(each.moves_page for each in _with_callees(visit.file, visit.node))
 
@@ -245,7 +245,7 @@ class _Pages:
             return
         self._found_again(path, was, visit, last)
 
-    def _found_again(self, path: str, was: Visit, visit: Visit | None, last: log_attempts.Attempt) -> None:
+    def _found_again(self, path: str, was: ReplayStep, visit: ReplayStep | None, last: log_attempts.Attempt) -> None:
         """Refuse a step that cannot be done again on the page on which it was done."""
         both = self._both
         line = last.call.seq
@@ -259,7 +259,7 @@ class _Pages:
             both.refuse(path, f"{moved} cannot be taken back: the last checkpoint holds it")
         both.change.rebuild |= any(each.call.seq > self._after for each in since)
 
-    def added(self, visit: Visit) -> None:
+    def added(self, visit: ReplayStep) -> None:
         """A step stands where there was none: what is done behind it was done without it."""
         both = self._both
         changes = changes_page(visit)

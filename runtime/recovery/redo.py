@@ -25,7 +25,7 @@ from runtime.language.expressions.names_read import Chain
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history, step_states
 from runtime.recovery import dependents
-from runtime.recovery.replay_order import Visit, visits
+from runtime.recovery.replay_order import ReplayStep, visits
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> 
             yield path
 
 
-def _inner_chains(names: _Names, item: str, conditions: list[str], owner: Visit) -> set[str]:
+def _inner_chains(names: _Names, item: str, conditions: list[str], owner: ReplayStep) -> set[str]:
     """The steps of an item whose values the loop's condition reads."""
     roots = {root for root, *_rest in dependents.chains(owner.file, list(conditions))}
     return {path for path, visit in names.visits.items() if path.startswith(f"{item}/") and visit.node.id in roots}
@@ -139,10 +139,10 @@ def _loop_of(item: str) -> str:
 class _Names:
     """Which steps gave the values that a node reads."""
 
-    def __init__(self, known: dict[str, Visit]) -> None:
+    def __init__(self, known: dict[str, ReplayStep]) -> None:
         self.visits = known
-        self._by_id: dict[tuple[str, str], list[Visit]] = defaultdict(list)
-        self._setters: dict[tuple[str, str], list[Visit]] = defaultdict(list)
+        self._by_id: dict[tuple[str, str], list[ReplayStep]] = defaultdict(list)
+        self._setters: dict[tuple[str, str], list[ReplayStep]] = defaultdict(list)
         for visit in known.values():
             self._by_id[visit.user, visit.node.id].append(visit)
             if isinstance(visit.node, Context):
@@ -166,25 +166,25 @@ class _Names:
                         queue.append(source)
         return found
 
-    def reads_any(self, visit: Visit, paths: Iterable[str]) -> bool:
+    def reads_any(self, visit: ReplayStep, paths: Iterable[str]) -> bool:
         """Whether the node itself reads a value of one of these steps."""
         return self.chains_need(visit, self._chains(visit), paths)
 
-    def chains_need(self, reader: Visit, chains: set[Chain], paths: Iterable[str]) -> bool:
+    def chains_need(self, reader: ReplayStep, chains: set[Chain], paths: Iterable[str]) -> bool:
         """Whether one of these steps gave a value that ``chains`` read at ``reader``."""
         wanted = set(paths)
         return any(source.path in wanted for source in self._sources(reader, chains))
 
     @staticmethod
-    def _chains(visit: Visit) -> set[Chain]:
+    def _chains(visit: ReplayStep) -> set[Chain]:
         # What a container yields is worked out behind everything in it.
         return dependents.chains(visit.file, workflow.plain(visit.node, frozenset({"confirm", "value", "collect"})))
 
-    def _sources(self, reader: Visit, chains: set[Chain]) -> Iterator[Visit]:
+    def _sources(self, reader: ReplayStep, chains: set[Chain]) -> Iterator[ReplayStep]:
         for chain in chains:
             yield from self._of_name(reader, chain)
 
-    def _of_name(self, reader: Visit, chain: Chain) -> Iterator[Visit]:
+    def _of_name(self, reader: ReplayStep, chain: Chain) -> Iterator[ReplayStep]:
         root, *rest = chain
         name = str(rest[1] if root == "run" and len(rest) > 1 else root)
         if name == "vars":
@@ -206,7 +206,7 @@ class _Names:
                 if isinstance(around.node, Handle):
                     yield from self._leaves(around)
 
-    def _leaves(self, source: Visit) -> Iterator[Visit]:
+    def _leaves(self, source: ReplayStep) -> Iterator[ReplayStep]:
         """The steps that make the value: the node itself, or those in it."""
         if isinstance(source.node, Leaf):
             yield source
@@ -217,7 +217,7 @@ class _Names:
             )
 
 
-def _binds(around: Visit, name: str) -> bool:
+def _binds(around: ReplayStep, name: str) -> bool:
     """Whether a container gives ``name`` to the nodes in it."""
     node = around.node
     if isinstance(node, Iterate):

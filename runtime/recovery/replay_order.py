@@ -16,7 +16,7 @@ PARTS = frozenset({"try", "catch", "finally"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Visit:
+class ReplayStep:
     """One node at one step path."""
 
     path: str
@@ -26,11 +26,11 @@ class Visit:
     node: Node
     over: str | None
     """The scope around it that is over: a finished turn, a file that was used, a block that ended with an error. Nothing in it is gone through again."""
-    above: tuple[Visit, ...]
+    above: tuple[ReplayStep, ...]
     """The containers around it, outermost first."""
 
 
-def visits(loaded: workflow.Loaded, past: history.History) -> dict[str, Visit]:
+def visits(loaded: workflow.Loaded, past: history.History) -> dict[str, ReplayStep]:
     """Every step of ``loaded`` that has run in ``past``, or to which a resumed run can come as things stand, by path and in order.
 
     Of a loop those are its turns so far, of a route the branch that was taken, of a handle its blocks so far.
@@ -54,15 +54,15 @@ class _Walk:
         nodes: Iterable[Node],
         parent: str,
         over: str | None,
-        above: tuple[Visit, ...],
-    ) -> Iterator[Visit]:
+        above: tuple[ReplayStep, ...],
+    ) -> Iterator[ReplayStep]:
         for node in nodes:
-            visit = Visit(f"{parent}/{node.id}" if parent else node.id, file, user, node, over, above)
+            visit = ReplayStep(f"{parent}/{node.id}" if parent else node.id, file, user, node, over, above)
             yield visit
             if isinstance(node, Container):
                 yield from self._inside(visit)
 
-    def _inside(self, visit: Visit) -> Iterator[Visit]:
+    def _inside(self, visit: ReplayStep) -> Iterator[ReplayStep]:
         node, path, above = visit.node, visit.path, (*visit.above, visit)
         scope = self._past.scopes.get(path)
         over = visit.over or (path if scope is not None and scope.failed is not None else None)

@@ -18,7 +18,7 @@ from runtime import events
 from runtime.browser import port
 from runtime.engine import checkpoints, reconcile, skipped_steps, steps
 from runtime.engine.engine import ExecutionEngine
-from runtime.engine.run_state import Reached, RunState, Signal
+from runtime.engine.run_state import RunState, Signal, StepReached
 from runtime.log import attempts, entries, history
 from runtime.recovery import redo
 
@@ -123,13 +123,13 @@ class Rebuilt:
 
     again: Sequence[str] = ()
     """Those that are done again, in order."""
-    done: Reached | None = None
+    done: StepReached | None = None
     """The side effect that is known to have happened: what led to it is not done again."""
     left_out: Sequence[str] = ()
     """The steps on the page that led to it, in order."""
 
 
-async def _restore(engine: ExecutionEngine, reached: Reached | None, from_step: str | None) -> Rebuilt:
+async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_step: str | None) -> Rebuilt:
     """A fresh browser in the state of a checkpoint."""
     run = engine.state
     past = run.history
@@ -147,10 +147,10 @@ async def _restore(engine: ExecutionEngine, reached: Reached | None, from_step: 
     _say_where(run, checkpoint)
     if checkpoint is not None:
         run.verified = skipped_steps.Verified.read(checkpoint.verified)
-        run.aftermath = skipped_steps.Aftermath(run.verified)
+        run.aftermath = skipped_steps.ExpectedPage(run.verified)
     rebuilt = Rebuilt()
 
-    def led_to(found: Reached) -> set[str]:
+    def led_to(found: StepReached) -> set[str]:
         before = _before_step(steps, found)
         rebuilt.done = found
         rebuilt.left_out = [each.path for each in before if _behind_on_page(each, line) and each.path not in skipped]
@@ -188,7 +188,7 @@ def _taken_before(past: history.History, checkpoint: entries.Checkpoint | None, 
     return None
 
 
-def _behind_on_page(step: Reached, line: int) -> bool:
+def _behind_on_page(step: StepReached, line: int) -> bool:
     before = step.before
     return before is not None and before.last_line > line and before.on_page and not before.past_recall
 
@@ -207,7 +207,7 @@ def _said_of(todo: redo.Redo) -> dict[str, Json]:
     return {name: each for name, each in lists.items() if each}
 
 
-def _before_step(steps: Sequence[Reached], last: Reached) -> list[Reached]:
+def _before_step(steps: Sequence[StepReached], last: StepReached) -> list[StepReached]:
     """The steps that led to ``last``, in the order of the workflow: an attempt of a later life may come before it, too."""
     return list(itertools.takewhile(lambda each: each is not last, steps))
 
@@ -313,7 +313,7 @@ def _differs(run: RunState, differs: port.Differs) -> Paused:
     )
 
 
-def _before(past: history.History, steps: Sequence[Reached], step: str | None) -> set[str]:
+def _before(past: history.History, steps: Sequence[StepReached], step: str | None) -> set[str]:
     """The paths of ``steps`` before the step or container at ``step``. Raises UsageError ``step-not-reached``."""
     if step is None:
         return set()
@@ -336,7 +336,7 @@ def _is_at(path: str, step: str) -> bool:
     return path == step or path.startswith((f"{step}/", f"{step}["))
 
 
-def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: Reached | None) -> RunOpsError:
+def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: StepReached | None) -> RunOpsError:
     """An error that may come of how the page was rebuilt, with the way around it."""
     if not isinstance(error, SiteError):
         return error
@@ -365,19 +365,19 @@ def _offering(error: SiteError, way: str, evidence: dict[str, Json]) -> RunOpsEr
     return error.replaced(mend=f"{error.mend}; {way}" if error.mend else way, evidence={**error.evidence, **evidence})
 
 
-def _first_needed(run: RunState, path: str, again: Sequence[str], reached: Reached | None) -> str:
+def _first_needed(run: RunState, path: str, again: Sequence[str], reached: StepReached | None) -> str:
     """The step at which to continue without the preparation in which the step at ``path`` stands."""
     rest = again[again.index(path) + 1 :]
     gotos = (each for each in rest if run.history.attempts[each][-1].call.action == "goto")
     return next(gotos, reached.path if reached is not None else rest[-1] if rest else path)
 
 
-def _is_last_effect(past: history.History, step: Reached | None) -> bool:
+def _is_last_effect(past: history.History, step: StepReached | None) -> bool:
     last = next((each for each in past.steps_backwards() if each.call.effect == "effect"), None)
     return last is not None and step is not None and last.call.path == step.path
 
 
-def _say(run: RunState, reached: Reached | None) -> None:
+def _say(run: RunState, reached: StepReached | None) -> None:
     done = run.history.steps_done
     where = ""
     if reached is not None:

@@ -9,8 +9,9 @@ from pathlib import Path
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
 from runtime.language import callees, prepare, reader, workflow
-from runtime.log import entries, history, writer
+from runtime.log import entries, history
 from runtime.log.store import store
+from runtime.log.writer import LogWriter
 from runtime.recovery import comparison, compatibility
 from runtime.secrets import sources
 from runtime.workspace import host
@@ -19,7 +20,7 @@ GOES_ON = "{file} has changed: this run goes on with the text it began with{more
 TAKES = "{file} has changed: this run goes on with it as it is now{more}"
 
 
-class Text:
+class WorkflowSource:
     """What a run goes on with."""
 
     def __init__(
@@ -68,7 +69,7 @@ class Text:
         more = "; `--allow-changed` takes it as it is now" if may else "; a new run takes the new one"
         self.word = GOES_ON.format(file=self._header.file, more=more)
 
-    def take(self, pen: writer.Journal) -> None:
+    def take(self, pen: LogWriter) -> None:
         """Write down that the run has another text from here on, where it has."""
         if not self._take:
             return
@@ -130,7 +131,7 @@ class Text:
         return f"{found.node.id} of {os.path.relpath(found.file.path, Path(self._header.file).parent)}"
 
 
-def text_of(run: str, header: entries.RunHeader, given: host.Host, *, take: bool) -> Text:
+def text_of(run: str, header: entries.RunHeader, given: host.Host, *, take: bool) -> WorkflowSource:
     """What a run with this header goes on with; with ``take`` its file as it is now.
 
     Raises WorkflowInvalid and what ``preparing.prepare`` raises where that is not fit, LogError ``blob-missing``.
@@ -141,12 +142,12 @@ def text_of(run: str, header: entries.RunHeader, given: host.Host, *, take: bool
     except (RunOpsError, OSError):
         if take:
             raise
-    return Text(run, stored(header, given.kept), present, header, given.secrets, take=take)
+    return WorkflowSource(run, stored(header, given.kept), present, header, given.secrets, take=take)
 
 
-def text_for(run: str, header: entries.RunHeader, given: host.Host, present: workflow.Loaded) -> Text:
+def text_for(run: str, header: entries.RunHeader, given: host.Host, present: workflow.Loaded) -> WorkflowSource:
     """What a copy of a run with this header goes on with: ``present``, wherever its text comes from. Raises what ``preparing.prepare`` raises."""
-    return Text(run, stored(header, given.kept), present, header, given.secrets, take=True)
+    return WorkflowSource(run, stored(header, given.kept), present, header, given.secrets, take=True)
 
 
 def stored(header: entries.RunHeader, kept: store.Kept) -> workflow.Loaded:
@@ -183,8 +184,8 @@ def _compared(
     return compatibility.compare(stored, present, past, other)
 
 
-def _taken(loaded: workflow.Loaded, inputs: Mapping[str, Json], pen: writer.Journal) -> entries.Taken:
-    return entries.Taken(
+def _taken(loaded: workflow.Loaded, inputs: Mapping[str, Json], pen: LogWriter) -> entries.SourceChange:
+    return entries.SourceChange(
         workflow=loaded.workflow.name,
         text=pen.put_text(loaded.text, "workflow.yaml"),
         callees={

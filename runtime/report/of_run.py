@@ -13,8 +13,9 @@ from runtime.display import costs
 from runtime.display.text import cut, one_line, value_text
 from runtime.log import attempts as log_attempts
 from runtime.log import entries as log_entries
-from runtime.log import history, writer
+from runtime.log import history
 from runtime.log.store import integrity, store
+from runtime.log.writer import Texts
 from runtime.report import said
 from runtime.report.models import AttemptReport, RunReport, Status, StepReport
 from runtime.report.parts import Costs, ErrorReport, EvidenceReport, FileReport, FlagReport, QuestionReport
@@ -271,11 +272,11 @@ _Spoken = (
     | log_entries.ModelError
     | log_entries.Note
     | log_entries.Call
-    | log_entries.Told
+    | log_entries.ToolResult
 )
 
 
-class _Texts(writer.Texts):
+class _Texts(Texts):
     """Reads values from their blobs, and the threads with models by the call that opened each."""
 
     def __init__(self, entries: Iterable[log_entries.AnyEntry], past: history.History, kept: store.Kept) -> None:
@@ -295,7 +296,7 @@ class _Texts(writer.Texts):
                     | log_entries.Reasoning()
                     | log_entries.Assistant()
                     | log_entries.ModelError()
-                    | log_entries.Told()
+                    | log_entries.ToolResult()
                 ):
                     self._said.setdefault(entry.thread, []).append(entry)
                 case log_entries.Call(asked=str()):

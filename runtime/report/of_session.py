@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from nodes.errors import LogError, UsageError
 from nodes.values import Json
-from runtime.log import entries, writer
+from runtime.log import entries
 from runtime.log import session as log_session
 from runtime.log.store import store
+from runtime.log.writer import Texts
 from runtime.report import said
 from runtime.report.models import AskedReport, BuildReport, SessionReport, VersionReport
 from runtime.report.parts import Costs
@@ -22,7 +23,7 @@ FINISH = "finish"
 def session_report(
     past: log_session.Session,
     reading: store.Reading,
-    texts: writer.Texts,
+    texts: Texts,
     *,
     at: str | None = None,
     brief: bool = False,
@@ -36,7 +37,7 @@ def session_report(
 
 
 class _Maker:
-    def __init__(self, past: log_session.Session, reading: store.Reading, texts: writer.Texts, *, brief: bool) -> None:
+    def __init__(self, past: log_session.Session, reading: store.Reading, texts: Texts, *, brief: bool) -> None:
         self._past, self._reading, self._texts, self._brief = past, reading, texts, brief
 
     def report(self, at: str | None) -> SessionReport:
@@ -137,7 +138,7 @@ class _Maker:
             for each in every
             if each.thread in within
             or (isinstance(each, entries.Call | entries.Result) and each.call in ids)
-            or (isinstance(each, entries.Told) and (each.thread, each.asked) in asked)
+            or (isinstance(each, entries.ToolResult) and (each.thread, each.asked) in asked)
         ]
 
     def _line(self, entry: entries.AnyEntry) -> said.OfSession:
@@ -158,7 +159,7 @@ class _Maker:
                 pass
         return said.IN_SESSIONS[entry.kind].model_validate(fields)
 
-    def _asked(self, entry: entries.Assistant, asked: entries.Asked) -> dict[str, Json]:
+    def _asked(self, entry: entries.Assistant, asked: entries.ToolCallEntry) -> dict[str, Json]:
         try:
             (call,) = self._texts.calls_of(entry.model_copy(update={"calls": [asked]}))
             arguments = call.arguments

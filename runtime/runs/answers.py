@@ -11,7 +11,8 @@ from nodes import errors
 from nodes.errors import UsageError
 from nodes.values import Json, as_text
 from runtime.language import inputs, yaml_text
-from runtime.log import history, writer
+from runtime.log import history
+from runtime.log.writer import LogWriter
 from runtime.secrets import masking, sources
 from runtime.services.questions import REASON, Question
 from runtime.system import tasks
@@ -126,7 +127,7 @@ def masker_of(past: history.History, source: sources.SecretSource) -> masking.Ma
     return masking.Masker(sources.read(source, past.header.secrets, Path(past.header.file).parent))
 
 
-async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> writer.Journal:
+async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> LogWriter:
     """Write the answers into the run's log; the journal, closed. Raises UsageError ``secret-in-answer``, and ``nothing-to-answer`` where somebody was faster."""
     past, _reading = await asyncio.to_thread(run_index.load_history, given.kept, run)
     masker = masker_of(past, given.secrets)

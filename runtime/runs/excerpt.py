@@ -25,7 +25,7 @@ RESTORE_SECONDS = 30.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Piece:
+class Segment:
     """A node that is run by itself, at its place."""
 
     node: Node
@@ -40,7 +40,7 @@ class Piece:
         return self.path.rpartition("/")[0]
 
 
-Placed = Callable[[Mapping[str, Json]], Piece]
+Placed = Callable[[Mapping[str, Json]], Segment]
 """Makes a piece once everything before it has run, of the names that there are by then: the list of a loop may be made by a piece before."""
 
 
@@ -48,7 +48,7 @@ Placed = Callable[[Mapping[str, Json]], Piece]
 class Excerpt:
     """What is run, and what it is given. Implements ``runtime.runs.start.Part``."""
 
-    pieces: Sequence[Piece | Placed]
+    pieces: Sequence[Segment | Placed]
     names: Sequence[str]
     """What the pieces are called where the run is told of."""
     values: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
@@ -61,7 +61,7 @@ class Excerpt:
     """The file of a captured state to which a fresh browser is brought first; None where it is as it should be."""
     watch: run_state.Watch | None = None
     held: dict[str, Json] | None = None
-    """Once a deed was held: what was ready (``attempt.Held.as_value``), secrets masked."""
+    """Once a deed was held: what was ready (``attempt.EffectWithheld.as_value``), secrets masked."""
 
     @property
     def header(self) -> dict[str, Json]:
@@ -85,8 +85,8 @@ class Excerpt:
         engine.state.watch = self.watch
         try:
             for each in self.pieces:
-                value = await self._piece(engine, each if isinstance(each, Piece) else each(root), value)
-        except attempt.Held as held:
+                value = await self._piece(engine, each if isinstance(each, Segment) else each(root), value)
+        except attempt.EffectWithheld as held:
             self.held = engine.state.journal.masker.json(held.as_value())
             raise
         finally:
@@ -95,8 +95,8 @@ class Excerpt:
         return value
 
     @staticmethod
-    async def _piece(engine: engines.ExecutionEngine, piece: Piece, before: Json) -> Json:
-        frame = scopes.Frame(engine.state.root, dict(piece.bound)) if piece.bound else engine.state.root
+    async def _piece(engine: engines.ExecutionEngine, piece: Segment, before: Json) -> Json:
+        frame = scopes.Scope(engine.state.root, dict(piece.bound)) if piece.bound else engine.state.root
         # What it yielded another time says nothing of this one, also where `when` passes it by.
         engine.state.forget([piece.node], frame)
         value = await engine.block([piece.node], frame, piece.parent, unit=True)

@@ -30,7 +30,7 @@ class Plan:
     """None where nobody is asked, or only a cassette."""
     file: Path
     """The workflow's."""
-    purse: budgets.Purse | None = None
+    purse: budgets.Allowance | None = None
     """What the session leaves it that follows the run."""
 
     @property
@@ -53,7 +53,7 @@ class Plan:
 
     def supply(
         self, private: Path, secrets: Mapping[str, str], origins: Sequence[str] = ()
-    ) -> run_models.Supply | None:
+    ) -> run_models.RunModels | None:
         """The models of the run whose private folder and secrets these are, and which may load ``origins``; None where no node asks one.
 
         Raises UsageError ``cassette-missing``, ``cassette-damaged``.
@@ -62,7 +62,7 @@ class Plan:
             return None
         from runtime.models import run_models  # most runs ask none
 
-        return run_models.Supply(
+        return run_models.RunModels(
             self.chosen, self.server, self.budget, self.file, private, secrets, self.masked, origins, self.purse
         )
 
@@ -71,7 +71,7 @@ def plan(
     loaded: workflow.Loaded,
     given: host.Host,
     begun_with: str | None = None,
-    purse: budgets.Purse | None = None,
+    purse: budgets.Allowance | None = None,
 ) -> Plan:
     """How a run of ``loaded`` asks models; ``begun_with`` is the budget of a run that goes on, where nobody gives it another one.
 
@@ -97,7 +97,7 @@ def plan(
 
 
 def _refuse_unknown_prices(
-    models: Mapping[str, selection.Asking],
+    models: Mapping[str, selection.ModelUse],
     budgets_of_all: Sequence[node_budgets.Budget | None],
     chosen: settings.Settings,
     provider: str,

@@ -14,9 +14,11 @@ from nodes.values import Json
 from runtime import events, version
 from runtime.browser import port
 from runtime.engine import engine, evidence, run_state
+from runtime.engine.run_state import RunState
 from runtime.language import workflow
-from runtime.log import entries, writer
+from runtime.log import entries
 from runtime.log.store import leases, owners
+from runtime.log.writer import LogWriter
 from runtime.recovery import resume
 from runtime.services import leaf_services
 from runtime.system import tasks
@@ -39,7 +41,7 @@ class Browsers(Protocol):
 
 
 def _agent(
-    run: run_state.RunState, step: run_state.LeafView, models: run_models.Supply, asker: requests.Asker
+    run: RunState, step: run_state.LeafView, models: run_models.RunModels, asker: requests.RequestScope
 ) -> Agent:
     from runtime.agents import agent  # most runs have none
 
@@ -52,7 +54,7 @@ class Run:
     def __init__(
         self,
         loaded: workflow.Loaded,
-        pen: writer.Journal,
+        pen: LogWriter,
         *,
         inputs: Mapping[str, Json],
         known: Mapping[str, str],
@@ -60,7 +62,7 @@ class Run:
         browsers: Browsers,
         keep_browser: bool = False,
         listener: events.Listener | None = None,
-        models: run_models.Supply | None = None,
+        models: run_models.RunModels | None = None,
         python_modules: Sequence[str] = (),
     ) -> None:
         """``models`` is needed where a node asks one, ``python_modules`` where one calls a function.
@@ -72,10 +74,10 @@ class Run:
         self._browsers = browsers
         self._keep_browser = keep_browser
 
-        def services(run: run_state.RunState, step: run_state.LeafView) -> leaf_services.LeafServices:
+        def services(run: RunState, step: run_state.LeafView) -> leaf_services.LeafServices:
             return leaf_services.LeafServices(run, step, models, python_modules, _agent)
 
-        state = run_state.RunState(
+        state = RunState(
             loaded,
             pen,
             inputs=inputs,
@@ -255,7 +257,7 @@ def as_question(paused: Paused, error: dict[str, Json]) -> dict[str, Json]:
 
 
 def write_header(
-    pen: writer.Journal,
+    pen: LogWriter,
     loaded: workflow.Loaded,
     typed: Mapping[str, Json],
     *,

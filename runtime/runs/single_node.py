@@ -23,7 +23,7 @@ from runtime.language import workflow
 from runtime.language.checks.declarations import variables_of
 from runtime.language.expressions.names_read import NOTHING, Chain, Fact
 from runtime.language.expressions.references import written
-from runtime.language.node_tree import Anatomy, Slot, Unit
+from runtime.language.node_tree import Anatomy, NodeSource, ReferenceSite
 from runtime.secrets import masking, sources
 from runtime.services import signed_in
 
@@ -173,7 +173,7 @@ class Trial:
         node = self.node.model_copy(update={"on_error": "fail"})
         try:
             value = await engine.block([node], engine.state.root, "", unit=False)
-        except attempt.Held as held:
+        except attempt.EffectWithheld as held:
             value = engine.state.journal.masker.json(held.as_value())
         engine.state.journal.scope("", "committed", "run", value=value)
         return value
@@ -266,7 +266,7 @@ class Reading:
             given: Json = each.data.get("secrets")
             self.secrets += [name for name in given or [] if name not in self.secrets]
 
-    def _slot(self, slot: Slot, facts: frozenset[Fact]) -> None:
+    def _slot(self, slot: ReferenceSite, facts: frozenset[Fact]) -> None:
         for use in self._loaded.templates[slot.text].names:
             match use.chain[:2]:
                 case ("inputs", str(name)):
@@ -299,13 +299,13 @@ def _add(names: list[Json], name: Json) -> None:
         names.append(name)
 
 
-def _below(unit: Unit) -> Iterator[Unit]:
+def _below(unit: NodeSource) -> Iterator[NodeSource]:
     yield unit
     for each in (*(child for _path, block in unit.blocks for child in block), *unit.confirm):
         yield from _below(each)
 
 
-def _bound(below: list[Unit], unit: Unit) -> set[str]:
+def _bound(below: list[NodeSource], unit: NodeSource) -> set[str]:
     """The names that the node binds itself, for what is below it."""
     names = {each.id for each in below if each is not unit and each.id}
     for each in below:

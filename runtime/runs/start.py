@@ -17,9 +17,11 @@ from runtime.browser import open as open_browser
 from runtime.browser import port
 from runtime.browser.options import Mode
 from runtime.engine import rendering, run_state
+from runtime.engine.run_state import RunState
 from runtime.language import prepare, reader, workflow
-from runtime.log import history, writer
+from runtime.log import history
 from runtime.log.store import store
+from runtime.log.writer import LogWriter, value_of
 from runtime.recovery import copies, resume, workflow_source
 from runtime.runs import model_plan, run
 from runtime.secrets import masking
@@ -101,11 +103,11 @@ class Options:
     """What is done in place of the whole workflow."""
     parent: str | None = None
     """The conversation that starts it."""
-    purse: budgets.Purse | None = None
+    purse: budgets.Allowance | None = None
     """What that one leaves it to spend on models."""
     browsers: run.Browsers | None = None
     """The browsers in which it runs, where these are not its own."""
-    holds: run_state.Holds | None = None
+    holds: run_state.Withholds | None = None
     """The first side effect for which it says so is not done, and ends the run as paused (``held``)."""
     watch: run_state.Watch | None = None
     """Called before and after each node."""
@@ -134,7 +136,7 @@ async def begin(
     kept, part = given.store, options.part
     conversation = await (kept.create(store.new_id()) if key is None else _of_key(kept, key))
     async with store.release_on_error(conversation):
-        pen = writer.Journal(conversation, history.History(), masking.Masker({**known, **models.masked}), kept.kept)
+        pen = LogWriter(conversation, history.History(), masking.Masker({**known, **models.masked}), kept.kept)
         trial = part.header if part is not None else None
         run.write_header(
             pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
@@ -158,7 +160,7 @@ async def _of_key(kept: store.Store, key: str) -> store.Conversation:
 
 async def _run(
     loaded: workflow.Loaded,
-    pen: writer.Journal,
+    pen: LogWriter,
     given: host.Host,
     inputs: Mapping[str, Json],
     known: Mapping[str, str],
@@ -260,7 +262,7 @@ async def resume_run(
     return await one.go_on(from_step)
 
 
-Ended = Callable[["run_state.RunState", RunOpsError], Awaitable[None]]
+Ended = Callable[["RunState", RunOpsError], Awaitable[None]]
 """Is told what ended a run, while its browser is still as that left it."""
 
 
@@ -323,7 +325,7 @@ def _already_over(
     ending = past.ending
     if ending is not None and ending.status == "passed":
         root = past.scopes[""].committed
-        output = writer.value_of(root, given.kept) if root is not None else None
+        output = value_of(root, given.kept) if root is not None else None
         tolerated = int(ending.data.get("tolerated") or 0)
         costs = past.ledger.totals()
         return events.RunEnded(

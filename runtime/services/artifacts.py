@@ -19,7 +19,7 @@ from nodes import ports
 from nodes.errors import AuthorError
 from nodes.values import Json
 from runtime.language import workflow
-from runtime.log import writer
+from runtime.log.writer import LogWriter
 from runtime.system import files, regular_files
 
 LONGEST_NAME = 120
@@ -49,7 +49,7 @@ TYPES = {
 class Artifacts(ports.Artifacts):
     """What one attempt of a step keeps and reads."""
 
-    def __init__(self, pen: writer.Journal, folder: Path, step: str) -> None:
+    def __init__(self, pen: LogWriter, folder: Path, step: str) -> None:
         """``folder`` is that of the workflow file, ``step`` the path of the step."""
         self._journal = pen
         self._own = pen.artifacts

@@ -19,7 +19,7 @@ from runtime.services.questions import pause
 if TYPE_CHECKING:
     from runtime.models import requests, run_models
 
-AgentFactory = Callable[[RunState, LeafView, "run_models.Supply", "requests.Asker"], Agent]
+AgentFactory = Callable[[RunState, LeafView, "run_models.RunModels", "requests.RequestScope"], Agent]
 """Makes the agent of a step."""
 
 
@@ -30,7 +30,7 @@ class LeafServices(StepServices):
         self,
         run: RunState,
         step: LeafView,
-        models: run_models.Supply | None,
+        models: run_models.RunModels | None,
         python_modules: Sequence[str],
         agents: AgentFactory,
     ) -> None:
@@ -83,11 +83,11 @@ class LeafServices(StepServices):
         assert self._models is not None, "a run of a file with such a node has models"
         return self._agents(self._run, self._step, self._models, self._asker(self._step.call))
 
-    def _asker(self, call: entries.Call) -> requests.Asker:
+    def _asker(self, call: entries.Call) -> requests.RequestScope:
         from runtime.context import briefs  # most runs ask none
         from runtime.models import requests
 
-        return requests.Asker(
+        return requests.RequestScope(
             call.path,
             entries.thread_of(call),
             role=self._step.node.asks or "cognition",

@@ -131,7 +131,7 @@ Scripted = Answer | Failure | Broken
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class AskedFor:
     """A request as the model sees it."""
 
     number: int
@@ -163,7 +163,7 @@ class Asked:
         return {item["call_id"]: text_of(item) for item in given}
 
 
-Script = Callable[[Asked], Scripted]
+Script = Callable[[AskedFor], Scripted]
 
 
 class ScriptError(Exception):
@@ -178,7 +178,7 @@ class Model:
         self._script: Script | Iterator[Scripted] = script if callable(script) else iter(list(script))
         self._lock = threading.Lock()
 
-    def answer(self, asked: Asked) -> Scripted:
+    def answer(self, asked: AskedFor) -> Scripted:
         """What the model says to that. Raises ScriptError where the script has come to its end, or its function fails."""
         with self._lock:
             if not callable(self._script):
@@ -194,10 +194,10 @@ class Model:
                 ) from error
 
 
-def when(held: str | Callable[[Asked], bool], answer: Scripted) -> Script:
+def when(held: str | Callable[[AskedFor], bool], answer: Scripted) -> Script:
     """A rule for ``first_of``: ``answer`` where what came since the model last spoke holds this text, or where the function says so."""
 
-    def rule(asked: Asked) -> Scripted:
+    def rule(asked: AskedFor) -> Scripted:
         if held in asked.newest if isinstance(held, str) else held(asked):
             return answer
         raise _NotMine
@@ -208,7 +208,7 @@ def when(held: str | Callable[[Asked], bool], answer: Scripted) -> Script:
 def first_of(*rules: Script, otherwise: Scripted | None = None) -> Script:
     """A script of rules: the first one that fits answers. Where none does: ``otherwise``, or else the script fails."""
 
-    def script(asked: Asked) -> Scripted:
+    def script(asked: AskedFor) -> Scripted:
         for rule in rules:
             try:
                 return rule(asked)

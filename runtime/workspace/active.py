@@ -49,7 +49,7 @@ class Browser:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Living:
+class Active:
     """A run or a session that is held, or whose browser lives."""
 
     run: str
@@ -65,10 +65,10 @@ class Living:
     kind: session_index.Kind = "run"
 
 
-def find(kept: store.Kept) -> list[Living]:
+def find(kept: store.Kept) -> list[Active]:
     """Every run or session that is held or whose browser lives, oldest first."""
     browsers = _browsers(kept)
-    found: list[Living] = []
+    found: list[Active] = []
     for run in sorted({*kept.ids(), *browsers}):
         try:
             held = kept.held(run)
@@ -93,37 +93,37 @@ def _browsers(kept: store.Kept) -> dict[str, Browser]:
     return found
 
 
-def _living(kept: store.Kept, run: str, browser: Browser | None) -> Living:
+def _living(kept: store.Kept, run: str, browser: Browser | None) -> Active:
     kind: session_index.Kind | None = None
     try:
         kind = session_index.kind(kept, run)
         reading = kept.read(run)
     except UsageError:
-        return Living(run, "gone", None, None, browser, "runops prune")
+        return Active(run, "gone", None, None, browser, "runops prune")
     except LogError:
         command = "runops runs --sessions" if kind == "session" else "runops runs"
-        return Living(run, "damaged", None, None, browser, command, kind or "run")
+        return Active(run, "damaged", None, None, browser, command, kind or "run")
     if kind == "session":
         return _session(reading, browser)
     past = history.History(reading.entries)
     if reading.held:
         # A process that has just taken the run may not have said so yet, and how the run ended before is then its last word.
         holder, workflow = holder_of(reading), past.header.workflow if past.header is not None else None
-        return Living(run, "running", workflow, holder, browser, f"runops show {run}")
+        return Active(run, "running", workflow, holder, browser, f"runops show {run}")
     if past.header is None:
-        return Living(run, "gone", None, None, browser, "runops prune")
+        return Active(run, "gone", None, None, browser, "runops prune")
     state = run_index.state_of(past, held=False)
     over = state == "passed" or past.header.trial is not None
-    return Living(
+    return Active(
         run, state, past.header.workflow, None, browser, "runops prune" if over else run_index.again(past, run)
     )
 
 
-def _session(reading: store.Reading, browser: Browser | None) -> Living:
+def _session(reading: store.Reading, browser: Browser | None) -> Active:
     past = session.Session(reading.entries)
     state: State = "running" if reading.held else "gone"
     title = session_index.titled(past) if past.header is not None else None
-    return Living(reading.id, state, title, holder_of(reading), browser, f"runops show {reading.id}", "session")
+    return Active(reading.id, state, title, holder_of(reading), browser, f"runops show {reading.id}", "session")
 
 
 def holder_of(reading: store.Reading) -> Holder | None:

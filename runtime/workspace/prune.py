@@ -32,7 +32,7 @@ _TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Gone:
+class Deleted:
     """Something that was taken away, or would be."""
 
     kind: Kind
@@ -63,7 +63,7 @@ class Left:
 class Report:
     """What was done, in the order in which it was."""
 
-    gone: list[Gone] = dataclasses.field(default_factory=list[Gone])
+    gone: list[Deleted] = dataclasses.field(default_factory=list[Deleted])
     left: list[Left] = dataclasses.field(default_factory=list[Left])
 
     @property
@@ -72,7 +72,7 @@ class Report:
         return sum(each.bytes for each in self.gone)
 
 
-def prune(kept: file_store.Files, wanted: retention.Wanted, *, dry_run: bool) -> Report:
+def prune(kept: file_store.Files, wanted: retention.Selection, *, dry_run: bool) -> Report:
     """Take away what nobody needs, and the runs or sessions that are ``wanted``; with ``dry_run`` only tell of it.
 
     What cannot be taken away is told in the report. Raises LogError where the home itself cannot be read.
@@ -81,7 +81,7 @@ def prune(kept: file_store.Files, wanted: retention.Wanted, *, dry_run: bool) ->
 
 
 class _Pruning:
-    def __init__(self, kept: file_store.Files, wanted: retention.Wanted, *, dry_run: bool) -> None:
+    def __init__(self, kept: file_store.Files, wanted: retention.Selection, *, dry_run: bool) -> None:
         self._kept = kept
         self._home = kept.home
         self._wanted = wanted
@@ -89,7 +89,7 @@ class _Pruning:
         # Taken before anything is looked at: whatever is touched from now on stays.
         self._now = time.time()
         self._report = Report()
-        self._known: dict[str, retention.Known] = {}
+        self._known: dict[str, retention.KnownConversation] = {}
         self._empty: list[str] = []
         self._claims: list[float] = []
         self._unreadable: list[str] = []
@@ -179,7 +179,7 @@ class _Pruning:
         """Those keys that nobody was given just now: who was is about to make the run."""
         return [each for each in keys if unused_blobs.touched(each) <= self._limits.unnamed]
 
-    def _whole_run(self, each: retention.Known, keys: list[Path]) -> None:
+    def _whole_run(self, each: retention.KnownConversation, keys: list[Path]) -> None:
         with self._attempt(each.run), self._owned(each.run) as data:
             if data is None:
                 self._report.left.append(Left(each.run, "a process has taken it"))
@@ -190,7 +190,7 @@ class _Pruning:
             ended = dt.datetime.fromtimestamp(each.ended, dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
             self._remove_run(each.run, keys, kind=each.kind, state=str(each.state), workflow=each.workflow, ended=ended)
 
-    def _is_still(self, each: retention.Known) -> bool:
+    def _is_still(self, each: retention.KnownConversation) -> bool:
         """Whether nobody went on with the run since it was looked at."""
         try:
             return retention.known(self._kept.read(each.run)) == each
@@ -224,9 +224,9 @@ class _Pruning:
         self._removed.add(run)
         for folder in () if self._dry else folders:
             _remove(folder)
-        self._report.gone.append(Gone(kind, run, self._named(file), total, state, workflow, ended))
+        self._report.gone.append(Deleted(kind, run, self._named(file), total, state, workflow, ended))
 
-    def _leftovers_of(self, each: retention.Known) -> None:
+    def _leftovers_of(self, each: retention.KnownConversation) -> None:
         private, files = self._home / "private" / each.run, self._home / "files" / each.run
         halves = [file for folder in (private, files) for file in _temporaries(folder)]
         if not (halves or (each.over and private.is_dir())):
@@ -268,7 +268,7 @@ class _Pruning:
             raise OSError(None, f"its browser (process {alive.chromium}) does not end")
         if lived:
             path = self._named(private / launch.STATE)
-            self._report.gone.append(Gone("browser", run, path, 0, process=alive.chromium))
+            self._report.gone.append(Deleted("browser", run, path, 0, process=alive.chromium))
 
     def _half_written(self) -> None:
         """What was being written where several runs write. What is young somebody may be writing."""
@@ -299,10 +299,10 @@ class _Pruning:
             with self._attempt(None):
                 size = _size(file)
                 if self._dry or unused_blobs.take(self._kept, sha256, limit):
-                    self._report.gone.append(Gone("value", None, self._named(file), size))
+                    self._report.gone.append(Deleted("value", None, self._named(file), size))
 
     def _take(self, kind: Kind, run: str | None, path: Path) -> None:
-        gone = Gone(kind, run, self._named(path), _size(path))
+        gone = Deleted(kind, run, self._named(path), _size(path))
         if not self._dry:
             if path.is_dir():
                 _remove(path)

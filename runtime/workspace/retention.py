@@ -20,7 +20,7 @@ _SPAN = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_UNITS)})")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
+class Selection:
     """Which whole runs go: none, unless something is said here."""
 
     older_than: float | None = None
@@ -32,7 +32,7 @@ class Wanted:
     sessions: bool = False
     """Sessions are meant, and no runs. Somebody may go on with any of them, so they go only where this is said."""
 
-    def choose(self, found: Iterable[Known], now: float) -> list[Known]:
+    def choose(self, found: Iterable[KnownConversation], now: float) -> list[KnownConversation]:
         """The runs or sessions that go, of ``found`` from the oldest to the youngest."""
         if self.older_than is None and self.keep_last is None and not self.states:
             return []
@@ -71,7 +71,7 @@ def span(text: str) -> float:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Known:
+class KnownConversation:
     """A run or a session that nobody holds, and that has begun."""
 
     run: str
@@ -96,17 +96,19 @@ class Known:
         return self.state == "passed" or self.trial
 
 
-def known(reading: store.Reading) -> Known | None:
+def known(reading: store.Reading) -> KnownConversation | None:
     """What a reader finds; None where nothing has begun."""
     first = next(iter(reading.entries), None)
     if isinstance(first, entries.Scope) and first.session is not None:
         said = session.Session(reading.entries)
         last = dt.datetime.fromisoformat(said.last_at).timestamp()
         title = session_index.titled(said)
-        return Known(reading.id, "idle", False, title, last, untouched=said.untouched) if said.begun else None
+        return (
+            KnownConversation(reading.id, "idle", False, title, last, untouched=said.untouched) if said.begun else None
+        )
     past = history.History(reading.entries)
     if past.header is None:
         return None
     # Nobody holds it: whoever asks has its lock, or has looked.
     state, ended = run_index.state_of(past, held=False), dt.datetime.fromisoformat(past.last_at).timestamp()
-    return Known(reading.id, state, past.header.trial is not None, past.header.workflow, ended)
+    return KnownConversation(reading.id, state, past.header.trial is not None, past.header.workflow, ended)

@@ -12,9 +12,10 @@ from typing import Literal
 from nodes.errors import LogError, Paused, UsageError
 from nodes.values import Json
 from runtime import version
-from runtime.log import attempts, history, writer
+from runtime.log import attempts, history
 from runtime.log import entries as log_entries
 from runtime.log.store import integrity, owners, store
+from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 from runtime.system import tasks
 from runtime.workspace import session_index
@@ -169,7 +170,7 @@ async def claim(
     take_over: bool = False,
     budget: str | None = None,
     known: tuple[history.History, store.Reading] | None = None,
-) -> writer.Journal:
+) -> LogWriter:
     """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld, LogError, and UsageError ``not-a-run``.
 
     ``known`` is what was loaded of it before: where the log begins with that, its history is used, and what came since is added.
@@ -185,7 +186,7 @@ async def claim(
         past = await asyncio.to_thread(_folded, entries, known)
         refuse_trial(past, run)
         check(past)
-        pen = writer.Journal(conversation, past, masker, kept.kept)
+        pen = LogWriter(conversation, past, masker, kept.kept)
         taken = conversation.taken_from
         told: dict[str, Json] = {"taken_from": taken.told()} if taken is not None else {}
         if budget is not None and budget != past.budget:
@@ -247,7 +248,7 @@ def again(past: history.History, run: str) -> str:
     return f"runops try {shlex.quote(past.header.file)} {past.header.trial['node']} …"
 
 
-async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> writer.Journal:
+async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> LogWriter:
     """Write a person's answer to the question that the run waits with; the journal, closed. Raises UsageError ``nothing-to-decide`` where it asks none."""
 
     def waits(past: history.History) -> None:
@@ -295,7 +296,7 @@ async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bo
     return pen
 
 
-def _write_verdict(pen: writer.Journal, attempt: attempts.Attempt, verdict: Verdict) -> None:
+def _write_verdict(pen: LogWriter, attempt: attempts.Attempt, verdict: Verdict) -> None:
     if attempt.result is None and verdict == "done" and attempt.call.node == attempts.AGENT:
         # That its goal is reached is not its value: it may still be asked for that.
         pen.result(attempt.call, "interrupted")

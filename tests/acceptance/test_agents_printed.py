@@ -67,7 +67,7 @@ def thanks(_request: Request) -> Answer:
     return Answer("<!doctype html><title>Done</title><h1>Thanks</h1>")
 
 
-def filling(asked: scripted_model.Asked) -> scripted_model.Scripted:
+def filling(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
     """A model that sends the form for whom its goal names."""
     name = "Grace" if "Grace" in scripted_model.text_of(asked.items[0]) else "Ada"
     return Obedient(LOOK, fill("Name", name), click("Send"))(asked)

@@ -37,7 +37,7 @@ class Stubborn:
         self.thinks = threading.Event()
         self.told: list[str] = []
 
-    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """What it says to a request."""
         self.told = [*asked.outputs.values()]
         match len(self.told):

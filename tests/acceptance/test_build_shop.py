@@ -89,7 +89,7 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
 def test_done_too_early_is_refused_with_all_that_is_missing(builds: Builds, shop: Shop) -> None:
     """The model is told, and goes on; what is held is no failure, and the file says so."""
 
-    def said(asked: scripted_model.Asked) -> scripted_model.Answer:
+    def said(asked: scripted_model.AskedFor) -> scripted_model.Answer:
         return said_in_turn[asked.number - 1]
 
     *begin, middle, _end = paying.script(shop.url)
@@ -118,7 +118,7 @@ def test_a_site_that_changes_in_the_middle_is_told_and_gone_on_from(builds: Buil
     """Signed out behind its back, a node fails with what the page shows then; from a fresh browser the same passes, and the build ends well."""
     go = '- {id: again, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders", verify: [{url: "**/orders"}], timeout: 3}'
 
-    def said(asked: scripted_model.Asked) -> scripted_model.Answer:
+    def said(asked: scripted_model.AskedFor) -> scripted_model.Answer:
         match asked.number:
             case 1:
                 return list(paying.script(shop.url))[1]

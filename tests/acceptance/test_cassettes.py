@@ -46,7 +46,7 @@ output: "{{ each }}"
 """
 
 
-def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
+def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
     """Says why in words of the row, and names the ticket."""
     question = json.loads(asked.newest)
     return scripted_model.text({"kind": "drink", "why": f"{question['row']['note']}, ticket {question['ticket']}"})
@@ -323,7 +323,7 @@ def test_a_recording_that_was_killed_goes_on(tmp_path: Path, recorded: bytes) ->
     """
     came, gate = threading.Event(), threading.Event()
 
-    def says(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def says(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         said = model(asked)
         assert isinstance(said, scripted_model.Answer)
         if asked.number != 2:

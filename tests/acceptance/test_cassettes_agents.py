@@ -45,7 +45,7 @@ class Naming:
         )
         self.names: list[str] = []
 
-    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """The next answer, its calls named."""
         answer = self._model(asked)
         assert isinstance(answer, scripted_model.Answer)

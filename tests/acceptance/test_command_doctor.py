@@ -25,7 +25,7 @@ LOOSE_SCHEMAS = dataclasses.replace(responses.OPENAI, schemas="any")
 CAN = {"streaming": "yes", "schemas": "strict", "chaining": "yes", "background": "yes"}
 
 
-def obliging(asked: scripted_model.Asked) -> scripted_model.Scripted:
+def obliging(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
     """A model that remembers what it is sent, and keeps to a schema."""
     told = "\n".join(scripted_model.text_of(item) for item in asked.items)
     word = re.search(r"Remember this word: (\w+)", told)
@@ -36,7 +36,7 @@ def obliging(asked: scripted_model.Asked) -> scripted_model.Scripted:
     return scripted_model.text("one two three four five six seven eight nine ten")
 
 
-def stubborn(asked: scripted_model.Asked) -> scripted_model.Scripted:
+def stubborn(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
     """The same, but it does what the user says, whatever schema it is given."""
     return scripted_model.text("BLUE") if asked.body.get("text") else obliging(asked)
 
@@ -174,7 +174,7 @@ def test_a_failure_that_passes_is_no_finding(tmp_path: Path) -> None:
     """A request that may go right another time is sent again; what stays unknown is said to be unknown, and not to be missing."""
     count = 0
 
-    def shaky(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def shaky(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         nonlocal count
         count += 1
         if count == 2 or asked.body.get("text"):

@@ -71,7 +71,7 @@ class Voice:
     def __init__(self) -> None:
         self.refused = False
 
-    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """What it says to a request."""
         if not self.refused:
             self.refused = True

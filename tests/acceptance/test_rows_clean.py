@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runtime.context import items
-from runtime.testing.scripted_model import Answer, Asked, call, text
+from runtime.testing.scripted_model import Answer, AskedFor, call, text
 from tests.chats import Chats, typed, words_of
 from tests.rows import agrees, begun, is_for_summary, said, told
 
@@ -35,7 +35,7 @@ def chats(tmp_path: Path) -> Iterator[Chats]:
     made.close()
 
 
-def clean(asked: Asked) -> Answer:
+def clean(asked: AskedFor) -> Answer:
     """What the model says: it asks for everything at once, and sums up."""
     if asked.instructions.startswith("Sum up"):
         return text("Everything about the run was asked, and answered.")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runtime.testing import scripted_model
-from runtime.testing.scripted_model import Answer, Asked, Script, call, text
+from runtime.testing.scripted_model import Answer, AskedFor, Script, call, text
 from tests.chats import Chats, session_of, typed, words_of
 from tests.rows import agrees, last
 
@@ -35,7 +35,7 @@ def delegating() -> Script:
     """What the model says, and its delegates: those of one answer have theirs only once all of them have asked."""
     met, gate = set[str](), threading.Event()
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: AskedFor) -> Answer:
         newest = asked.newest
         if (task := next((each for each in PARALLEL if newest.endswith(each)), None)) is not None:
             said = (
@@ -101,7 +101,7 @@ def test_delegation(name: str, chats: Chats) -> None:
     assert len(costs) == 2 + 6
 
 
-def deep(asked: Asked) -> Answer:
+def deep(asked: AskedFor) -> Answer:
     """What the model says, whose delegate sends one that would send another one."""
     match asked.newest.partition("\n")[0]:
         case "Send one.":
@@ -131,7 +131,7 @@ def test_delegates_of_delegates_have_a_depth(chats: Chats) -> None:
     assert re.search(r"^all +6 requests", done.stdout, re.MULTILINE)
 
 
-def looking(asked: Asked) -> Answer:
+def looking(asked: AskedFor) -> Answer:
     """What the model says, whose delegate looks three times before it answers."""
     if "Send one." in asked.newest:
         return sent("Look.")
@@ -166,7 +166,7 @@ def test_a_delegate_that_is_interrupted_still_costs(chats: Chats) -> None:
     """Ctrl-C while it is at its second request: what the first one cost stands behind its name, and its sender is told that no answer came."""
     gate = threading.Event()
 
-    def slow(asked: Asked) -> Answer:
+    def slow(asked: AskedFor) -> Answer:
         if "continue" in asked.newest:
             return text("It was interrupted.")
         said = looking(asked)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runtime.context import items
-from runtime.testing.scripted_model import Answer, Asked, call, text
+from runtime.testing.scripted_model import Answer, AskedFor, call, text
 from tests.chats import Chats, text_of, typed
 from tests.rows import LONG, PLAN, agrees, begun, last, parts_of, said, summaries, talked, told
 
@@ -33,7 +33,7 @@ def chats(tmp_path: Path) -> Iterator[Chats]:
     made.close()
 
 
-def injected(asked: Asked) -> Answer:
+def injected(asked: AskedFor) -> Answer:
     """What the model says: it plans and keeps values, talks, and sums up in many words, with no name in them."""
     if asked.instructions.startswith("Sum up"):
         return text(SUMMARY)
@@ -115,7 +115,7 @@ def demand_summary(chats: Chats, bound: int | None) -> None:
 def test_a_conversation_is_summed_up_at_180_000_tokens_with_a_warning_at_160_000(chats: Chats) -> None:
     """With no other limits than those of the strategy; the summary has 20,000 tokens at the most, and what it may have."""
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: AskedFor) -> Answer:
         return text("so " * 17_000) if asked.instructions.startswith("Sum up") else text("Yes.")
 
     project = chats.answers(answer)

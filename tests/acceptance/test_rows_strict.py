@@ -12,7 +12,7 @@ import pytest
 from runtime.context import items
 from runtime.messages import estimates
 from runtime.testing import scripted_model
-from runtime.testing.scripted_model import Answer, Asked, text
+from runtime.testing.scripted_model import Answer, AskedFor, text
 from tests.chats import Chats, text_of, typed, words_of
 from tests.rows import SUM_UP, agrees, is_for_summary, last, parts_of, said, summaries, talked, told
 
@@ -42,7 +42,7 @@ def chats(tmp_path: Path) -> Iterator[Chats]:
     made.close()
 
 
-def strict(asked: Asked) -> Answer:
+def strict(asked: AskedFor) -> Answer:
     """What the model says: some sentences, and more in a summary than there is room for."""
     if asked.instructions.startswith(SUM_UP):
         return text("The colour was asked for: it is blue (decided). " + "It is so, and it was so before. " * 60)
@@ -125,7 +125,7 @@ def demand_narrow(chats: Chats, limit: int, *, prunes: bool, least: int) -> None
 def test_where_no_summary_comes_the_oldest_is_left_out(chats: Chats) -> None:
     """Each word has its answer within the limit; after three failures none is asked for until a later word was answered."""
 
-    def refuses(asked: Asked) -> Answer:
+    def refuses(asked: AskedFor) -> Answer:
         return scripted_model.refusal() if asked.instructions.startswith(SUM_UP) else strict(asked)
 
     project = chats.answers(refuses)

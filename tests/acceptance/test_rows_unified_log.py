@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.testing.scripted_model import Answer, Asked, call, incomplete, text
+from runtime.testing.scripted_model import Answer, AskedFor, call, incomplete, text
 from tests.chats import Chats, typed, words_of
 from tests.rows import LONG, agrees, last, said
 
@@ -22,7 +22,7 @@ def chats(tmp_path: Path) -> Iterator[Chats]:
     made.close()
 
 
-def unified(asked: Asked) -> Answer:
+def unified(asked: AskedFor) -> Answer:
     """What the model says: it reads on in an output that was cut, and breaks off once."""
     newest = asked.newest
     if "line 300 of the notes" in newest:

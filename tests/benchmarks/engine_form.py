@@ -14,8 +14,9 @@ from runtime.browser import open as open_browser
 from runtime.browser import options, own, port
 from runtime.browser.chromium import find, launch
 from runtime.language import reader, workflow
-from runtime.log import history, writer
+from runtime.log import history
 from runtime.log.store import file_store, store
+from runtime.log.writer import LogWriter
 from runtime.runs import run
 from runtime.secrets import masking
 from runtime.settings import settings
@@ -53,7 +54,7 @@ class One(run.Browsers):
 
 async def fill(kept: store.Store, loaded: workflow.Loaded, inputs: Mapping[str, Json], browser: port.Browser) -> None:
     """Run the workflow once in the browser, its log in ``kept``; fails where it does not pass."""
-    pen = writer.Journal(await kept.create(store.new_id()), history.History(), masking.Masker({}), kept.kept)
+    pen = LogWriter(await kept.create(store.new_id()), history.History(), masking.Masker({}), kept.kept)
     run.write_header(pen, loaded, inputs)
     private = kept.kept.private(pen.conversation.id)
     one = run.Run(loaded, pen, inputs=inputs, known={}, private=private, browsers=One(browser))

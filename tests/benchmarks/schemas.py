@@ -22,7 +22,7 @@ def tools(folder: Path) -> list[Tool]:
     """All tools that the model of a build is offered, as it is told of them."""
     shop = workshops.opened(folder)
     try:
-        sender = Sender(0, budgets.Asked("", None), tuple)
+        sender = Sender(0, budgets.Requester("", None), tuple)
         delegate = Delegation(shop.pen, None, lambda: box, Listener(), window.Limits, sender, clean=True)
         box = Toolbox(shop.desk, About(), shop.pen, shop.listener, [*open_build.kits(shop), delegate])
         return list(box.offered)

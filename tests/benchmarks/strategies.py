@@ -18,9 +18,10 @@ from typing_extensions import override
 
 from director.conversation import reply
 from director.draft import draft as drafts
-from director.session import events, state
+from director.session import events
+from director.session.state import SessionState
 from director.subjects import files
-from director.tools import toolbox
+from director.tools.toolbox import CHANGED, Toolset
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime import version
@@ -28,8 +29,9 @@ from runtime.browser import open as open_browser
 from runtime.browser import session
 from runtime.browser.page import tab
 from runtime.context import limits, summaries, window
-from runtime.log import entries, writer
+from runtime.log import entries
 from runtime.log import session as log_session
+from runtime.log.writer import LogWriter
 from runtime.messages.messages import Answer, Message, Request, Tool, ToolCall, ToolOutput, Usage
 from runtime.models.turns import turn
 from runtime.observation import page_text
@@ -92,9 +94,9 @@ class _Session:
     def __init__(self, folder: Path, strategy: window.Strategy, browser: session.Session, shop: str) -> None:
         kept = memory_store.MemoryStore(folder)
         header = entries.SessionHeader(purpose="chat", versions=version.versions())
-        self._pen = writer.Journal(now(kept.create("s")), log_session.Session(), masking.Masker({}), kept.kept)
+        self._pen = LogWriter(now(kept.create("s")), log_session.Session(), masking.Masker({}), kept.kept)
         self._pen.scope("", "opened", "session", session=header)
-        self._desk = state.Desk(self._pen)
+        self._desk = SessionState(self._pen)
         self._browser, self._shop = browser, shop
         self._requests: list[Request] = []
         self._steps: Iterator[building.Step] = iter(())
@@ -173,7 +175,7 @@ class _Session:
 class _Building(files.DraftSubject):
     """The draft, and the browser in which one looks around meanwhile."""
 
-    def __init__(self, desk: state.Desk, driven: tab.Tab) -> None:
+    def __init__(self, desk: SessionState, driven: tab.Tab) -> None:
         super().__init__(desk)
         self._page = driven
 
@@ -196,7 +198,7 @@ _ADD = Tool("add_node", "Adds a node at the end of the workflow.", _object("yaml
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Kit(toolbox.Kit):
+class _Kit(Toolset):
     """A tool that a session has beside those of every session."""
 
     offered: Tool
@@ -210,7 +212,7 @@ class _Kit(toolbox.Kit):
     @property
     @override
     def modes(self) -> frozenset[entries.Mode]:
-        return toolbox.CHANGED
+        return CHANGED
 
     @property
     @override

@@ -8,14 +8,14 @@ from runtime import testing
 from runtime.context import items, window
 from runtime.log import entries as log_entries
 from runtime.log import session as log_session
-from runtime.log import writer
+from runtime.log.writer import Texts
 from tests.benchmarks import pairs
 
 LONG, SHORT = 300_000, 1_000
 BUILDS = 20
 """Windows that are built for one time: a single one is over too soon."""
 
-AROUND = window.Around((window.Part("rules", "Answer from what you are told."),))
+AROUND = window.RequestFrame((window.Part("rules", "Answer from what you are told."),))
 
 
 def session(entries: int) -> log_session.Session:
@@ -38,7 +38,7 @@ def session(entries: int) -> log_session.Session:
 
 async def measure(folder: Path, count: int, warm: int, entries: int = LONG) -> pairs.Comparison:
     """Compare building the window of both, loaded; fails where they are not the same."""
-    texts = writer.Texts(testing.MemoryStore(folder).kept)
+    texts = Texts(testing.MemoryStore(folder).kept)
     long, short = session(entries), session(SHORT)
 
     def built(folded: log_session.Session) -> window.Window:

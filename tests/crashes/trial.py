@@ -14,8 +14,9 @@ import pytest
 
 from nodes.values import Json
 from runtime import events
-from runtime.log import entries, history, writer
+from runtime.log import entries, history
 from runtime.log.store import file_store
+from runtime.log.writer import LogWriter
 from runtime.workspace import run_index
 from tests.crashes import flows, world
 from tests.now import now
@@ -139,14 +140,14 @@ class Trial:
             self.mixed.append(str(question["message"]))
         # The command that answers may die as well: then the question is asked again, or what was written of the answer counts.
         self.reaper.arm(self.chance.choice([0, 0, 1, 2, 3, 4]) if mortal else 0)
-        append = writer.Journal._append
+        append = LogWriter._append
 
-        def counted(pen: writer.Journal, entry: Any) -> Any:
+        def counted(pen: LogWriter, entry: Any) -> Any:
             self.reaper.tick(f"answer {entry.kind}")
             return append(pen, entry)
 
         with pytest.MonkeyPatch.context() as patched, contextlib.suppress(Killed):
-            patched.setattr(writer.Journal, "_append", counted)
+            patched.setattr(LogWriter, "_append", counted)
             now(run_index.decide(file_store.FileStore(self.home), self.rig.id, "done" if min(truths) else "not-done"))
 
     def wrongly_settled(self) -> list[str]:

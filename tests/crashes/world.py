@@ -26,7 +26,7 @@ from tests.fakes import FakePage, FakeSite
 from tests.rig import Killed
 
 if TYPE_CHECKING:
-    from nodes.pages import Deed, FieldSource
+    from nodes.pages import ElementAction, FieldSource
 
 Fault = Literal["missing", "refused", "silent", "late", "lost-before", "lost-after", "flaky"]
 """How a deed goes wrong: not there; refused; nothing happens; done, and an error shown; its answer lost, once; not there at first."""
@@ -155,7 +155,7 @@ class WatchedPage(FakePage):
         return await super().goto(url, anew=anew)
 
     @override
-    async def ready(self, target: Target, deed: Deed) -> None:
+    async def ready(self, target: Target, deed: ElementAction) -> None:
         fault = self.world.fault(str(target))
         if fault == "missing" or (fault == "flaky" and self.world.first_time(str(target))):
             raise SiteError("target-not-found", f"there is no {target}")

@@ -97,7 +97,7 @@ async def attempt(case: changes.Case, folder: Path, shop: Shop, proxy: changing.
     assert status == "failed", f"{case.name}: the run {status}"
     if case.repaired_under is not None:
         case.repaired_under(proxy, shop)
-    one = repair.Mending(host.of_command(chosen), effects.Deeds("allow", person.Nobody()), lambda _text: None)
+    one = repair.Repair(host.of_command(chosen), effects.Effects("allow", person.Nobody()), lambda _text: None)
     outcome = await one.repair(number, reader.load(file))
     patch = (
         patch_files.unified(patch_files.patches_of(outcome.proof.mends, number), folder)

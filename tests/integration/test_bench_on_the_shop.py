@@ -13,7 +13,7 @@ from director.bench import report
 from director.draft import draft
 from director.scouting import observer
 from director.scouting import tools as scouting
-from director.tools import build_context
+from director.tools.build_context import BuildContext
 from nodes.values import Json
 from tests import shop_flows, shop_process, site, workshops
 
@@ -30,9 +30,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[shop_process.Shop
 
 
 @pytest.fixture(scope="module")
-async def build(
-    shop: shop_process.Shop, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[build_context.Workshop]:
+async def build(shop: shop_process.Shop, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BuildContext]:
     """One build, whose deeds are all done."""
     known = {"SHOP_PASSWORD": shop.password}
     made = workshops.opened(
@@ -42,14 +40,14 @@ async def build(
     await made.close()
 
 
-def eyes_of(build: build_context.Workshop) -> observer.Eyes:
+def eyes_of(build: BuildContext) -> observer.PageObserver:
     """The eyes of a build."""
-    assert isinstance(build.eyes, observer.Eyes)
+    assert isinstance(build.eyes, observer.PageObserver)
     return build.eyes
 
 
 async def execute(
-    build: build_context.Workshop,
+    build: BuildContext,
     nodes: str,
     mode: str | None = None,
     begin: str | None = None,
@@ -60,9 +58,7 @@ async def execute(
     return (await workshops.call(build, "execute_nodes", bench.kits(build), **given)).told
 
 
-async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(
-    shop: shop_process.Shop, build: build_context.Workshop
-) -> None:
+async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_process.Shop, build: BuildContext) -> None:
     """Typed input stays on the live page; on a kept state it is typed again; the session behind the deed is kept; and each payment is done once."""
     told = await execute(build, "login..user")
     assert 'textbox "Username"' in told

@@ -305,7 +305,7 @@ async def test_a_server_may_ignore_what_a_request_follows() -> None:
     """Where a server takes previous_response_id and ignores it, nothing the client returns is an error: only what the model knows tells."""
     seen = list[int]()
 
-    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         seen.append(len(asked.items))
         return scripted_model.text("yes")
 

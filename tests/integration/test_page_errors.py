@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AuthorError, RunOpsError, SiteError
-from nodes.pages import Deed
+from nodes.pages import ElementAction
 from nodes.rules import Rule
 from nodes.targets import Target
 from runtime.browser import deadline, own
@@ -189,7 +189,7 @@ async def test_what_cannot_take_the_deed(problem: str, driven: Session, tab: Tab
     ids=str,
 )
 async def test_readiness_is_proved_without_the_deed(
-    target: Target, deed: Deed, code: str | None, driven: Session, tab: Tab
+    target: Target, deed: ElementAction, code: str | None, driven: Session, tab: Tab
 ) -> None:
     """``ready`` fails as the deed would, and leaves the page as it is."""
     driven.bound(10 if code is None else 2)

@@ -10,7 +10,7 @@ import pytest
 
 from director.draft import output_files
 from director.proving import tools
-from director.tools import build_context
+from director.tools.build_context import BuildContext
 from nodes.values import Json
 from runtime.models.turns import turn
 from runtime.runs import start
@@ -46,7 +46,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield shop
 
 
-def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any) -> build_context.Workshop:
+def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any) -> BuildContext:
     """A workshop whose draft pays that order; ``guarded``: unless it is paid."""
     head = shop_flows.sign_in("Pay an order", INPUTS.format(url=site.url, number=number))
     when = "when: \"{{ before != 'paid' }}\"\n    " if guarded else ""
@@ -54,7 +54,7 @@ def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any)
     return workshops.opened(folder, site.url, head + PAY.format(when=when), known=known, **more)
 
 
-async def finished(shop: build_context.Workshop) -> turn.Outcome:
+async def finished(shop: BuildContext) -> turn.Outcome:
     """What ``finish`` says."""
     try:
         return await workshops.call(shop, "finish", tools.kits(shop), **ARGUMENTS)

@@ -10,7 +10,7 @@ import yaml
 
 from director.scouting import observer
 from director.targeting import tools
-from director.tools.build_context import Workshop
+from director.tools.build_context import BuildContext
 from nodes.browser_query.rows import FieldOf
 from nodes.rules import Rule
 from nodes.targets import Target
@@ -74,7 +74,7 @@ def served() -> Iterator[site.Site]:
 
 
 @pytest.fixture(scope="module")
-async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Workshop]:
+async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BuildContext]:
     """A build whose scout has a page."""
     shop = workshops.opened(
         tmp_path_factory.mktemp("build"), served.origin, policy="hold", known={"WORD": "s3cret-word"}
@@ -83,9 +83,9 @@ async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> A
     await shop.close()
 
 
-async def show(shop: Workshop, url: str, shown: str) -> observer.Eyes:
+async def show(shop: BuildContext, url: str, shown: str) -> observer.PageObserver:
     """Go there with the scout, and wait until the page says so."""
-    eyes = cast("observer.Eyes", shop.eyes)
+    eyes = cast("observer.PageObserver", shop.eyes)
     async with eyes.scout.used() as session:
         session.bound(20)
         await session.page.goto(url)
@@ -93,7 +93,7 @@ async def show(shop: Workshop, url: str, shown: str) -> observer.Eyes:
     return eyes
 
 
-async def told(shop: Workshop, ref: str, anchor: str | None = None) -> tuple[str, dict[str, Json]]:
+async def told(shop: BuildContext, ref: str, anchor: str | None = None) -> tuple[str, dict[str, Json]]:
     """The same of a ref."""
     kits = tools.kits(shop)
     outcome = await workshops.call(shop, tools.NAME, kits, tab=None, ref=ref, anchor=anchor, reason="It is clicked.")
@@ -103,9 +103,9 @@ async def told(shop: Workshop, ref: str, anchor: str | None = None) -> tuple[str
     return outcome.told, {} if outcome.error else yaml.safe_load(inside)["target"]
 
 
-async def refs_of(shop: Workshop, *ways: str) -> list[str]:
+async def refs_of(shop: BuildContext, *ways: str) -> list[str]:
     """The refs of what the CSS finds, each read off the element itself, by one look."""
-    eyes = cast("observer.Eyes", shop.eyes)
+    eyes = cast("observer.PageObserver", shop.eyes)
     view, page = await eyes.look("scout"), eyes.page("scout")
     refs: dict[str, str] = {}
     for ref in view.all_refs:
@@ -117,7 +117,7 @@ async def refs_of(shop: Workshop, *ways: str) -> list[str]:
     raise AssertionError(f"a look shows no {set(ways) - set(refs)}: {view.render()}")
 
 
-async def ref_of(shop: Workshop, css: str) -> str:
+async def ref_of(shop: BuildContext, css: str) -> str:
     """The same of one."""
     return (await refs_of(shop, css))[0]
 
@@ -159,7 +159,7 @@ EXTRACTED = {
 """What the fields of rows read, by where they are."""
 
 
-async def test_the_best_target_is_what_a_person_would_say(shop: Workshop, served: site.Site) -> None:
+async def test_the_best_target_is_what_a_person_would_say(shop: BuildContext, served: site.Site) -> None:
     """By name, in a row by its number, under a heading, beside a caption, behind its term, in a card: each was one now, after a reload, and with more rows where it stands in one."""
     await show(shop, f"{served.origin}/", "Orders")
     best: dict[str, str] = {}
@@ -177,7 +177,7 @@ async def test_the_best_target_is_what_a_person_would_say(shop: Workshop, served
 
 
 async def test_a_name_that_more_rows_share_is_no_good_target_though_there_is_one_row_now(
-    shop: Workshop, served: site.Site
+    shop: BuildContext, served: site.Site
 ) -> None:
     """With one order the button `Pay` is the only one; with the next order it is not, and the row says which is meant."""
     await show(shop, f"{served.origin}/alone", "1001")
@@ -186,7 +186,7 @@ async def test_a_name_that_more_rows_share_is_no_good_target_though_there_is_one
     assert "{role: button, name: Pay} (one now, one after reload, SEVERAL with 2 more rows above)" in said
 
 
-async def test_the_row_is_told_by_the_text_that_was_asked_for(shop: Workshop, served: site.Site) -> None:
+async def test_the_row_is_told_by_the_text_that_was_asked_for(shop: BuildContext, served: site.Site) -> None:
     """An anchor stands in every target; where it finds nothing the target is proposed without it, and told with what is said around it; a term is one."""
     await show(shop, f"{served.origin}/", "Orders")
     ref = await ref_of(shop, "tbody tr:nth-child(2) button")
@@ -202,7 +202,7 @@ async def test_the_row_is_told_by_the_text_that_was_asked_for(shop: Workshop, se
 
 
 async def test_a_place_is_proposed_only_where_nothing_else_is_there_and_that_is_said(
-    shop: Workshop, served: site.Site
+    shop: BuildContext, served: site.Site
 ) -> None:
     """Two of a kind that are called nothing: the count is told to be one, with hardly any score."""
     await show(shop, f"{served.origin}/", "Orders")
@@ -211,7 +211,7 @@ async def test_a_place_is_proposed_only_where_nothing_else_is_there_and_that_is_
     assert "only its place tells it from its like" in said
 
 
-async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: Workshop, served: site.Site) -> None:
+async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: BuildContext, served: site.Site) -> None:
     """An icon by its place in its own row, a field by a caption with markup in it, a button without its count, a link by such a heading, elements of frames that are alike."""
     eyes = await show(shop, f"{served.origin}/hard", "Hard")
     hard = {
@@ -229,7 +229,7 @@ async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: Work
     assert framed == ["#pay", "iframe:nth-of-type(2)", "iframe[srcdoc]"]
 
 
-async def test_another_card_is_not_the_same_though_its_button_is(shop: Workshop, served: site.Site) -> None:
+async def test_another_card_is_not_the_same_though_its_button_is(shop: BuildContext, served: site.Site) -> None:
     """Cards that say something else when the page is loaded again: what finds a button of the same name in another card is said to find another one."""
     await show(shop, f"{served.origin}/turned", "Turned")
     said, _target = await told(shop, await ref_of(shop, ".card:nth-of-type(2) button"))
@@ -237,7 +237,7 @@ async def test_another_card_is_not_the_same_though_its_button_is(shop: Workshop,
     assert "ANOTHER ONE after reload" in said or "NONE after reload" in said
 
 
-async def test_nothing_is_sent_for_a_proof_but_the_address_itself(shop: Workshop, served: site.Site) -> None:
+async def test_nothing_is_sent_for_a_proof_but_the_address_itself(shop: BuildContext, served: site.Site) -> None:
     """The page is asked for once more by GET, and what it fetches; the answer to a form is not, and the page that is looked at stays as it is."""
     eyes = await show(shop, f"{served.origin}/later", "Coffee")
     page = eyes.page("scout")
@@ -262,7 +262,9 @@ async def test_nothing_is_sent_for_a_proof_but_the_address_itself(shop: Workshop
     assert served.requests[before:] == []
 
 
-async def test_what_waits_hidden_until_it_is_opened_is_not_another_element(shop: Workshop, served: site.Site) -> None:
+async def test_what_waits_hidden_until_it_is_opened_is_not_another_element(
+    shop: BuildContext, served: site.Site
+) -> None:
     """A form that a click shows is there when its page is loaded again, but not to be seen: that proves nothing against its target."""
     served.page(
         "/folded",
@@ -277,7 +279,7 @@ async def test_what_waits_hidden_until_it_is_opened_is_not_another_element(shop:
     assert "this proof failed" not in said
 
 
-async def test_what_must_be_opened_first_is_told(shop: Workshop, served: site.Site) -> None:
+async def test_what_must_be_opened_first_is_told(shop: BuildContext, served: site.Site) -> None:
     """An element that is not there when its page is loaded again is proposed as it is, and it is said what was not proved."""
     eyes = await show(shop, f"{served.origin}/opened", "More")
     await eyes.page("scout").page.click("button")
@@ -287,7 +289,7 @@ async def test_what_must_be_opened_first_is_told(shop: Workshop, served: site.Si
     assert "not reloaded: the element is not there at once: something must be done first to see it" in said
 
 
-async def test_what_is_read_is_told_with_the_fields_of_its_row(shop: Workshop, served: site.Site) -> None:
+async def test_what_is_read_is_told_with_the_fields_of_its_row(shop: BuildContext, served: site.Site) -> None:
     """For a table, a row and a card: CSS that `extract` takes as it is, and that finds all such rows, each with what it reads now."""
     eyes = await show(shop, f"{served.origin}/", "Orders")
     page = eyes.page("scout")

@@ -12,7 +12,7 @@ import pytest
 
 from director.conversation import reply
 from director.scouting import scout, tools
-from director.tools import build_context
+from director.tools.build_context import BuildContext
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.browser import shared
@@ -52,14 +52,14 @@ def served() -> Iterator[site.Site]:
 
 
 @pytest.fixture(scope="module")
-async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[build_context.Workshop]:
+async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BuildContext]:
     """One build for all of them, whose deeds are all done."""
     made = workshops.opened(tmp_path_factory.mktemp("build"), f"{served.origin}/stock", known={"PASSWORD": SECRET})
     yield made
     await made.close()
 
 
-async def call(shop: build_context.Workshop, tool: str, /, **arguments: Json) -> turn.Outcome:
+async def call(shop: BuildContext, tool: str, /, **arguments: Json) -> turn.Outcome:
     """What a tool answers; what is not given is null, and the reason is one."""
     kits = tools.kits(shop)
     fields = next(each.tool for each in kits if each.tool.name == tool).parameters["properties"]
@@ -67,7 +67,7 @@ async def call(shop: build_context.Workshop, tool: str, /, **arguments: Json) ->
     return await workshops.call(shop, tool, kits, **{**given, **arguments})
 
 
-async def fresh(shop: build_context.Workshop) -> str:
+async def fresh(shop: BuildContext) -> str:
     """The page, loaded anew; what is told of it."""
     return (await call(shop, "debug_navigate", url="/stock")).told
 
@@ -78,20 +78,18 @@ def ref(told: str, line: str) -> str:
     return found.partition("[ref=")[2].partition("]")[0]
 
 
-async def act(
-    shop: build_context.Workshop, action: str, at: str | None = None, value: str | None = None
-) -> turn.Outcome:
+async def act(shop: BuildContext, action: str, at: str | None = None, value: str | None = None) -> turn.Outcome:
     """An action on the page."""
     return await call(shop, "debug_action", action=action, ref=at, value=value)
 
 
-def last_run(shop: build_context.Workshop) -> Any:
+def last_run(shop: BuildContext) -> Any:
     """What the last deed's run has done."""
     run = list(shop.pen.history.runs_of.values())[-1][-1]
     return run_index.load_history(shop.here.kept, run)[0]
 
 
-async def test_deeds_are_runs_and_what_they_changed_is_told(shop: build_context.Workshop, served: site.Site) -> None:
+async def test_deeds_are_runs_and_what_they_changed_is_told(shop: BuildContext, served: site.Site) -> None:
     """Each action is a step of a run of its own with the class that it would have in a file; told is the change, and not the page again."""
     seen = await fresh(shop)
     assert 'button "Sell"' in seen
@@ -109,7 +107,7 @@ async def test_deeds_are_runs_and_what_they_changed_is_told(shop: build_context.
     assert shop.pen.history.open_runs == {}
 
 
-async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(shop: build_context.Workshop, served: site.Site) -> None:
+async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(shop: BuildContext, served: site.Site) -> None:
     """The field has it, no log and no telling does; a page that calls a button like a reference makes nobody read one; elsewhere it is refused."""
     seen = await fresh(shop)
     typed = await act(shop, "fill", ref(seen, 'textbox "Password"'), "{{ secrets.PASSWORD }}")
@@ -130,7 +128,7 @@ async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(shop: build_conte
     assert [each for each in written if SECRET.encode() in each.read_bytes()] == []
 
 
-async def test_an_element_that_became_another_is_not_touched(shop: build_context.Workshop, served: site.Site) -> None:
+async def test_an_element_that_became_another_is_not_touched(shop: BuildContext, served: site.Site) -> None:
     """`ref-gone` for one that is called otherwise, is of a page that is left, or was never shown; told is what the page shows now."""
     before = sum(each.path == "/counted" for each in served.requests)
     seen = await fresh(shop)
@@ -148,7 +146,7 @@ async def test_an_element_that_became_another_is_not_touched(shop: build_context
 
 
 async def test_an_element_that_a_script_changed_or_nobody_was_shown_is_not_touched(
-    shop: build_context.Workshop, served: site.Site
+    shop: BuildContext, served: site.Site
 ) -> None:
     """What keeps its ref and is called otherwise by now, and what has come since the last telling: the ref alone makes nobody touch it."""
     arm = ref(await fresh(shop), 'clickable "Arm"')
@@ -165,7 +163,7 @@ async def test_an_element_that_a_script_changed_or_nobody_was_shown_is_not_touch
     assert await tab.page.evaluate("arm.textContent") == "Delete all"
 
 
-async def test_a_dialog_is_told_and_answered(shop: build_context.Workshop, served: site.Site) -> None:
+async def test_a_dialog_is_told_and_answered(shop: BuildContext, served: site.Site) -> None:
     """It stands in the way of everything else, in words that say how to answer it."""
     seen = await fresh(shop)
     asked = await act(shop, "click", ref(seen, 'button "Ask"'))
@@ -178,7 +176,7 @@ async def test_a_dialog_is_told_and_answered(shop: build_context.Workshop, serve
     assert "Yes" in answered.told
 
 
-async def test_tabs_open_and_close_by_name(shop: build_context.Workshop, served: site.Site) -> None:
+async def test_tabs_open_and_close_by_name(shop: BuildContext, served: site.Site) -> None:
     """A tab that a click opens gets a name; one that is asked for has its own; a closed one is not offered any more."""
     seen = await fresh(shop)
     opened = await act(shop, "click", ref(seen, 'link "Other"'))
@@ -196,7 +194,7 @@ async def test_tabs_open_and_close_by_name(shop: build_context.Workshop, served:
     assert "main" in str(gone.error["mend"])
 
 
-async def test_a_page_is_shown_once_and_then_what_changed(shop: build_context.Workshop, served: site.Site) -> None:
+async def test_a_page_is_shown_once_and_then_what_changed(shop: BuildContext, served: site.Site) -> None:
     """The second look tells the change alone, the one behind it all; another query is another page; an instruction picks what it is about."""
     await call(shop, "debug_navigate", url="/other")
     await fresh(shop)
@@ -219,7 +217,7 @@ async def test_a_page_is_shown_once_and_then_what_changed(shop: build_context.Wo
     assert 'combobox "Size"' in named.told
 
 
-async def test_test_ids_are_shown_as_targets_have_them(shop: build_context.Workshop, served: site.Site) -> None:
+async def test_test_ids_are_shown_as_targets_have_them(shop: BuildContext, served: site.Site) -> None:
     """In what the Director is shown, on a value and on a part of a text, also in a shadow root and in a frame; what is told so finds the element."""
     inner = "<p>Seats <b data-testid=seats>4</b></p>"
     served.page(
@@ -256,7 +254,7 @@ async def test_the_frame_of_a_site_is_told_once(served: site.Site, tmp_path: Pat
     await made.close()
 
 
-async def test_an_error_in_a_tab_that_opens_is_told_first(shop: build_context.Workshop, served: site.Site) -> None:
+async def test_an_error_in_a_tab_that_opens_is_told_first(shop: BuildContext, served: site.Site) -> None:
     """The page that opened it is shown, and the status of the other one before it."""
     served.page("/opens", "<!doctype html><title>Opens</title><a href=/broken target=_blank>Broken</a>")
     told = (await call(shop, "debug_navigate", url="/opens")).told
@@ -267,7 +265,7 @@ async def test_an_error_in_a_tab_that_opens_is_told_first(shop: build_context.Wo
     await call(shop, "debug_close_tab", name=first.split()[3])
 
 
-async def test_an_error_page_is_no_empty_page(shop: build_context.Workshop, served: site.Site) -> None:
+async def test_an_error_page_is_no_empty_page(shop: BuildContext, served: site.Site) -> None:
     """The status of its document is told; an origin that is not allowed is not loaded at all."""
     broken = await call(shop, "debug_navigate", url="/broken")
     assert broken.told.count("500") == 1, broken.told
@@ -279,7 +277,7 @@ async def test_an_error_page_is_no_empty_page(shop: build_context.Workshop, serv
         assert other.requests == []
 
 
-async def test_a_picture_is_kept_with_secrets_painted_over(shop: build_context.Workshop, served: site.Site) -> None:
+async def test_a_picture_is_kept_with_secrets_painted_over(shop: BuildContext, served: site.Site) -> None:
     """It stands among the session's files."""
     seen = await fresh(shop)
     whole = await call(shop, "screenshot")
@@ -320,7 +318,7 @@ async def test_held_deeds_are_ready_and_not_done(served: site.Site, tmp_path: Pa
         await asking.close()
 
 
-def talk(shop: build_context.Workshop, model: talks.Model, requests: list[Request]) -> reply.Talk:
+def talk(shop: BuildContext, model: talks.Model, requests: list[Request]) -> reply.Talk:
     """A talk whose model is this function, and may send scouts."""
     chosen, models = talks.CHOSEN, talks.Supply(model, requests)
     limits = window.Limits
@@ -332,7 +330,7 @@ def told_last(request: Request) -> str:
     return talks.outputs(request)[-1] if talks.outputs(request) else ""
 
 
-async def test_scouts_work_side_by_side_in_tabs_of_their_own(shop: build_context.Workshop, served: site.Site) -> None:
+async def test_scouts_work_side_by_side_in_tabs_of_their_own(shop: BuildContext, served: site.Site) -> None:
     """Each looks, types and clicks in its own tab; only their reports come back; their tabs are closed, and every deed is a run of the build."""
     words = {"Sell tea.": "tea", "Sell salt.": "salt"}
 
@@ -450,7 +448,7 @@ def test_a_browser_that_ended_is_opened_anew(served: site.Site, tmp_path: Path) 
     asyncio.run(scouting())
 
 
-async def test_what_a_crash_left_is_told(shop: build_context.Workshop) -> None:
+async def test_what_a_crash_left_is_told(shop: BuildContext) -> None:
     """A deed whose run was begun is told as done where its log says so, and else as what may have happened or was not begun."""
     await act(shop, "hover", ref(await fresh(shop), 'button "Sell"'))
     done = [each.call for each in shop.pen.history.deeds.values() if each.call.action == "debug_action"][-1]
@@ -460,6 +458,6 @@ async def test_what_a_crash_left_is_told(shop: build_context.Workshop) -> None:
     assert unknown.error["code"] == "scout-interrupted"
 
 
-def eyes_of(shop: build_context.Workshop) -> Any:
+def eyes_of(shop: BuildContext) -> Any:
     """The eyes, with all that they can."""
     return shop.eyes

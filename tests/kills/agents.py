@@ -89,7 +89,7 @@ class Voice:
     def __init__(self) -> None:
         self.refused = False
 
-    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """What it says to a request."""
         if not self.refused:
             self.refused = True
@@ -105,7 +105,7 @@ class Voice:
         return scripted_model.text({"article": name[1] if name else None})
 
     @staticmethod
-    def _works(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def _works(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         calls = [item for item in asked.items if item.get("type") == "function_call"]
         clicked = [item for item in calls if item["name"] == "click"]
         told = asked.outputs

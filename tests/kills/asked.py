@@ -85,7 +85,7 @@ class Voice:
     def __init__(self) -> None:
         self.refused = False
 
-    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """What it says to a request."""
         question = scripted_model.text_of(asked.items[0])
         if "rush hour" in question and not self.refused:

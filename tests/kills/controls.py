@@ -6,40 +6,42 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from runtime.engine import reconcile
-from runtime.log import attempts, entries, writer
+from runtime.engine.run_state import Verdict
+from runtime.log import attempts, entries
+from runtime.log.writer import LogWriter
 
 
 def _no_sync() -> None:
     """A deed is begun before its call is on the disk."""
 
-    async def unsynced(self: writer.Journal, each: entries.Call) -> entries.Call:
+    async def unsynced(self: LogWriter, each: entries.Call) -> entries.Call:
         return self.call(each)
 
-    writer.Journal.announce = unsynced  # type: ignore[method-assign]
+    LogWriter.announce = unsynced  # type: ignore[method-assign]
 
 
 def _result_first() -> None:
     """A deed's result is appended before the deed."""
-    announce, result = writer.Journal.announce, writer.Journal.result
+    announce, result = LogWriter.announce, LogWriter.result
 
-    async def and_result(self: writer.Journal, each: entries.Call) -> entries.Call:
+    async def and_result(self: LogWriter, each: entries.Call) -> entries.Call:
         written = await announce(self, each)
         result(self, written, "ok")
         return written
 
-    def unless_there(self: writer.Journal, each: entries.Call, status: entries.Status, **fields: Any) -> entries.Result:
+    def unless_there(self: LogWriter, each: entries.Call, status: entries.Status, **fields: Any) -> entries.Result:
         known = next((one.result for one in self.history.all_attempts() if one.call.call == each.call), None)
         return known or result(self, each, status, **fields)
 
-    writer.Journal.announce = and_result  # type: ignore[method-assign]
-    writer.Journal.result = unless_there  # type: ignore[method-assign,assignment]
+    LogWriter.announce = and_result  # type: ignore[method-assign]
+    LogWriter.result = unless_there  # type: ignore[method-assign,assignment]
 
 
 def _deaf() -> None:
     """What ``confirm`` says is not heard."""
 
-    async def ask(*_given: Any) -> reconcile.Judgement:
-        return reconcile.Judgement("not-done", "nobody was asked")
+    async def ask(*_given: Any) -> Verdict:
+        return Verdict("not-done", "nobody was asked")
 
     reconcile.ask_the_site = ask
     _never_known()

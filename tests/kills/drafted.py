@@ -82,7 +82,7 @@ class Voice:
         """What stood in the last request, with all that the server keeps of those before."""
         self._lock = threading.Lock()
 
-    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """What it says to a request."""
         with self._lock:
             self.requests.append(dict(asked.body))

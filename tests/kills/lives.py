@@ -61,7 +61,7 @@ class Voice(Protocol):
     requests: list[dict[str, Any]]
     """All that it was asked, in order."""
 
-    def __call__(self, asked: scripted_model.Asked, /) -> scripted_model.Scripted:
+    def __call__(self, asked: scripted_model.AskedFor, /) -> scripted_model.Scripted:
         """What it says to a request."""
         ...
 

@@ -13,8 +13,9 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.log import entries, writer
+from runtime.log import entries
 from runtime.log.store import file_store
+from runtime.log.writer import LogWriter
 from runtime.system import crash_points
 from tests.kills import controls, disk, faked, flow
 
@@ -80,14 +81,14 @@ def install(fate: Fate) -> None:
 
 def _watch_parts(now: str) -> Callable[[], str]:
     """In which part of the checkout this process is; nothing while it is in one that an earlier process began."""
-    scope = writer.Journal.scope
+    scope = LogWriter.scope
 
-    def watched(self: writer.Journal, path: str, event: str, *more: Any, **fields: Any) -> Any:
+    def watched(self: LogWriter, path: str, event: str, *more: Any, **fields: Any) -> Any:
         nonlocal now
         now = flow.part_of(path, event) or now
         return scope(self, path, event, *more, **fields)
 
-    writer.Journal.scope = watched
+    LogWriter.scope = watched
     return lambda: now
 
 

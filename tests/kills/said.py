@@ -135,7 +135,7 @@ class Voice:
         self._lock = threading.Lock()
         self._broke = False
 
-    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """What it says to a request."""
         with self._lock:
             self.requests.append(canonical(asked))
@@ -160,7 +160,7 @@ class Voice:
         return scripted_model.text(f"So much about {word[:20]!r}.")
 
     @staticmethod
-    def _sends(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def _sends(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """Sends for what no delegate has found out yet: one that a crash has ended is sent again."""
         sent = [each for each in asked.items if each.get("name") == "delegate"]
         told = asked.outputs
@@ -221,7 +221,7 @@ def alike(text: str) -> str:
     )
 
 
-def canonical(asked: scripted_model.Asked) -> dict[str, Any]:
+def canonical(asked: scripted_model.AskedFor) -> dict[str, Any]:
     """A request as it is compared: all that the model reads, and whether it goes on from an answer that the server keeps."""
     body: dict[str, Any] = {name: value for name, value in asked.body.items() if name != "previous_response_id"}
     items = [{name: value for name, value in each.items() if name != "id"} for each in asked.items]

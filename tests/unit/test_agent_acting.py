@@ -41,7 +41,7 @@ async def test_a_value_that_does_not_fit_is_told_and_given_again(
     """`output-misfit`: the model is told what does not fit, and the work goes on until it does."""
     last: list[str] = []
 
-    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         last[:] = asked.outputs.values()
         return scripted_model.call(
             "finish", done({"number": "1007"} if last else None) | ({} if last else {"output": None})
@@ -118,7 +118,7 @@ async def test_turns_that_are_used_up_end_it(tmp_path: Path, monkeypatch: pytest
         told = [
             each.text
             for each in on.rig.store.read(on.rig.id).entries
-            if isinstance(each, entries.Told) and each.thread == entries.model_thread(attempt.call.call)
+            if isinstance(each, entries.ToolResult) and each.thread == entries.model_thread(attempt.call.call)
         ]
     assert [(each or "").partition("\n")[0] for each in told] == [
         "turn 1 of 3",
@@ -133,7 +133,7 @@ async def test_a_model_that_only_talks_is_told_once_and_then_given_up(
     """`agent-silent` after two answers without a call; after the first one it is told to call a tool."""
     heard: list[str] = []
 
-    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         heard.append(asked.newest)
         return scripted_model.text("I would rather talk.")
 
@@ -257,7 +257,7 @@ class Closing:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """The next answer."""
         said = " ".join(scripted_model.text_of(item) for item in asked.items)
         outputs = list(asked.outputs.values())
@@ -289,7 +289,7 @@ async def test_a_goal_that_the_site_says_is_reached_is_asked_for_its_value_only(
 async def test_in_closing_what_no_one_counts_is_still_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused are deeds of class *effect*; a field may still be filled on the way to the value."""
 
-    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         said = " ".join(scripted_model.text_of(item) for item in asked.items)
         if "goal was reached" not in said:
             return Obedient(LOOK, click("Pay"))(asked)

@@ -35,7 +35,7 @@ class Careless:
     def __init__(self, output: bool) -> None:
         self._end = FINISH if output else done()
 
-    def __call__(self, asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def __call__(self, asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         """The next answer."""
         if "goal was reached" in " ".join(scripted_model.text_of(item) for item in asked.items):
             return scripted_model.call("finish", self._end)

@@ -41,7 +41,7 @@ class Page(talks.About):
         return f"RUN_DIRECTIVE\nThe run has failed with {talks.SECRET}."
 
 
-def told(life: talks.Life, strategy: Any = "hybrid", mode: Any = "agent") -> window.Around:
+def told(life: talks.Life, strategy: Any = "hybrid", mode: Any = "agent") -> window.RequestFrame:
     """What stands around it now."""
     limits = window.Limits(strategy=strategy)
     return prompt.around(mode, limits, life.desk, Page(), (), lambda asked: [window.Part(asked, talks.SECRET)])

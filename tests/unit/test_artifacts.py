@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import AuthorError, LogError
-from runtime.log import entries, history, writer
+from runtime.log import entries, history
 from runtime.log.store import file_store, store
+from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 from runtime.services import artifacts
 
@@ -24,7 +25,7 @@ class Keeper:
         (project / "flows").mkdir()
         self.folder = project / "flows"
         self.store = file_store.Files(project / ".runops")
-        self.pen = writer.Journal(
+        self.pen = LogWriter(
             self.store.create(store.new_id()), history.History(), masker or masking.Masker({}), self.store
         )
 

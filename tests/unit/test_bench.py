@@ -15,7 +15,7 @@ from director.builds import open as open_build
 from director.conversation import session_tools
 from director.proving import tools
 from nodes.errors import SiteError
-from nodes.pages import Deed
+from nodes.pages import ElementAction
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import port
@@ -703,7 +703,7 @@ async def test_containers_errors_that_are_passed_over_and_variables_are_as_in_a_
     class Bare(FakePage):
         """A page on which a few elements are missing."""
 
-        async def ready(self, target: Target, deed: Deed) -> None:
+        async def ready(self, target: Target, deed: ElementAction) -> None:
             if "gone" in str(target) or "never" in str(target):
                 raise SiteError("target-not-found", f"no element matches {target}")
             await plain(self, target, deed)

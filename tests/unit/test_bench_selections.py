@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from director.bench import node_map
-from director.bench.node_map import Places, digest
-from director.bench.records import Done, Judge, Record
+from director.bench.node_map import NodeMap, digest
+from director.bench.records import Done, FreshnessCheck, Record
 from director.draft import draft
 from nodes.errors import ModelError
 from nodes.values import Json
@@ -39,10 +39,10 @@ nodes:
 """
 
 
-def places_of(text: str) -> Places:
+def places_of(text: str) -> NodeMap:
     """The nodes of a draft."""
     made = draft.Draft.of(text)
-    return Places(made.loaded, {each.id: each.position for each in made.layout.nodes})
+    return NodeMap(made.loaded, {each.id: each.position for each in made.layout.nodes})
 
 
 PLACES = places_of(TEXT)
@@ -148,7 +148,7 @@ def value_of(number: int, rests: Sequence[Sequence[int]], add: Sequence[int]) ->
     return sum(value_of(each, rests, add) for each in rests[number]) + add[number]
 
 
-def ran(number: int, rests: Sequence[Sequence[int]], add: Sequence[int], places: Places) -> Record:
+def ran(number: int, rests: Sequence[Sequence[int]], add: Sequence[int], places: NodeMap) -> Record:
     """What came of a node that ran on values that counted."""
     node = f"n{number}"
     reads = {f"n{each}": digest(value_of(each, rests, add)) for each in rests[number]}
@@ -168,7 +168,7 @@ def test_a_value_counts_if_and_only_if_it_would_come_out_so_again(
     edited = data.draw(st.sets(st.integers(0, len(rests) - 1)))
     otherwise = [more + 3 if number in edited else more for number, more in enumerate(add)]
     now = places_of(chain_of(rests, otherwise))
-    judge = Judge(now, records, {}, {})
+    judge = FreshnessCheck(now, records, {}, {})
 
     def touched(number: int) -> bool:
         return number in edited or any(map(touched, rests[number]))
@@ -186,9 +186,9 @@ def test_a_value_counts_if_and_only_if_it_would_come_out_so_again(
         assert told is not None
         fresh = dict(records)
         for each in node_map.chosen(told, now).ids:
-            assert not Judge(now, fresh, {}, {}).lacks(each, {}, (), ())
+            assert not FreshnessCheck(now, fresh, {}, {}).lacks(each, {}, (), ())
             fresh[each] = ran(int(each[1:]), rests, otherwise, now)
-        assert Judge(now, fresh, {}, {}).value((f"n{number}",), {})[0]
+        assert FreshnessCheck(now, fresh, {}, {}).value((f"n{number}",), {})[0]
 
 
 @settings(max_examples=50)
@@ -199,7 +199,7 @@ def test_a_pin_is_read_in_the_place_of_what_lacks(made: tuple[list[list[int]], l
     places = places_of(chain_of(rests, add))
     number = data.draw(st.integers(0, len(rests) - 1))
     pins: dict[str, Json] = {f"n{each}": 5 for each in rests[number]}
-    judge = Judge(places, {}, {}, pins)
+    judge = FreshnessCheck(places, {}, {}, pins)
     assert judge.lacks(f"n{number}", {}, (), ()) == []
     assert {each for each in places.all if judge.value((each,), {})[0]} == set(pins)
 

@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 
 from director.builds import open as open_build
-from director.draft import goal, project_files
+from director.draft import project_files
+from director.draft.goal import Goal
 from director.editing import tools
 from director.session import open as open_session
-from director.session import state
-from director.tools import build_context
+from director.session.state import SessionState
+from director.tools.build_context import BuildContext
 from runtime import version
 from runtime.log import entries
 from runtime.log.session import Session
 from runtime.log.store import file_store
-from runtime.log.writer import Journal
+from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 from tests import workshops
 from tests.now import now
@@ -28,20 +29,20 @@ PART = "version: 1\ninputs: {n: {type: integer}}\nnodes:\n  - {id: twice, type: 
 USING = "{{id: part, type: group, use: {}, with: {{n: 4}}}}"
 
 
-def opened(folder: Path, save: str = "flows/built.yaml") -> build_context.Workshop:
+def opened(folder: Path, save: str = "flows/built.yaml") -> BuildContext:
     """A workshop in a project, whose draft will stand in ``save``."""
     (folder / ".runops").mkdir()
     (folder / "flows/parts").mkdir(parents=True)
     (folder / "flows/parts/twice.yaml").write_text(PART)
     shop = workshops.opened(folder, "http://127.0.0.1:8765")
-    wish = goal.Goal("Do it.", None, folder / save)
+    wish = Goal("Do it.", None, folder / save)
     shop.wish = wish
-    shop.desk = state.Desk(shop.pen, project_files.of_build(wish.as_logged()))
+    shop.desk = SessionState(shop.pen, project_files.of_build(wish.as_logged()))
     open_build.furnish(shop)
     return shop
 
 
-async def create(shop: build_context.Workshop, use: str) -> str:
+async def create(shop: BuildContext, use: str) -> str:
     """What the tool answers to a draft that uses this file."""
     given = {"yaml": USING.format(use), "after": None, "dry_run": None, "reason": "use what is there"}
     return (await workshops.call(shop, "create_nodes", tools.kits(shop), **given)).told
@@ -59,7 +60,7 @@ async def test_a_draft_uses_files_from_where_it_will_stand(tmp_path: Path) -> No
     assert "use-not-found" in await create(opened_beside(tmp_path / "b"), "flows/parts/twice.yaml")
 
 
-def opened_beside(folder: Path) -> build_context.Workshop:
+def opened_beside(folder: Path) -> BuildContext:
     """The same in a project of its own."""
     folder.mkdir()
     return opened(folder)
@@ -87,18 +88,18 @@ def test_the_desk_of_a_build_knows_them(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "part.yaml").write_text(f"{PART}# {name}\n")
-    wish = goal.Goal("Do it.", None, tmp_path / "a/built.yaml")
-    mends = entries.Mends(run="x", path="y", file=str(tmp_path / "b/there.yaml"), evidence="")
+    wish = Goal("Do it.", None, tmp_path / "a/built.yaml")
+    mends = entries.Repairs(run="x", path="y", file=str(tmp_path / "b/there.yaml"), evidence="")
     for build, where in (
         (wish.as_logged(), "# a"),
         (wish.as_logged().model_copy(update={"mends": mends}), "# b"),
         (None, None),
     ):
-        files = state.Desk(_pen(tmp_path, build)).files
+        files = SessionState(_pen(tmp_path, build)).files
         assert (files is None) == (where is None)
         assert files is None or where is None or where in str(files.read("part.yaml"))
 
 
-def _pen(folder: Path, build: entries.Build | None) -> Journal[Session]:
+def _pen(folder: Path, build: entries.Build | None) -> LogWriter[Session]:
     header = entries.SessionHeader(purpose="build" if build else "chat", versions=version.versions(), build=build)
     return now(open_session.begin(file_store.FileStore(folder / ".runops"), header, masking.Masker({})))

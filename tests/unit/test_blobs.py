@@ -106,11 +106,11 @@ def test_a_value_that_is_put_at_any_step_is_there(
             # The writer's own steps count too, and do no harm.
             patched.setattr(os, name, between(getattr(os, name)))
         patched.setattr(unused_blobs, "touched", between(unused_blobs.touched))
-        workspace_prune.prune(kept, retention.Wanted(), dry_run=False)
+        workspace_prune.prune(kept, retention.Selection(), dry_run=False)
     if not put:
         pytest.skip("there are fewer steps")
     if way == "put, named later":
-        workspace_prune.prune(kept, retention.Wanted(), dry_run=False)
+        workspace_prune.prune(kept, retention.Selection(), dry_run=False)
         writer.name(put[0])
     assert (writer.named, writer.missing()) == ([sha256], [])
     assert kept.blob_file(sha256).exists()
@@ -121,7 +121,7 @@ def test_a_value_that_nobody_puts_goes(tmp_path: Path) -> None:
     """Old and named by nobody, it is taken away, and nothing stands aside."""
     kept = file_store.Files(tmp_path)
     left_over(kept, b"value")
-    workspace_prune.prune(kept, retention.Wanted(), dry_run=False)
+    workspace_prune.prune(kept, retention.Selection(), dry_run=False)
     assert [each for each in (tmp_path / "blobs").rglob("*") if each.is_file()] == []
 
 
@@ -156,7 +156,7 @@ def test_writers_in_a_loop_never_miss_a_value(tmp_path: Path) -> None:
 
     def prune() -> None:
         while not over.is_set():
-            workspace_prune.prune(kept, retention.Wanted(), dry_run=False)
+            workspace_prune.prune(kept, retention.Selection(), dry_run=False)
 
     pruner = threading.Thread(target=prune)
     pruner.start()
@@ -210,7 +210,7 @@ def test_a_value_of_a_held_run_outlasts_the_hour(tmp_path: Path, monkeypatch: py
         writer = Writer(kept)
     blob = writer.put(b"value")
     age(kept.blob_file(blob.sha256))
-    workspace_prune.prune(kept, retention.Wanted(states=("passed",)), dry_run=False)
+    workspace_prune.prune(kept, retention.Selection(states=("passed",)), dry_run=False)
     writer.name(blob)
     assert writer.missing() == []
     let_go(writer.conversation)
@@ -231,7 +231,7 @@ def test_what_a_process_left_aside_comes_back(tmp_path: Path) -> None:
     kept.blob_aside(twice).write_bytes(b"twice")
     age(kept.blob_aside(twice))
     os.utime(kept.blob_file(twice))
-    workspace_prune.prune(kept, retention.Wanted(), dry_run=False)
+    workspace_prune.prune(kept, retention.Selection(), dry_run=False)
     there = {each.name for each in (tmp_path / "blobs").rglob("*") if each.is_file()}
     assert there == {named.sha256, young, twice}
     let_go(writer.conversation)

@@ -55,9 +55,9 @@ async def test_a_look_changes_nothing(tmp_path: Path) -> None:
     """Whoever looks is told who holds on and how long is left; that is no holding on, and the clock goes on as if nobody had looked."""
     async with watched(tmp_path) as found:
         first = await found.hold(500)
-        assert await found.look() == survivors.Look(holders=1, left=None)
+        assert await found.look() == survivors.SurvivorCheck(holders=1, left=None)
         second = await found.hold(500)
-        assert await found.look() == survivors.Look(holders=2, left=None)
+        assert await found.look() == survivors.SurvivorCheck(holders=2, left=None)
         await first.release()
         await second.release()
         looks = [await found.look()]
@@ -76,7 +76,7 @@ async def test_looking_again_and_again_keeps_nothing_alive(tmp_path: Path) -> No
     async with watched(tmp_path) as found:
         held = await found.hold(0.5)
         await held.release()
-        looks: list[survivors.Look | None] = []
+        looks: list[survivors.SurvivorCheck | None] = []
 
         async with asyncio.timeout(60):
             while not found.gone():

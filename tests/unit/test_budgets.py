@@ -203,7 +203,7 @@ def afford(
     return budgets.afford(
         made,
         written.parse(run) if run else None,
-        budgets.Asked(path, written.parse(step)),
+        budgets.Requester(path, written.parse(step)),
         request(limit),
         estimate,
         own,
@@ -333,10 +333,10 @@ def test_a_run_spends_of_what_its_session_leaves_it() -> None:
     price = prices_of_m
     before = budgets.ran(ledger(run.rows[0]), price)
     spent = budgets.spent_in_all(followed((2, 300)), price) - budgets.amount(before)
-    asked = budgets.Asked("a", None)
+    asked = budgets.Requester("a", None)
 
     def left(budget: str, own: str | None = None) -> float:
-        purse = budgets.Purse("S1", written.parse(budget), spent)
+        purse = budgets.Allowance("S1", written.parse(budget), spent)
         return budgets.afford(run, written.parse(own) if own else None, asked, request(), 10, OWN, "compatible", purse)
 
     assert left("calls=4,tokens=510") == math.inf
@@ -397,7 +397,7 @@ def test_a_budget_holds(steps: list[Any], run: Budget, step: Budget) -> None:
     slack: dict[str, float] = dict.fromkeys(("a", "b", "all"), 0.0)
     for path, estimate, limit, actual, part, ends, seconds in steps:
         try:
-            left = budgets.afford(made, run, budgets.Asked(path, step), request(limit), estimate, OWN, "compatible")
+            left = budgets.afford(made, run, budgets.Requester(path, step), request(limit), estimate, OWN, "compatible")
         except BudgetReached:
             continue
         assert left > 0

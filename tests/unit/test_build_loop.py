@@ -13,8 +13,8 @@ from director.builds import loop
 from director.draft import output_files
 from director.session import person
 from director.tools import barrier
-from director.tools.build_context import Workshop
-from director.tools.toolbox import CHANGED, Kit
+from director.tools.build_context import BuildContext
+from director.tools.toolbox import CHANGED, Toolset
 from nodes.errors import Paused, UsageError
 from nodes.values import Json
 from runtime.log import entries
@@ -139,10 +139,10 @@ def test_an_answer_is_for_the_question_that_is_open(tmp_path: Path) -> None:
     assert len({each.place for each in one.pen.history.questions}) == 2
 
 
-class Asking(Kit):
+class Asking(Toolset):
     """A deed for which a person is asked when its call is on the disk already."""
 
-    def __init__(self, shop: Workshop, done: list[str]) -> None:
+    def __init__(self, shop: BuildContext, done: list[str]) -> None:
         self._shop, self._done = shop, done
 
     @property

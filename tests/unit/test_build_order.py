@@ -13,7 +13,7 @@ from director.cli import session_options
 from director.cli.builds import options
 from director.draft.goal import Goal
 from director.session import settings as session_settings
-from director.session import state
+from director.session.state import SessionState
 from nodes.errors import UsageError
 from runtime.context import limits
 from runtime.log import entries
@@ -64,7 +64,7 @@ def test_deeds_are_asked_for_where_somebody_is_there(
 ) -> None:
     """With `--yes` and in CI they are held, unless something else was said."""
     monkeypatch.setenv("CI", ci)
-    assert options.Order(goal="x", **given).wish().policy == policy
+    assert options.BuildOrder(goal="x", **given).wish().policy == policy
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_wish_that_holds_a_secret_begins_nothing(
     monkeypatch.setenv("KEY", "hunter2222")
     chosen = settings.load(home=tmp_path / ".runops", model="m", model_base_url="http://127.0.0.1:9")
     wanted: dict[str, Any] = {"goal": "x", "secrets": ("KEY",), **given}
-    order = options.Order(**wanted)
+    order = options.BuildOrder(**wanted)
     with pytest.raises(UsageError) as refused:
         now(options.open_build(order, host.of_command(chosen), session_options.Models.of(host.of_command(chosen))))
     assert refused.value.code == "secret-in-input"
@@ -96,7 +96,7 @@ def test_a_wish_that_holds_a_secret_begins_nothing(
 def test_nothing_is_done_unasked_on_a_site_that_is_not_here(url: str | None) -> None:
     """`--effects allow` is refused, also where no site is named."""
     with pytest.raises(UsageError, match="effects allow"):
-        options.Order(goal="x", url=url, effects="allow").wish()
+        options.BuildOrder(goal="x", url=url, effects="allow").wish()
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_nothing_is_done_unasked_on_a_site_that_is_not_here(url: str | None) -> 
 def test_an_address_is_one_of_a_site(url: str) -> None:
     """Whole, and without a password in it."""
     with pytest.raises(UsageError, match=r"--url|no address"):
-        options.Order(goal="x", url=url).wish()
+        options.BuildOrder(goal="x", url=url).wish()
 
 
 @pytest.mark.parametrize(
@@ -128,15 +128,15 @@ def test_a_place_where_nothing_can_be_left_is_refused_before_anything_is_paid(na
     (tmp_path / "folder.yaml").mkdir()
     (tmp_path / "plain").touch()
     with pytest.raises(UsageError, match="could not be written"):
-        options.Order(goal="x", save=Path(name), force=True).wish()
-    assert options.Order(goal="x", save=Path("new/folder/x.yaml")).wish().save == tmp_path / "new/folder/x.yaml"
+        options.BuildOrder(goal="x", save=Path(name), force=True).wish()
+    assert options.BuildOrder(goal="x", save=Path("new/folder/x.yaml")).wish().save == tmp_path / "new/folder/x.yaml"
 
 
 def test_a_link_to_nothing_is_there_already(tmp_path: Path) -> None:
     """It is not written over unless that was said."""
     (tmp_path / "x.yaml").symlink_to("nowhere.yaml")
     with pytest.raises(UsageError, match="already"):
-        options.Order(goal="x", save=Path("x.yaml")).wish()
+        options.BuildOrder(goal="x", save=Path("x.yaml")).wish()
 
 
 @pytest.mark.parametrize(
@@ -149,16 +149,16 @@ def test_a_link_to_nothing_is_there_already(tmp_path: Path) -> None:
 )
 def test_a_file_that_nobody_named_is_called_after_the_goal(goal: str, name: str, tmp_path: Path) -> None:
     """In the folder of workflows, where there is one."""
-    assert options.Order(goal=goal).wish().save == tmp_path / name
+    assert options.BuildOrder(goal=goal).wish().save == tmp_path / name
     (tmp_path / "workflows").mkdir()
-    assert options.Order(goal=goal).wish().save == tmp_path / "workflows" / name
+    assert options.BuildOrder(goal=goal).wish().save == tmp_path / "workflows" / name
 
 
 @pytest.mark.parametrize("given", [{"inputs": ("a b=1",)}, {"secrets": ("my-secret",)}, {"inputs": ("a=1", "a=2")}])
 def test_what_no_workflow_can_name_is_refused_before_anything_is_begun(given: dict[str, Any]) -> None:
     """Inputs and secrets have names that a file can have, each once."""
     with pytest.raises(UsageError):
-        options.Order(goal="x", **given).wish()
+        options.BuildOrder(goal="x", **given).wish()
 
 
 def test_what_is_set_counts_before_what_a_build_has_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,15 +179,15 @@ def test_deeds_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> No
     models = session_options.Models.of(here)
 
     def wish(**given: Any) -> Goal:
-        pen = now(options.open_build(options.Order(**given), here, models))
+        pen = now(options.open_build(options.BuildOrder(**given), here, models))
         build = pen.history.header.build if pen.history.header is not None else None
         assert build is not None
-        found = session_settings.wished(Goal.of(build), state.Desk(pen))
+        found = session_settings.wished(Goal.of(build), SessionState(pen))
         let_go(pen.conversation)
         return found
 
     first = wish(goal="x", url="https://shop.test", save=tmp_path / "x.yaml")
-    options.Order(resume="last", effects="hold", runs=3).check()
+    options.BuildOrder(resume="last", effects="hold", runs=3).check()
     assert (first.runs, wish(resume="last", effects="hold", runs=3).runs) == (2, 3)
     again = wish(resume="last")
     assert (again.policy, again.runs, again.goal) == ("hold", 3, "x")
@@ -195,4 +195,4 @@ def test_deeds_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> No
         wish(resume="last", effects="allow")
     assert wish(resume="last").policy == "hold"
     with pytest.raises(UsageError, match="--url"):
-        options.Order(resume="last", url="http://127.0.0.1:1").check()
+        options.BuildOrder(resume="last", url="http://127.0.0.1:1").check()

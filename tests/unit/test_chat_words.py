@@ -19,13 +19,13 @@ from nodes.values import Json
         ("", ""),
         ("//usr/bin is a folder", "/usr/bin is a folder"),
         ("1/2", "1/2"),
-        ("/mode", parsing.Slash("mode", ())),
-        ("/mode agent", parsing.Slash("mode", ("agent",))),
-        ("/save 'my notes.md'", parsing.Slash("save", ("my notes.md",))),
-        ("/run flow.yaml -i name='a b'", parsing.Slash("run", ("flow.yaml", "-i", "name=a b"))),
+        ("/mode", parsing.SlashLine("mode", ())),
+        ("/mode agent", parsing.SlashLine("mode", ("agent",))),
+        ("/save 'my notes.md'", parsing.SlashLine("save", ("my notes.md",))),
+        ("/run flow.yaml -i name='a b'", parsing.SlashLine("run", ("flow.yaml", "-i", "name=a b"))),
     ],
 )
-def test_a_word_is_for_the_model_unless_it_has_a_slash(typed: str, read: str | parsing.Slash) -> None:
+def test_a_word_is_for_the_model_unless_it_has_a_slash(typed: str, read: str | parsing.SlashLine) -> None:
     """What begins with a slash is for the command, taken apart as a shell does; two slashes are said as one."""
     assert parsing.parse(typed) == read
 
@@ -50,20 +50,20 @@ def test_a_quotation_mark_without_an_end_is_no_traceback() -> None:
 
 def test_run_takes_a_file_and_inputs() -> None:
     """The file may stand anywhere, or be left out; an input needs its flag and a value."""
-    assert parsing.file_and_inputs(parsing.Slash("run", ("-i", "a=1", "flow.yaml", "--input", "b=2"))) == (
+    assert parsing.file_and_inputs(parsing.SlashLine("run", ("-i", "a=1", "flow.yaml", "--input", "b=2"))) == (
         "flow.yaml",
         ["a=1", "b=2"],
     )
-    assert parsing.file_and_inputs(parsing.Slash("run", ())) == (None, [])
+    assert parsing.file_and_inputs(parsing.SlashLine("run", ())) == (None, [])
     for rest in (("a.yaml", "b.yaml"), ("a.yaml", "-i")):
         with pytest.raises(UsageError):
-            parsing.file_and_inputs(parsing.Slash("run", rest))
+            parsing.file_and_inputs(parsing.SlashLine("run", rest))
 
 
 def test_what_a_word_does_not_take_is_refused() -> None:
     """With how it is typed."""
     with pytest.raises(UsageError) as refused:
-        parsing.at_most(parsing.Slash("cost", ("all",)), 0)
+        parsing.at_most(parsing.SlashLine("cost", ("all",)), 0)
     assert refused.value.mend == "type: /cost"
 
 
@@ -72,11 +72,11 @@ def test_every_word_of_the_help_does_something() -> None:
     names = [each.name for each in parsing.KNOWN]
     assert len(set(names)) == len(names)
     nobody: Any = None
-    taken = {*slash_commands.Slashes(nobody, nobody)._known, "quit"}
+    taken = {*slash_commands.SlashCommands(nobody, nobody)._known, "quit"}
     assert taken == set(names)
     for each, line in zip(parsing.KNOWN, parsing.listed(), strict=True):
         assert line.startswith(f"/{each.name}")
-        assert isinstance(parsing.parse(f"/{each.name}"), parsing.Slash)
+        assert isinstance(parsing.parse(f"/{each.name}"), parsing.SlashLine)
 
 
 def test_tab_completes_words_with_a_slash_only() -> None:
@@ -130,4 +130,4 @@ def test_the_model_is_told_how_a_run_ended_in_our_words_only() -> None:
 def test_what_is_no_text_is_neither_said_nor_the_name_of_a_file(typed: str) -> None:
     """Bytes that are no UTF-8, and NULs: no log, no request and no file name could hold them."""
     assert parsing.parse(typed) == "a\N{REPLACEMENT CHARACTER}b"
-    assert parsing.parse(f'/save "{typed}"') == parsing.Slash("save", ("a\N{REPLACEMENT CHARACTER}b",))
+    assert parsing.parse(f'/save "{typed}"') == parsing.SlashLine("save", ("a\N{REPLACEMENT CHARACTER}b",))

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from runtime.engine import block_runs, reconcile
-from runtime.log import entries, history, writer
+from runtime.engine.run_state import Verdict
+from runtime.log import entries, history
+from runtime.log.writer import LogWriter
 from tests.crashes import trial
 
 SEEDS = range(1, 41)
@@ -26,17 +28,17 @@ async def test_no_deed_is_lost_or_done_twice(tmp_path: Path) -> None:
 def no_barrier(patched: pytest.MonkeyPatch) -> None:
     """A deed is begun before its call is on the disk."""
 
-    async def unsynced(self: writer.Journal, each: entries.Call) -> entries.Call:
+    async def unsynced(self: LogWriter, each: entries.Call) -> entries.Call:
         return self.call(each)
 
-    patched.setattr(writer.Journal, "announce", unsynced)
+    patched.setattr(LogWriter, "announce", unsynced)
 
 
 def deaf(patched: pytest.MonkeyPatch) -> None:
     """What `confirm` says is not heard."""
 
-    async def ask(*_given: Any) -> reconcile.Judgement:
-        return reconcile.Judgement("not-done", "nobody was asked")
+    async def ask(*_given: Any) -> Verdict:
+        return Verdict("not-done", "nobody was asked")
 
     async def look(*_given: Any) -> bool:
         return False

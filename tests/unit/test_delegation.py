@@ -206,7 +206,7 @@ def test_a_delegate_has_so_many_requests_and_no_more(monkeypatch: pytest.MonkeyP
 
 def test_a_delegate_that_inherits_more_than_there_is_room_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its sender is told, and can send it clean."""
-    monkeypatch.setattr("director.conversation.reply.CHAT", reply.Manner(turns=2))
+    monkeypatch.setattr("director.conversation.reply.CHAT", reply.ReplyOptions(turns=2))
     limits = window.Limits(strategy="clean", hard_limit=2_000, overflow="prune")
     word, task = "Why? " * 500, "look " * 1_000
     inherit, clean = (
@@ -220,7 +220,9 @@ def test_a_delegate_that_inherits_more_than_there_is_room_for_is_refused(monkeyp
 def told_of(life: talks.Life) -> list[str]:
     """What the session was told of its calls, word for word."""
     entries = [
-        each for each in life.now if isinstance(each, log_entries.Told) and each.thread == log_entries.SESSION_THREAD
+        each
+        for each in life.now
+        if isinstance(each, log_entries.ToolResult) and each.thread == log_entries.SESSION_THREAD
     ]
     return [life.pen.text_of(each) for each in entries]
 

@@ -9,7 +9,8 @@ import pytest
 
 from director.draft import draft as drafts
 from director.session import plan as plans
-from director.session import state, variables
+from director.session import variables
+from director.session.state import SessionState
 from nodes.errors import ModelError
 from runtime.log import session
 from runtime.secrets import masking
@@ -22,7 +23,7 @@ HEAD = "version: 1\nname: Sums\n"
 PLAN = plans.of({"overall_goal": "g", "phases": [{"phase_name": "A", "tasks": [{"task_id": "t", "description": "d"}]}]})
 
 
-def versions(desk: state.Desk, of: str, name: str = "") -> list[tuple[int, str, str, bool]]:
+def versions(desk: SessionState, of: str, name: str = "") -> list[tuple[int, str, str, bool]]:
     """Number, reason, by whom, and whether it was cleared, of each version."""
     return [(each.number, each.reason, each.by, bool(each.cleared)) for each in desk.history.versions(of, name)]
 
@@ -52,13 +53,13 @@ def test_what_is_kept_is_there_for_whoever_goes_on(tmp_path: Path) -> None:
     """A desk over the same log, in another process, has the same plan, description, draft and variables."""
     kept = memory_store.MemoryStore(tmp_path)
     pen = begun(tmp_path, kept=kept)
-    first = state.Desk(pen)
+    first = SessionState(pen)
     first.set_plan(PLAN, reason="r", by="model")
     first.describe("Pay " + "all " * 3000, reason="r", by="model")
     first.write_draft(drafts.Draft.begun(HEAD, "- {id: one, type: transform, expr: 1}"), reason="r", by="model")
     first.variables.set("rows", ["x" * 9000], reason="r", by="person")
     fold = session.Session(kept.kept.read(pen.conversation.id).entries)
-    again = state.Desk(type(pen)(pen.conversation, fold, pen.masker, kept.kept))
+    again = SessionState(type(pen)(pen.conversation, fold, pen.masker, kept.kept))
     assert again.plan == PLAN
     assert again.description == first.description
     assert again.draft is not None

@@ -27,7 +27,7 @@ EVENTS = st.one_of(
     st.builds(events.RunStarted, NASTY, NASTY, st.booleans()),
     st.builds(events.StepStarted, PATHS, NASTY, NASTY, st.integers(0, 9), st.booleans(), st.integers(1, 3)),
     st.builds(events.StepWaiting, PATHS, NASTY),
-    st.builds(events.LoopTurn, PATHS, st.integers(1, 999), st.integers(1, 999), NASTY | st.none()),
+    st.builds(events.LoopItem, PATHS, st.integers(1, 999), st.integers(1, 999), NASTY | st.none()),
     st.builds(
         events.StepFinished,
         PATHS,
@@ -147,7 +147,7 @@ def test_a_running_step_is_shown_with_its_place_and_what_it_waits_for() -> None:
     for event in (
         events.RunStarted("01RUN", "Pay the open orders", resumed=False),
         container("each", "iterate"),
-        events.LoopTurn("each", 37, 200, "1007"),
+        events.LoopItem("each", 37, 200, "1007"),
         leaf("each[#1007]/pay", 'click role=button name="Pay"'),
         events.StepWaiting("each[#1007]/pay", 'verify text "paid"'),
     ):
@@ -167,7 +167,7 @@ def test_finished_turns_of_a_loop_are_folded_into_a_count() -> None:
     progress = Progress(Clock())
     progress(container("each", "iterate"))
     for turn in range(1, 501):
-        progress(events.LoopTurn("each", turn, 500, None))
+        progress(events.LoopItem("each", turn, 500, None))
         for name in ("look", "pay"):
             progress(leaf(f"each[{turn}]/{name}"))
             progress(ended(f"each[{turn}]/{name}", "tolerated" if turn == 7 and name == "pay" else "ok"))
@@ -223,7 +223,7 @@ def test_an_interrupted_run_leaves_where_it_stood() -> None:
         leaf("a"),
         ended("a"),
         container("each", "iterate"),
-        events.LoopTurn("each", 2, 9, "x"),
+        events.LoopItem("each", 2, 9, "x"),
         leaf("each[#x]/b"),
     ):
         progress(event)
@@ -295,7 +295,7 @@ def test_plain_says_every_ten_seconds_what_a_long_step_waits_for(plain: tuple[Pl
     """In a step of 25 seconds there are two lines, after 10 and after 20, with the place in the loop and what is waited for."""
     display, stream, clock = plain
     display(container("each", "iterate"))
-    display(events.LoopTurn("each", 3, 9, "x"))
+    display(events.LoopItem("each", 3, 9, "x"))
     display(leaf("each[#x]/pay"))
     display(events.StepWaiting("each[#x]/pay", "verify text paid"))
     for _ in range(25):

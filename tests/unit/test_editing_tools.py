@@ -11,7 +11,7 @@ from director.draft import draft as drafts
 from director.draft import header
 from director.draft.goal import Goal
 from director.editing import examples, lint, reference, tools
-from director.tools.build_context import Workshop
+from director.tools.build_context import BuildContext
 from nodes import registry, rules
 from nodes.errors import ModelError
 from runtime.browser.elements import locators
@@ -28,7 +28,7 @@ DOCUMENTS = {str(each.relative_to(ROOT)): each.read_text() for each in sorted((R
 LOOK = "- {id: look, type: browser_action, action: goto, url: '{{ inputs.base_url }}/admin/'}\n"
 
 
-def shop_of(folder: Path, text: str | None = None) -> Workshop:
+def shop_of(folder: Path, text: str | None = None) -> BuildContext:
     """A build at a site with a path, an input and a secret."""
     return workshops.opened(
         folder,
@@ -40,13 +40,13 @@ def shop_of(folder: Path, text: str | None = None) -> Workshop:
     )
 
 
-async def told(shop: Workshop, name: str, **arguments: object) -> str:
+async def told(shop: BuildContext, name: str, **arguments: object) -> str:
     """What a tool of editing answers."""
     given = {"reason": f"because {len(shop.desk.history.versions('draft'))}", **arguments}
     return (await workshops.call(shop, name, tools.kits(shop), **given)).told
 
 
-async def create(shop: Workshop, yaml: str, after: str | None = None, *, dry: bool | None = None) -> str:
+async def create(shop: BuildContext, yaml: str, after: str | None = None, *, dry: bool | None = None) -> str:
     """What ``create_nodes`` answers."""
     return await told(shop, "create_nodes", yaml=yaml, after=after, dry_run=dry)
 

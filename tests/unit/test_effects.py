@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from director.draft import draft, goal
+from director.draft import draft
+from director.draft.goal import Policy
 from director.editing import lint
 from director.effects import effects, grants, requests, wording
 from director.session import person
@@ -44,7 +45,7 @@ async def test_scouting_is_asked_for_each_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "site", "held"), [("allow", SITE, False), ("hold", SITE, True), ("allow", "https://shop.test", True)]
 )
-async def test_a_policy_asks_nobody(tmp_path: Path, policy: goal.Policy, site: str, held: bool) -> None:
+async def test_a_policy_asks_nobody(tmp_path: Path, policy: Policy, site: str, held: bool) -> None:
     """Where all is allowed, or all held, nobody is asked; and of a site that is not on this machine nothing is allowed in that way."""
     shop, asked = asking(tmp_path, policy=policy, text=TEXT.replace(SITE, site))
     found = await holds(shop)

@@ -47,11 +47,11 @@ class Watching(run_state.Watch):
         self.seen: list[str] = []
 
     @override
-    async def before(self, node: Node, frame: scopes.Frame, path: str) -> None:
+    async def before(self, node: Node, frame: scopes.Scope, path: str) -> None:
         self.seen.append(f"> {path}")
 
     @override
-    async def after(self, node: Node, frame: scopes.Frame, path: str, *, ran: bool) -> None:
+    async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
         self.seen.append(f"{path} {frame[node.id]}" if ran else f"{path} -")
 
 
@@ -63,9 +63,9 @@ async def run_of(one: rig.Rig, part: excerpt.Excerpt) -> Any:
     return await own.drive(part.run(own.engine))
 
 
-def piece(one: rig.Rig, node: str, path: str | None = None, bound: Mapping[str, Json] | None = None) -> excerpt.Piece:
+def piece(one: rig.Rig, node: str, path: str | None = None, bound: Mapping[str, Json] | None = None) -> excerpt.Segment:
     """A node of the rig's file, at its place."""
-    return excerpt.Piece(one.loaded.index[node][0], path or node, bound or {})
+    return excerpt.Segment(one.loaded.index[node][0], path or node, bound or {})
 
 
 async def test_pieces_run_in_order_at_their_places_with_what_they_are_given(tmp_path: pathlib.Path) -> None:
@@ -98,7 +98,7 @@ async def test_a_piece_is_placed_by_what_a_piece_before_it_made(tmp_path: pathli
     loop = one.loaded.index["each"][0]
     assert isinstance(loop, Iterate)
 
-    def placed(names: Mapping[str, Json]) -> excerpt.Piece:
+    def placed(names: Mapping[str, Json]) -> excerpt.Segment:
         item = excerpt.turn(loop, excerpt.turns(one.loaded, loop, names), "2")
         return piece(one, "name", f"each{item.segment}/name", item.bound)
 

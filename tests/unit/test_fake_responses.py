@@ -175,9 +175,9 @@ def test_a_thread_that_the_api_refuses(items: list[Any], message: str) -> None:
 
 def test_a_whole_thread_is_taken() -> None:
     """A thread with thoughts, calls and outputs in order is answered, and the script sees what came since the model last spoke."""
-    seen = list[scripted_model.Asked]()
+    seen = list[scripted_model.AskedFor]()
 
-    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         seen.append(asked)
         return scripted_model.text("done")
 

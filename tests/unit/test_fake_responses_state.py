@@ -24,9 +24,9 @@ def poll(server: responses.Server, name: str) -> tuple[int, dict[str, str], Any]
 
 def test_a_response_that_follows_another_one() -> None:
     """The model sees the input of the earlier request, its answer and the new input; the instructions are those of the new request."""
-    seen = list[scripted_model.Asked]()
+    seen = list[scripted_model.AskedFor]()
 
-    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         seen.append(asked)
         return scripted_model.call("look", {}) if asked.number == 1 else scripted_model.text("I see.")
 
@@ -72,7 +72,7 @@ def test_a_server_that_ignores_what_it_does_not_know() -> None:
     """It takes a request that follows another one, and shows the model the new input alone; it works at once, and keeps nothing."""
     seen = list[int]()
 
-    def model(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         seen.append(len(asked.items))
         return scripted_model.text("x")
 

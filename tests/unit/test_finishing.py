@@ -11,7 +11,7 @@ import pytest
 from director.builds import open as open_build
 from director.draft import draft
 from director.proving import report, tools
-from director.session import state
+from director.session.state import SessionState
 from nodes.errors import SiteError
 from nodes.values import Json
 from runtime.engine import run_state
@@ -71,7 +71,7 @@ async def test_what_is_lacking_is_told_before_anything_runs(tmp_path: Path, brow
     shop = opened(tmp_path, **{**given, "text": None})
     if text is not None:
         # What a draft uses stands where the build looks for it, and not where the draft will be left.
-        shop.desk = state.Desk(shop.pen, callees.Texts({"x.yaml": TEXT}))
+        shop.desk = SessionState(shop.pen, callees.Texts({"x.yaml": TEXT}))
         open_build.furnish(shop)
         shop.desk.write_draft(draft.Draft.of(text, callees.Texts({"x.yaml": TEXT})), reason="as given", by="model")
     outcome = await finish(shop, **said)

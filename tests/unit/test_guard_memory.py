@@ -84,7 +84,7 @@ def held(root: object) -> int:
     while pending:
         each = pending.pop()
         if id(each) in seen or not isinstance(
-            each, dict | set | frozenset | list | tuple | origin_guard.Guard | origin_guard.Ward
+            each, dict | set | frozenset | list | tuple | origin_guard.Guard | origin_guard.GuardedTarget
         ):
             continue
         seen.add(id(each))

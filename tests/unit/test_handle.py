@@ -13,8 +13,8 @@ from nodes.errors import OriginRefused, SiteError
 from runtime import events
 from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
-from runtime.log import writer
 from runtime.log.store import file_store
+from runtime.log.writer import LogWriter
 from runtime.workspace import run_index
 from tests.fakes import FakePage
 from tests.now import now
@@ -368,16 +368,16 @@ WHY = ["target-not-found clean/try[2]/ship 42", 42, "-"]
 def kill_at(monkeypatch: pytest.MonkeyPatch, line: int) -> None:
     """The process dies just before it writes the ``line``-th entry from now on."""
     written = 0
-    append = writer.Journal._append
+    append = LogWriter._append
 
-    def counted(self: writer.Journal, entry: object) -> object:
+    def counted(self: LogWriter, entry: object) -> object:
         nonlocal written
         written += 1
         if written == line:
             raise Killed
         return append(self, entry)
 
-    monkeypatch.setattr(writer.Journal, "_append", counted)
+    monkeypatch.setattr(LogWriter, "_append", counted)
 
 
 async def end_of_process(rig: Rig, *, survives: bool) -> None:

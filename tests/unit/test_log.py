@@ -201,10 +201,12 @@ def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[l
             dollars="0.25",
             seconds=1.5,
             calls=[
-                log_entries.Asked(id="a", name="find", arguments='{"name": "Pay"}'),
-                log_entries.Asked(id="b", name="click", arguments='{"ref": "e5"}'),
-                log_entries.Asked(id="c", name="fill", arguments='{"ref": "e6", "text": "[hidden]"}', masked=True),
-                log_entries.Asked(id="d", name="read", blob=blob),
+                log_entries.ToolCallEntry(id="a", name="find", arguments='{"name": "Pay"}'),
+                log_entries.ToolCallEntry(id="b", name="click", arguments='{"ref": "e5"}'),
+                log_entries.ToolCallEntry(
+                    id="c", name="fill", arguments='{"ref": "e6", "text": "[hidden]"}', masked=True
+                ),
+                log_entries.ToolCallEntry(id="d", name="read", blob=blob),
             ],
         ),
         log_entries.Call(
@@ -218,14 +220,14 @@ def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[l
             **deed,
         ),
         log_entries.Result(call="c22", thread=thread, status="ok", seconds=0.5),
-        log_entries.Told(thread=thread, asked="a", text='button "Pay" [ref=e5]'),
+        log_entries.ToolResult(thread=thread, asked="a", text='button "Pay" [ref=e5]'),
         log_entries.Call(
             call="c25", path="buy/2_click", node="browser_action", action="click", asked="b", effect="effect", **deed
         ),
         log_entries.Result(call="c15", status="interrupted"),
         log_entries.Call(call="c27", attempt=2, again="c15", **step),
         log_entries.Result(call="c25", thread=thread, status="interrupted"),
-        log_entries.Told(thread=thread, asked="b", blob=blob),
+        log_entries.ToolResult(thread=thread, asked="b", blob=blob),
         log_entries.Assistant(thread=thread, key="1" * 64, source="log", blob=blob, masked=True, model="m-1"),
         log_entries.User(thread=thread, blob=blob),
     ]
@@ -454,7 +456,7 @@ def test_the_golden_log_has_every_kind_of_entry_and_every_field_of_a_conversatio
         log_entries.User,
         log_entries.Reasoning,
         log_entries.Assistant,
-        log_entries.Told,
+        log_entries.ToolResult,
         log_entries.ModelError,
         log_entries.Event,
         log_entries.Summary,

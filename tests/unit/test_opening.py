@@ -158,7 +158,7 @@ def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(kept: file_store.Fil
     parent = everything(kept)
     entries = kept.read(parent).entries
     first = next(each for each in entries if isinstance(each, log_entries.Assistant))
-    last_told = [each for each in entries if isinstance(each, log_entries.Told)][1]
+    last_told = [each for each in entries if isinstance(each, log_entries.ToolResult)][1]
     for line in range(first.seq, last_told.seq):
         assert not any(isinstance(each, log_entries.Assistant) for each in kept.read(fork(kept, parent, line)).entries)
     assert any(isinstance(each, log_entries.Assistant) for each in kept.read(fork(kept, parent, last_told.seq)).entries)
@@ -196,7 +196,7 @@ def test_a_fork_outlives_its_parent(kept: file_store.Files) -> None:
     child = fork(kept, parent)
     for file in (kept.home / "blobs").glob("??/*"):
         os.utime(file, (time.time() - 10 * unused_blobs.AGE, time.time() - 10 * unused_blobs.AGE))
-    report = prune.prune(kept, retention.Wanted(keep_last=1, sessions=True), dry_run=False)
+    report = prune.prune(kept, retention.Selection(keep_last=1, sessions=True), dry_run=False)
     assert [each.run for each in report.gone if each.kind == "session"] == [parent]
     assert kept.ids() == [child]
     past = folded(kept, child)
@@ -264,7 +264,7 @@ def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(
         if died % 8 == 1:
             rows = query.ask(file_store.Files(chosen.home), "SELECT session FROM sessions").result.batches
             assert [row["session"] for batch in rows for row in batch] == [parent]
-        gone = prune.prune(kept, retention.Wanted(), dry_run=False).gone
+        gone = prune.prune(kept, retention.Selection(), dry_run=False).gone
         assert [(each.kind, each.run) for each in gone] == [("log", child)]
         assert kept.ids() == [parent]
     assert whole == 1

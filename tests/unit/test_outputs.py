@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from nodes.part import Part
-from nodes.schema.output import Misfit, Output, OutputField
+from nodes.schema.output import Mismatch, Output, OutputField
 from nodes.values import normalise
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
@@ -375,18 +375,18 @@ MISFITS: list[tuple[Any, str, list[str]]] = [
 @pytest.mark.parametrize(("said", "text", "problems"), MISFITS)
 def test_answers_that_do_not_fit(said: Any, text: str, problems: list[str]) -> None:
     """Every problem is told with its place in the answer, in words that a model can act on."""
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(Mismatch) as caught:
         Output.of(said).read(text)
     assert list(caught.value.problems) == problems
 
 
 def test_many_problems_are_told_in_few_lines() -> None:
     """A long list of wrong things does not make a long request, and neither does a long text."""
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(Mismatch) as caught:
         Output.of("integer[]").read(json.dumps({"value": ["x"] * 50}))
     assert len(caught.value.problems) == 21
     assert caught.value.problems[-1] == "and 30 more problems like these"
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(Mismatch) as caught:
         Output.of(["a"]).read(json.dumps({"value": "b" * 10_000}))
     assert len(str(caught.value)) < 300
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nodes.errors import AuthorError
 from nodes.schema import regex
-from nodes.schema.answers import Misfit
+from nodes.schema.answers import Mismatch
 from nodes.schema.output import Output
 from tests.expressions import value_of
 
@@ -131,7 +131,7 @@ def test_a_schema_whose_pattern_takes_too_long_takes_no_value(
     """A value that cannot be checked in time does not fit, whatever stands around the pattern."""
     monkeypatch.setattr(regex, "SECONDS", 0.05)
     output = Output.of({"json_schema": schema})
-    with pytest.raises(Misfit, match="takes too long on a text of 5001 characters"):
+    with pytest.raises(Mismatch, match="takes too long on a text of 5001 characters"):
         output.read(_answer(output, value))
 
 
@@ -140,7 +140,7 @@ def test_all_patterns_of_a_schema_share_the_time_of_one_use(monkeypatch: pytest.
     monkeypatch.setattr(regex, "SECONDS", 0.05)
     output = Output.of({"json_schema": {"type": "array", "items": {"type": "string", "pattern": "(?:a|aa)+[!?]|b"}}})
     began = time.process_time()
-    with pytest.raises(Misfit, match=r"takes? too long"):
+    with pytest.raises(Mismatch, match=r"takes? too long"):
         output.read(_answer(output, ["a" * 16 + "b"] * 20_000))
     assert time.process_time() - began < 5
 
@@ -152,7 +152,7 @@ def test_a_schema_takes_any_pattern_of_pythons(text: str, fits: bool) -> None:
     if fits:
         assert output.read(_answer(output, text)) == text
     else:
-        with pytest.raises(Misfit, match="does not fit pattern"):
+        with pytest.raises(Mismatch, match="does not fit pattern"):
             output.read(_answer(output, text))
 
 
@@ -161,7 +161,7 @@ def test_names_by_pattern_and_no_others() -> None:
     schema = {"type": "object", "patternProperties": {"^x_": {"type": "integer"}}, "additionalProperties": False}
     output = Output.of({"json_schema": schema})
     assert output.read(_answer(output, {"x_a": 1})) == {"x_a": 1}
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(Mismatch) as caught:
         output.read(_answer(output, {"x_a": "1", "y": 1}))
     assert caught.value.problems == ("$.x_a: is text, and a whole number is wanted", "$.y: is not asked for")
 

@@ -171,4 +171,4 @@ def test_what_an_earlier_run_of_the_draft_has_yielded_is_not_empty(
     before = tuple(proofs.Ran(f"r{number}", "passed", {}, output=each) for number, each in enumerate(earlier))
     last = draft_runs.Done(proofs.Ran("last", "passed", {}, output={"sorted": []}), None)
     proof = finish.Proof(text, reader.parse(text, "draft.yaml"), (last,), before)
-    assert finish.unsaid(proof, finish.Said("It sorts.", "")) == unsaid
+    assert finish.unsaid(proof, finish.FinishRequest("It sorts.", "")) == unsaid

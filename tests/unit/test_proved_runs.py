@@ -14,8 +14,9 @@ import pytest
 from director.builds import open as open_build
 from director.draft import draft
 from director.proving import draft_runs, tools
-from director.session import state
-from director.tools import barrier, build_context
+from director.session.state import SessionState
+from director.tools import barrier
+from director.tools.build_context import BuildContext
 from nodes.values import Json
 from runtime.language import callees, reader
 from runtime.log import entries
@@ -37,11 +38,11 @@ USED = TEXT.replace("- {id: told,", "- {id: used, type: group, use: used.yaml}\n
 SUM = "version: 1\nnodes: [{id: sum, type: transform, expr: %d}]\n"
 
 
-def using(folder: Path, text: str, **more: Any) -> build_context.Workshop:
+def using(folder: Path, text: str, **more: Any) -> BuildContext:
     """A workshop whose draft may use the files of its folder."""
     (folder / ".runops").mkdir(parents=True)
     shop = opened(folder, None, **more)
-    shop.desk = state.Desk(shop.pen, callees.Texts({"used.yaml": SUM % 1}))
+    shop.desk = SessionState(shop.pen, callees.Texts({"used.yaml": SUM % 1}))
     open_build.furnish(shop)
     (folder / "used.yaml").write_text(SUM % 1)
     shop.desk.write_draft(draft.Draft.of(text, shop.desk.files), reason="as given", by="model")

@@ -34,7 +34,7 @@ def test_only_what_a_run_can_end_as_is_a_state(state: str, capsys: pytest.Captur
 
 
 KNOWN = st.builds(
-    retention.Known,
+    retention.KnownConversation,
     run=st.integers(0, 10**9).map(lambda number: f"{number:026}"),
     state=st.sampled_from(["passed", "failed", "paused", "interrupted", "died"]),
     trial=st.booleans(),
@@ -53,10 +53,10 @@ KNOWN = st.builds(
     states=st.lists(st.sampled_from(["passed", "failed", "paused", "died"]), unique=True).map(tuple),
 )
 def test_what_goes_fits_every_option(
-    found: list[retention.Known], older: float | None, keep: int | None, states: tuple[retention.Ended, ...]
+    found: list[retention.KnownConversation], older: float | None, keep: int | None, states: tuple[retention.Ended, ...]
 ) -> None:
     """Without an option nothing goes; else exactly what has one of the states, is not among the youngest of these, and is old enough."""
-    goes = retention.Wanted(older, keep, states).choose(found, now=1000.0)
+    goes = retention.Selection(older, keep, states).choose(found, now=1000.0)
     if older is None and keep is None and not states:
         assert goes == []
         return

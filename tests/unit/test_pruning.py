@@ -315,7 +315,7 @@ def test_it_may_die_anywhere(kept: file_store.Files, monkeypatch: pytest.MonkeyP
     put(kept.home / "conversations" / f"{store.new_id()}.jsonl", '{"v":1,"se')
     blob(kept, b"old", age=LONG_AGO)
     age_blobs(kept, LONG_AGO)
-    wanted = retention.Wanted(states=("died",))
+    wanted = retention.Selection(states=("died",))
     first = kept.home.parent / "first"
     shutil.copytree(kept.home, first)
     copy = _again(first, kept.home.parent / "whole")

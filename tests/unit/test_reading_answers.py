@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.schema.output import Misfit, Output
+from nodes.schema.output import Mismatch, Output
 
 
 def operation(name: str) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def work(output: Output, text: str) -> int:
 
     sys.setprofile(count)
     try:
-        with contextlib.suppress(Misfit):
+        with contextlib.suppress(Mismatch):
             output.read(text)
     finally:
         sys.setprofile(None)
@@ -68,7 +68,7 @@ def test_what_is_deep_is_read_and_told_right() -> None:
     """Of several forms that could be meant the one that comes nearest is, and what is wrong with it is told at its place."""
     value = Output.of(EXPRESSION).read(expression(60, "1.0"))
     assert json.dumps(value, separators=(",", ":")) == expression(60, "1")[len('{"value":') : -1]
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(Mismatch) as caught:
         Output.of(EXPRESSION).read(expression(3, '{"op": "mul", "off": 1}'))
     assert all(each.startswith("$.value.of.of.of") for each in caught.value.problems), caught.value.problems
 
@@ -87,7 +87,7 @@ def test_items_are_the_same_as_they_are_to_the_library(items: list[Any]) -> None
     fits = jsonschema.Draft202012Validator(schema).is_valid(items)
     try:
         Output.of({"json_schema": schema}).read(json.dumps({"value": items}))
-    except Misfit:
+    except Mismatch:
         assert not fits
     else:
         assert fits
@@ -109,5 +109,5 @@ def test_a_long_list_of_different_items_is_little_work(many: Any) -> None:
 @pytest.mark.parametrize("blank", [" ", "\n", "` "])
 def test_a_fence_that_nobody_closes_is_told_at_once(blank: str) -> None:
     """A megabyte behind it is looked through once."""
-    with pytest.raises(Misfit, match="no JSON"):
+    with pytest.raises(Mismatch, match="no JSON"):
         Output.of("string").read("```json\n" + blank * 1_000_000 + "x")

@@ -34,7 +34,7 @@ WANTED = effects.after(FILE, "pay")
 async def test_a_question_says_on_what_for_what_and_where() -> None:
     """References are filled in, blanks are folded, and the page, what is filled in before, and the inputs that count are told."""
     who = workshops.Answering("yes", "yes")
-    one = effects.Deeds("ask", who)
+    one = effects.Effects("ask", who)
     holds = await one.demand(FILE, WANTED, inputs=INPUTS, at="pay", page="http://127.0.0.1:1/orders/1002?tab=2")
     first, second = who.asked
     assert 'what   click button "Pay" in region "Order 1002"' in first
@@ -50,7 +50,7 @@ async def test_a_question_says_on_what_for_what_and_where() -> None:
 async def test_what_is_refused_is_held_and_asked_for_once(said: str) -> None:
     """A no is for that deed, whoever wants it again; to hold all is a no to whatever comes."""
     who = workshops.Answering(said, "yes")
-    one = effects.Deeds("ask", who)
+    one = effects.Effects("ask", who)
     for _again in range(2):
         holds = await one.demand(FILE, WANTED, inputs=INPUTS)
         assert [holds(leaf, path) for leaf, path in WANTED] == [True, said == grants.HOLD_ALL]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from director.repair import failure_kinds
-from director.repair.failure_kinds import Failure, Glance, Look, classify
+from director.repair.failure_kinds import Failure, PageGlance, PageLook, classify
 from nodes.targets import Target
 
 PAY = Target(role="button", name="Pay", within=Target(role="row", has_text="1003"))
@@ -17,8 +17,8 @@ SHOP = "http://shop.test/orders"
 MISSING = Failure(
     "pay", "target-not-found", "site", "no element matches", {}, target=PAY, action="click", asked_for=SHOP
 )
-PAGE = Glance(url=SHOP, words="Orders\n1003 Ada", status=200)
-GONE = Look(PAGE, "pay", "target-not-found", parts=[("role=row", 1), ("role=button", 0)])
+PAGE = PageGlance(url=SHOP, words="Orders\n1003 Ada", status=200)
+GONE = PageLook(PAGE, "pay", "target-not-found", parts=[("role=row", 1), ("role=button", 0)])
 COOKIES = {"role": "dialog", "name": "Cookies", "text": "We use cookies", "modal": True}
 
 
@@ -27,12 +27,12 @@ def failed(code: str = "target-not-found", **more: object) -> Failure:
     return dataclasses.replace(MISSING, code=code, **more)
 
 
-def showing(**more: object) -> Glance:
+def showing(**more: object) -> PageGlance:
     """A page like PAGE, in other ways."""
     return dataclasses.replace(PAGE, **more)
 
 
-def seen(glance: Glance = PAGE, **more: object) -> Look:
+def seen(glance: PageGlance = PAGE, **more: object) -> PageLook:
     """A look like GONE, in other ways."""
     return dataclasses.replace(GONE, glance=glance, **more)
 
@@ -46,7 +46,7 @@ def seen(glance: Glance = PAGE, **more: object) -> Look:
         (failed("verify-failed", phase="after"), PAGE, seen(code="verify-failed"), "drift"),
         (failed("verify-failed", evidence={"alert": "No such card"}), PAGE, None, "unknown"),
         (MISSING, PAGE, seen(came_after=12.0), "slow page"),
-        (MISSING, showing(busy=True), Look(PAGE, "pay", None), "slow page"),
+        (MISSING, showing(busy=True), PageLook(PAGE, "pay", None), "slow page"),
         (failed("timeout"), PAGE, None, "slow page"),
         (failed("target-not-actionable", evidence={"problem": "covered"}), PAGE, None, "overlay"),
         (failed("target-not-actionable", evidence={"problem": "disabled"}), PAGE, None, "unknown"),
@@ -89,7 +89,7 @@ def seen(glance: Glance = PAGE, **more: object) -> Look:
     ],
 )
 def test_each_kind_is_told_by_what_speaks_for_it(
-    failure: Failure, then: Glance | None, now: Look | None, kind: failure_kinds.Kind
+    failure: Failure, then: PageGlance | None, now: PageLook | None, kind: failure_kinds.Kind
 ) -> None:
     """Only a page that is otherwise fine, and on which the data stands, has drifted."""
     found = classify(failure, then, now)
@@ -100,7 +100,7 @@ def test_each_kind_is_told_by_what_speaks_for_it(
 
 TEXTS = st.text(max_size=30)
 GLANCES = st.builds(
-    Glance,
+    PageGlance,
     url=TEXTS,
     words=TEXTS,
     status=st.none() | st.integers(100, 599),
@@ -121,7 +121,7 @@ CODES = st.sampled_from(
     signed_in=st.booleans(),
 )
 def test_an_error_of_the_site_is_never_mended_in_the_file(
-    code: str, status: int, then: Glance, signed_in: bool
+    code: str, status: int, then: PageGlance, signed_in: bool
 ) -> None:
     """Whatever else the page says: what was answered with 5xx is no drift, and no page that is only slow."""
     failure = failed(code, signed_in=signed_in)

@@ -34,7 +34,9 @@ def outcome(
 ) -> repair.Outcome:
     """A repair of a run that failed at `pay`, on a page that said this."""
     failure = failure_kinds.Failure(path, "target-not-found", "site", f"nothing is called {words}", {})
-    case = failures.Case("R", failure, failure_kinds.Glance(words=words, alert=words), FILE.find(path), {}, ("target",))
+    case = failures.Case(
+        "R", failure, failure_kinds.PageGlance(words=words, alert=words), FILE.find(path), {}, ("target",)
+    )
     return repair.Outcome("R", case, failure_kinds.Found(kind, [words], "a target"), proof, **more)
 
 
@@ -78,7 +80,7 @@ def test_runs_that_did_not_come_to_the_step_prove_no_mend() -> None:
     """Held before it, they say nothing of it; held at it, they do. Where the step is gone from the file, only a run to its end counts."""
 
     def missed(path: str, *runs: proofs.Ran) -> str | None:
-        wish = types.SimpleNamespace(mends=entries.Mends(run="R", path=path, file="pays.yaml", evidence=""))
+        wish = types.SimpleNamespace(mends=entries.Repairs(run="R", path=path, file="pays.yaml", evidence=""))
         shop: Any = types.SimpleNamespace(wish=wish)
         error = repair_builds.missed(shop, FILE, runs)
         return str(error) if error is not None else None

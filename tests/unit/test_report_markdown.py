@@ -15,9 +15,10 @@ from nodes.values import Json
 from runtime import version
 from runtime.cli import app
 from runtime.language import reader
-from runtime.log import entries, history, writer
+from runtime.log import entries, history
 from runtime.log import session as log_session
 from runtime.log.store import file_store, store
+from runtime.log.writer import LogWriter
 from runtime.observation import page_text
 from runtime.report import markdown, of_run, of_session
 from runtime.runs import run
@@ -53,7 +54,7 @@ def tokens(text: str) -> list[Token]:
 def failed(home: Path, text: str) -> str:
     """The id of a run in which all that a page can bring is ``text``, and all that a workflow names too."""
     kept = file_store.Files(home)
-    pen = writer.Journal(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
+    pen = LogWriter(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
     flow = reader.parse("version: 1\nname: Pay\nnodes:\n  - {id: a, type: transform, expr: 1}\n", "pay.yaml")
     run.write_header(pen, flow, {"who": text})
     one = pen.call(

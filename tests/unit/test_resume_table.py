@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import SiteError
-from runtime.log import writer
 from runtime.log.store import file_store
+from runtime.log.writer import LogWriter
 from runtime.runs import answers
 from runtime.settings import settings
 from runtime.system import crash_points
@@ -54,9 +54,9 @@ async def test_a_failed_deed_that_may_have_happened_is_judged(
 async def kill_at(rig: Rig, line: int) -> bool:
     """Resume it, and kill it before it writes its ``line``-th entry; whether it came so far."""
     written = 0
-    append = writer.Journal._append
+    append = LogWriter._append
 
-    def counted(self: writer.Journal, entry: object) -> object:
+    def counted(self: LogWriter, entry: object) -> object:
         nonlocal written
         written += 1
         if written == line:
@@ -64,7 +64,7 @@ async def kill_at(rig: Rig, line: int) -> bool:
         return append(self, entry)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(writer.Journal, "_append", counted)
+        patched.setattr(LogWriter, "_append", counted)
         try:
             await rig.resume()
         except Killed:

@@ -97,7 +97,7 @@ async def test_a_run_stops_before_it_spends_too_much_and_goes_on_with_more(
 async def test_time_is_that_of_waiting_for_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that has waited for as long as it may asks no more, and goes on with more time; no answer is paid twice."""
 
-    def slow(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def slow(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         time.sleep(0.2)
         return FIT
 

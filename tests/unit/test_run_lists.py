@@ -11,8 +11,9 @@ import pytest
 from nodes.errors import LogError, RunOpsError
 from runtime.cli import app
 from runtime.language import reader
-from runtime.log import entries, history, writer
+from runtime.log import entries, history
 from runtime.log.store import file_store, store
+from runtime.log.writer import LogWriter
 from runtime.runs import run
 from runtime.secrets import masking
 from runtime.settings import settings
@@ -97,7 +98,7 @@ async def test_a_run_that_is_over_is_listed_without_its_middle(ended: Rig, monke
     lines = ended.store.conversation_file(ended.id).read_bytes().splitlines()
     assert len(lines) > 6
     died = Rig(ended.home, STEPS)
-    pen = writer.Journal(ended.store.create(died.id), history.History(), masking.Masker({}), ended.store)
+    pen = LogWriter(ended.store.create(died.id), history.History(), masking.Masker({}), ended.store)
     run.write_header(pen, reader.parse(STEPS, "test.yaml"), {})
     await pen.barrier()
     states = {each.id: each.state for each in listed(ended.store)}

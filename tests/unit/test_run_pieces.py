@@ -20,8 +20,9 @@ from runtime.context import briefs, window
 from runtime.context import items as window_items
 from runtime.language import reader
 from runtime.log import entries as log_entries
-from runtime.log import history, writer
+from runtime.log import history
 from runtime.log.store import store
+from runtime.log.writer import LogWriter, chars_of
 from runtime.messages.messages import Item, ToolCall, ToolOutput
 from runtime.models.client import client
 from runtime.runs import run
@@ -39,12 +40,12 @@ def demand_protocol(items: list[Item]) -> None:
     rules.check_thread(rules.items_of([client._item(each) for each in items]), set())
 
 
-def everything(pieces: Iterator[window.Piece] | list[window.Piece], *, pointers: bool) -> list[Item]:
+def everything(pieces: Iterator[window.WindowItem] | list[window.WindowItem], *, pointers: bool) -> list[Item]:
     """The items of all pieces, in order."""
     return [item for piece in pieces for item in piece.items(pointers=pointers)]
 
 
-def check(pieces: list[window.Piece], entries: list[log_entries.AnyEntry]) -> None:
+def check(pieces: list[window.WindowItem], entries: list[log_entries.AnyEntry]) -> None:
     """Every call of the run's thread has its piece, which the API takes; no other has one; sizes are those of the items."""
     begun = [each for each in entries if isinstance(each, log_entries.Call) and each.thread == log_entries.RUN_THREAD]
     over = {each.call for each in entries if isinstance(each, log_entries.Result)}
@@ -62,7 +63,7 @@ def check(pieces: list[window.Piece], entries: list[log_entries.AnyEntry]) -> No
         for piece in pieces:
             size = piece.size(pointers=pointers)
             assert size.messages == len(piece.items(pointers=pointers))
-            assert size.chars == sum(map(writer.chars_of, piece.items(pointers=pointers)))
+            assert size.chars == sum(map(chars_of, piece.items(pointers=pointers)))
     assert all(each.size(pointers=True).within(each.size(pointers=False)) for each in pieces)
 
 
@@ -148,7 +149,7 @@ def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: li
     """Any node type, any path, any arguments and values, of any size; calls of other threads are none of the run's."""
     with tempfile.TemporaryDirectory() as folder:
         kept = memory_store.MemoryStore(Path(folder))
-        pen = writer.Journal(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
+        pen = LogWriter(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
         run.write_header(pen, reader.parse("version: 1\nnodes: [{id: one, type: transform, expr: 1}]", "x.yaml"), {})
         for number, step in enumerate(steps, 1):
             call = log_entries.Call(
@@ -205,7 +206,7 @@ def test_a_long_run_is_read_no_further_than_it_is_shown() -> None:
         pieces[10_000]
 
 
-def thread_of(pen: writer.Journal, *said: str) -> window_items.Thread:
+def thread_of(pen: LogWriter, *said: str) -> window_items.Thread:
     """A thread in which this was said."""
     for each in said:
         pen.said(log_entries.User(thread="model:c2"), each, "")
@@ -215,7 +216,7 @@ def thread_of(pen: writer.Journal, *said: str) -> window_items.Thread:
 def test_a_session_stands_behind_the_steps_of_its_run(tmp_path: Path) -> None:
     """One window of both: the steps are the oldest, and give way first; the newest word is the session's; the sums are those of the parts."""
     kept = memory_store.MemoryStore(tmp_path)
-    pen = writer.Journal(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
+    pen = LogWriter(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
     for number in range(run_items.MOST + 20):
         call = log_entries.Call(path=f"s{number}", node="transform", attempt=1, effect="read", fingerprint="f")
         pen.result(pen.call(call), "ok", value=number)
@@ -227,7 +228,7 @@ def test_a_session_stands_behind_the_steps_of_its_run(tmp_path: Path) -> None:
     assert both.word == thread.word
     for number in range(len(both) + 1):
         assert both.tokens_before(number) == sum(both[each].size(pointers=False).tokens for each in range(number))
-    around = window.Around((window.Part("rules", "Work."),))
+    around = window.RequestFrame((window.Part("rules", "Work."),))
     most = 0
     for limit in (200, 1_000, 4_000, 100_000):
         built = window.build(both, around, window.Limits(compress_at=limit, max_messages=None))

@@ -11,7 +11,8 @@ from director.session import markdown as session_markdown
 from director.session import open as open_session
 from nodes.errors import UsageError
 from runtime import version
-from runtime.log import entries, session, writer
+from runtime.log import entries, session
+from runtime.log.writer import LogWriter
 from runtime.messages.messages import ToolCall
 from runtime.report import markdown, of_session
 from runtime.secrets import masking
@@ -21,7 +22,7 @@ from tests.now import now
 SECRET = "correct-horse"
 
 
-def begun(tmp_path: Path) -> writer.Journal[session.Session]:
+def begun(tmp_path: Path) -> LogWriter[session.Session]:
     """A session in which everything happened that can."""
     header = entries.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
     pen = now(open_session.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({"SHOP_PASSWORD": SECRET})))
@@ -37,14 +38,16 @@ def begun(tmp_path: Path) -> writer.Journal[session.Session]:
         thread=thread, path="1_get_workflow_nodes", node="session", asked="a", attempt=1, effect="read", fingerprint=""
     )
     pen.result(pen.call(call), "ok", value="…")
-    pen.said(entries.Told(thread=thread, asked="a"), "```yaml\n- {id: pay}\n```" + "x" * 5000, "1_get_workflow_nodes")
+    pen.said(
+        entries.ToolResult(thread=thread, asked="a"), "```yaml\n- {id: pay}\n```" + "x" * 5000, "1_get_workflow_nodes"
+    )
     pen.said(entries.Event(thread=thread), "/run shop.yaml: passed", "")
     error = {"code": "model-stream-broken", "message": "the stream broke"}
     pen.said(entries.ModelError(thread=thread, error=error), "It fai", "")
     return pen
 
 
-def saved(pen: writer.Journal[session.Session]) -> str:
+def saved(pen: LogWriter[session.Session]) -> str:
     """The session as Markdown."""
     now(pen.barrier())
     reading = pen.kept.read(pen.conversation.id)

@@ -14,13 +14,15 @@ from typing_extensions import override
 
 from director.conversation import session_tools
 from director.draft import draft as drafts
-from director.session import events, state, state_paths
+from director.session import events, state_paths
+from director.session.state import SessionState
 from director.session.subject import Subject
 from director.subjects import files
-from director.tools import toolbox
+from director.tools.toolbox import LONGEST, READ, Toolset
 from nodes.errors import LogError, ModelError
 from nodes.values import Json
-from runtime.log import entries, session, writer
+from runtime.log import entries, session
+from runtime.log.writer import LogWriter
 from runtime.messages import estimates
 from runtime.messages.messages import Tool, ToolCall
 from runtime.models.turns import turn
@@ -76,8 +78,8 @@ class Heard(events.Listener):
 class Bench:
     """A session with its tools, whose calls are written as a turn writes them."""
 
-    pen: writer.Journal[session.Session]
-    desk: state.Desk
+    pen: LogWriter[session.Session]
+    desk: SessionState
     box: session_tools.Toolbox
     heard: Heard
     count: int = 0
@@ -101,7 +103,7 @@ class Bench:
         assert result is not None
         # What a model is told after a crash is what it would have been told without one.
         assert self.box.told(asked, result) == outcome.told
-        self.pen.said(entries.Told(thread=thread, asked=asked.id), outcome.told, path)
+        self.pen.said(entries.ToolResult(thread=thread, asked=asked.id), outcome.told, path)
         return outcome
 
     async def told(self, name: str, /, **arguments: Json) -> str:
@@ -124,7 +126,7 @@ class Bench:
 def bench(folder: Path, mode: entries.Mode = "agent", about: Subject | None = None) -> Bench:
     """The tools of a session with the draft of the shop."""
     pen = begun(folder)
-    desk, heard = state.Desk(pen), Heard()
+    desk, heard = SessionState(pen), Heard()
     desk.write_draft(drafts.Draft.of(SHOP), reason="r", by="person")
     made = Bench(pen, desk, session_tools.Toolbox(desk, about or files.of_draft(desk), pen, heard), heard)
     made.mode(mode)
@@ -264,7 +266,7 @@ async def test_a_long_output_is_told_by_its_beginning_and_read_on_by_its_path(tm
     long = "".join(f"line {number}\n" for number in range(3000))
     made.desk.variables.set("letter", long, reason=REASON, by="person")
     told = await made.told("get_workflow_variable", key="letter")
-    assert len(told) <= toolbox.LONGEST
+    assert len(told) <= LONGEST
     assert told.count(page_text.BEGIN) == told.count(page_text.END) == 1
     found = re.search(r"`read_state` (\S+) from (\d+)\)$", told)
     assert found is not None
@@ -318,16 +320,16 @@ async def test_nothing_is_read_that_no_log_names(tmp_path: Path, path: str) -> N
 async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
     """What another session of the same store keeps is not there for this one."""
     kept = memory_store.MemoryStore(tmp_path)
-    other = state.Desk(begun(tmp_path, kept=kept))
+    other = SessionState(begun(tmp_path, kept=kept))
     version = other.variables.set("rows", "x" * 9000, reason="r", by="person")
     assert version.blob is not None
     pen = begun(tmp_path, kept=kept)
-    desk = state.Desk(pen)
+    desk = SessionState(pen)
     made = Bench(pen, desk, session_tools.Toolbox(desk, files.of_draft(desk), pen, Heard()), Heard())
     assert (await made.refused("read_state", path=version.blob.path, start=None, end=None))[0] == "state-unknown"
 
 
-class Slow(toolbox.Kit):
+class Slow(Toolset):
     """A tool of somebody else's."""
 
     def __init__(self, error: Exception | None = None) -> None:
@@ -336,7 +338,7 @@ class Slow(toolbox.Kit):
     @property
     @override
     def modes(self) -> frozenset[entries.Mode]:
-        return toolbox.READ
+        return READ
 
     @property
     @override
@@ -359,7 +361,7 @@ class Slow(toolbox.Kit):
 async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
     """They are offered behind the session's own, say themselves whether they are done side by side, and what they raise is told."""
     pen = begun(tmp_path)
-    desk, heard = state.Desk(pen), Heard()
+    desk, heard = SessionState(pen), Heard()
     slow = Slow()
     box = session_tools.Toolbox(desk, files.of_draft(desk), pen, heard, [slow])
     assert [each.name for each in box.offered] == [*NAMES, "slow"]

@@ -167,7 +167,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_store.Files:
     return file_store.Files(tmp_path / ".runops")
 
 
-def gone(kept: file_store.Files, wanted: retention.Wanted, *, dry_run: bool = False) -> list[tuple[str, str | None]]:
+def gone(kept: file_store.Files, wanted: retention.Selection, *, dry_run: bool = False) -> list[tuple[str, str | None]]:
     """What prune takes away."""
     return [(each.kind, each.run) for each in prune.prune(kept, wanted, dry_run=dry_run).gone]
 
@@ -177,10 +177,10 @@ def test_a_session_goes_only_where_sessions_are_meant(kept: file_store.Files) ->
     run, session, held = ended(kept, "passed"), everything(kept), Hand(kept)
     held.says("Hello.")
     states: tuple[retention.Ended, ...] = ("passed", "failed", "died", "paused", "interrupted", "out-of-budget")
-    assert gone(kept, retention.Wanted(older_than=0, states=states), dry_run=True) == [("run", run)]
-    assert gone(kept, retention.Wanted(keep_last=1, sessions=True)) == []
-    assert gone(kept, retention.Wanted(older_than=1000, sessions=True)) == []
-    assert ("session", session) in gone(kept, retention.Wanted(older_than=0, sessions=True))
+    assert gone(kept, retention.Selection(older_than=0, states=states), dry_run=True) == [("run", run)]
+    assert gone(kept, retention.Selection(keep_last=1, sessions=True)) == []
+    assert gone(kept, retention.Selection(older_than=1000, sessions=True)) == []
+    assert ("session", session) in gone(kept, retention.Selection(older_than=0, sessions=True))
     assert kept.ids() == sorted([run, held.id])
 
 
@@ -189,7 +189,7 @@ def test_what_a_session_names_stays(kept: file_store.Files) -> None:
     session = everything(kept)
     for file in (kept.home / "blobs").glob("??/*"):
         os.utime(file, (0, 0))
-    assert gone(kept, retention.Wanted()) == []
+    assert gone(kept, retention.Selection()) == []
     assert kept.ids() == [session]
 
 
@@ -203,10 +203,10 @@ def test_a_session_in_which_nobody_did_anything_goes_after_an_hour(
     keeping = Hand(kept)
     keeping.keeps("mode", "", "agent")
     keeping.closed()
-    assert gone(kept, retention.Wanted()) == []
+    assert gone(kept, retention.Selection()) == []
     now = prune.time.time()
     monkeypatch.setattr(prune.time, "time", lambda: now + 3601)
-    assert gone(kept, retention.Wanted()) == [("session", empty)]
+    assert gone(kept, retention.Selection()) == [("session", empty)]
 
 
 def test_the_command_says_what_of_sessions_it_takes(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from director.effects import effects
-from runtime.log import session, writer
+from runtime.log import session
 from runtime.log.store import file_store
+from runtime.log.writer import Texts
 from runtime.report import of_session, session_text, text
 from tests import workshops
 from tests.now import now
@@ -33,7 +34,7 @@ async def test_an_answer_stands_with_the_deed_for_which_it_was_given(tmp_path: P
     now(shop.pen.barrier())
     kept = file_store.Files(tmp_path / ".runops")
     reading = kept.read(shop.pen.conversation.id)
-    report = of_session.session_report(session.Session(reading.entries), reading, writer.Texts(kept), brief=True)
+    report = of_session.session_report(session.Session(reading.entries), reading, Texts(kept), brief=True)
     shown = session_text.whole(report, text.Style())
     (line,) = [each for each in shown if "kept" in each and "grant" in each]
     assert 'grant click role=button name="Pay"' in line

@@ -13,8 +13,8 @@ import pytest
 
 from director.conversation import reply
 from director.draft import draft as drafts
-from director.session import state
 from director.session.events import Listener
+from director.session.state import SessionState
 from director.subjects import files, runs
 from nodes.errors import ModelError, SiteError, UsageError
 from runtime.context import window
@@ -318,7 +318,7 @@ async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
     requests: list[Request] = []
     answering = talks.Supply(lambda _request: talks.said("It died."), requests)
     pen = begun(tmp_path)
-    desk = state.Desk(pen)
+    desk = SessionState(pen)
     subject = files.of_run(rig.kept, rig.id)
     talk = reply.Talk(pen, subject, desk, answering, talks.CHOSEN, Listener(), window.Limits)
     assert await talk.say("Why did it stop?") == "It died."
@@ -338,7 +338,7 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
     talk: list[reply.Talk] = []
     with responses.serve([scripted_model.text(f"Answer {number}.") for number in range(5)], strict=True) as server:
         own = models.asked_at(server, monkeypatch, model_store=True)
-        supplied = run_models.Supply(
+        supplied = run_models.RunModels(
             own, selection.server(own, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
         )
 
@@ -347,7 +347,7 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
                 pen = begun(tmp_path / "session")
                 subject = files.of_run(rig.kept, rig.id)
                 limits = window.Limits(strategy="clean")
-                talk.append(reply.Talk(pen, subject, state.Desk(pen), supplied, own, Listener(), lambda: limits))
+                talk.append(reply.Talk(pen, subject, SessionState(pen), supplied, own, Listener(), lambda: limits))
             await talk[0].say("How far is it?")
 
         rig.site.before_click = say

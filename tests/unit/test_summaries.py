@@ -64,7 +64,7 @@ class Desk:
 
     def _asks(self, thread: str) -> requests.Exchanges:
         path = self.talk.pen.history.path_of(thread)
-        asker = requests.Asker(path, thread, "summary", lambda: math.inf, lambda _what: None)
+        asker = requests.RequestScope(path, thread, "summary", lambda: math.inf, lambda _what: None)
         budget = budgets.parse(self.budget) if self.budget is not None else None
         return requests.Exchanges(self.models, self.talk.pen, asker, None, budget)
 

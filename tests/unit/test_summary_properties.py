@@ -41,7 +41,7 @@ class Summing:
     """A frame of a talk's requests, and the model that sums up."""
 
     talk: Talk
-    around: window.Around
+    around: window.RequestFrame
     limits: window.Limits
     says: Sequence[str | Exception]
     asked: list[Request] = dataclasses.field(default_factory=list[Request])
@@ -58,7 +58,7 @@ class Summing:
         return said if isinstance(said, Exception) else Answer(said, Usage(900, 0, 50, 0), "summing-model")
 
     def _asks(self, thread: str) -> requests.Exchanges:
-        asker = requests.Asker("summary", thread, "summary", lambda: math.inf, lambda _what: None)
+        asker = requests.RequestScope("summary", thread, "summary", lambda: math.inf, lambda _what: None)
         return requests.Exchanges(self._models, self.talk.pen, asker, None, None)
 
     def request(self) -> Request | None:
@@ -128,7 +128,7 @@ def test_a_summary_has_its_share_and_leaves_what_is_recent(
     """It has no more tokens than its limit, and a third of the conversation's share of a hard one; the newest messages are in none; the one before it is not summed up alone, unless it has no room."""
     update: dict[str, Any] = {**ROOM, "hard_limit": hard, "checkpoint_at": checkpoint, "min_recent": recent}
     limits = window.Limits.model_validate({**update, "compress_to": 1_000})
-    around = window.Around((window.Part("rules", "Answer."),))
+    around = window.RequestFrame((window.Part("rules", "Answer."),))
     summing = Summing(talk, around, limits, says)
     for number in range(4):
         before, its = talk.pen.history.thread(talk.thread).summary, talk.pieces.summary
@@ -162,7 +162,7 @@ def test_nothing_is_lost_that_no_summary_has_seen(talk: Talk, rounds: int, check
             "compress_to": 900,
         }
     )
-    summing = Summing(talk, window.Around((window.Part("rules", "Answer."),)), limits, ["Tea was asked for."])
+    summing = Summing(talk, window.RequestFrame((window.Part("rules", "Answer."),)), limits, ["Tea was asked for."])
     for number in range(rounds):
         before = talk.pieces
         summary = before.summary
@@ -186,7 +186,7 @@ def test_nothing_is_lost_that_no_summary_has_seen(talk: Talk, rounds: int, check
 @given(draws.talks(), st.integers(-3, 3) | st.integers(-2_000, 2_000), st.integers(1, 8))
 def test_a_checkpoint_is_tried_once_enough_was_said_and_not_before(talk: Talk, more: int, recent: int) -> None:
     """Where there is room the model is asked only if the thread has more tokens than ``checkpoint_at``, without the newest word; and then it is, if that is worth it."""
-    summing = Summing(talk, window.Around((window.Part("rules", "Answer."),)), window.Limits(), ["Tea."])
+    summing = Summing(talk, window.RequestFrame((window.Part("rules", "Answer."),)), window.Limits(), ["Tea."])
     tokens = summing.tokens
     assume(tokens + more > 0)
     update: dict[str, Any] = {**ROOM, "checkpoint_at": tokens + more, "min_recent": recent}

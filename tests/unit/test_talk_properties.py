@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from director.conversation import reply
-from director.session import events, state
+from director.session import events
 from director.session import open as open_session
+from director.session.state import SessionState
 from nodes.errors import ModelError
 from runtime.context import window
 from runtime.log import entries as log_entries
@@ -161,7 +162,7 @@ def test_a_fork_goes_its_own_way(
     asyncio.run(like.hear(more[:1]))
     requests: list[Request] = []
     supply = talks.Supply(by_count([], later), requests)
-    talk = reply.Talk(pen, talks.About(), state.Desk(pen), supply, talks.CHOSEN, events.Listener(), lambda: limits)
+    talk = reply.Talk(pen, talks.About(), SessionState(pen), supply, talks.CHOSEN, events.Listener(), lambda: limits)
 
     async def live() -> None:
         for word in more:

@@ -209,7 +209,7 @@ def test_the_same_failing_call_is_counted_for_each_word() -> None:
 
 def test_a_word_takes_no_more_than_so_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that asks for tools without end is stopped with an error that says so, and the next word begins to count anew."""
-    monkeypatch.setattr("director.conversation.reply.CHAT", reply.Manner(turns=3))
+    monkeypatch.setattr("director.conversation.reply.CHAT", reply.ReplyOptions(turns=3))
     life = talks.lived(lambda request: LOOK if len(request.items) < 12 else talks.said("Done."), "Why?", "continue")
     assert life.answers == ["talk-turns", "Done."]
     assert len([each for each in life.now if isinstance(each, entries.Assistant)]) == 4

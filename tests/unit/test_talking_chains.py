@@ -31,7 +31,7 @@ async def talking(
     """A session with the model of this script, behind a server that keeps responses."""
     with responses.serve(script, strict=True) as server:
         chosen = models.asked_at(server, patch, model_store=True)
-        supplied = run_models.Supply(
+        supplied = run_models.RunModels(
             chosen, selection.server(chosen, host.ENVIRONMENT), None, folder / "f.yaml", folder, {}, {}
         )
         try:
@@ -175,7 +175,7 @@ async def test_a_summary_begins_a_chain_that_is_gone_on_with(tmp_path: Path, mon
     long = "word " * 1500
     summary = "They talked about tea, and about words."
 
-    def answers(asked: scripted_model.Asked) -> scripted_model.Scripted:
+    def answers(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         summing = "Sum up" in asked.instructions or "Sum up" in asked.newest
         return scripted_model.text(summary if summing else f"Answer {asked.number}: {long}")
 

@@ -134,5 +134,5 @@ def demand_closed(entries: Sequence[log_entries.AnyEntry]) -> None:
         if isinstance(each, log_entries.Assistant)
         for call in each.calls or ()
     ]
-    told = [(each.thread, each.asked) for each in entries if isinstance(each, log_entries.Told)]
+    told = [(each.thread, each.asked) for each in entries if isinstance(each, log_entries.ToolResult)]
     assert sorted(asked) == sorted(told)

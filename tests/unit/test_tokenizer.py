@@ -133,10 +133,10 @@ def conversation(chance: random.Random) -> Talk:
     return talk
 
 
-def around(chance: random.Random) -> window.Around:
+def around(chance: random.Random) -> window.RequestFrame:
     """What stands around it: rules, more tools than there is room for, and state or knowledge."""
     picked = chance.sample(snippets(), 4)
-    return window.Around(
+    return window.RequestFrame(
         prefix=(window.Part("rules", picked[0][:300]),),
         tools=tuple(tool(f"tool_{number}", picked[1][:200]) for number in range(chance.choice([0, 2, 14]))),
         state=tuple(window.Part(name, text) for name, text in zip(("plan", "variables"), picked[2:], strict=True))

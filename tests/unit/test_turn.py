@@ -20,7 +20,8 @@ from runtime.agents import agent
 from runtime.context import request as context_request
 from runtime.context import window
 from runtime.log import entries as log_entries
-from runtime.log import history, writer
+from runtime.log import history
+from runtime.log.writer import LogWriter
 from runtime.messages import messages
 from runtime.messages.messages import Answer, Message, Request, Tool, ToolCall, ToolOutput
 from runtime.models import requests as models_requests
@@ -62,7 +63,7 @@ class Kit:
     side_by_side = frozenset[str]()
     reads = frozenset({"look"})
 
-    def __init__(self, pen: writer.Journal, deeds: list[str]) -> None:
+    def __init__(self, pen: LogWriter, deeds: list[str]) -> None:
         self.pen, self.deeds = pen, deeds
         self.taken: list[tuple[str, dict[str, Json]]] = []
 
@@ -94,19 +95,19 @@ class Kit:
         return "it is broken" if result.error else f"{asked.name}: {result.status}"
 
 
-def turns_of(talk: Any, kit: turn.Tools, pen: writer.Journal, call: log_entries.Call) -> turn.Turns:
+def turns_of(talk: Any, kit: turn.Tools, pen: LogWriter, call: log_entries.Call) -> turn.Turns:
     """The turns of an agent's step."""
     thread = log_entries.thread_of(call)
-    around = window.Around((window.Part("rules", "Work."),), tuple(kit.offered))
+    around = window.RequestFrame((window.Part("rules", "Work."),), tuple(kit.offered))
     frame = context_request.Frame(pen, thread, lambda: around, lambda: agent.LIMITS, max_output=500)
-    return turn.Turns(talk, frame, kit, pen, turn.Seat(call.path, thread, "agent", call.fingerprint))
+    return turn.Turns(talk, frame, kit, pen, turn.TurnOptions(call.path, thread, "agent", call.fingerprint))
 
 
 class Talk:
     """The exchanges of a thread, without a server: the script answers, and every request is held against the rules of the API."""
 
     def __init__(
-        self, pen: writer.Journal, call: log_entries.Call, script: Sequence[Answer], requests: list[Request]
+        self, pen: LogWriter, call: log_entries.Call, script: Sequence[Answer], requests: list[Request]
     ) -> None:
         self.pen, self.call, self.script, self.requests = pen, call, script, requests
 
@@ -174,7 +175,7 @@ class Life:
             kept = memory_store.MemoryStore(Path(folder))
             conversation = await kept.create("r")
             before = [conversation.append(each) for each in self.entries]
-            pen = writer.Journal(conversation, history.History(before), masking.Masker({"S": SECRET}), kept.kept)
+            pen = LogWriter(conversation, history.History(before), masking.Masker({"S": SECRET}), kept.kept)
             first = next((each for each in before if isinstance(each, log_entries.Call)), None)
             call = log_entries.Call(
                 path="do", node="agent", attempt=2 if first else 1, effect="effect", fingerprint="f"
@@ -256,7 +257,7 @@ def test_every_call_is_answered_once_and_every_request_keeps_the_protocol(script
     ended = [
         begun[entry.call] for entry in life.entries if isinstance(entry, log_entries.Result) and entry.call in begun
     ]
-    told = [entry.asked for entry in life.entries if isinstance(entry, log_entries.Told)]
+    told = [entry.asked for entry in life.entries if isinstance(entry, log_entries.ToolResult)]
     assert [*begun.values()] == ended == told == asked
     assert len(set(asked)) == len(asked)
     assert SECRET not in str(life.entries)
@@ -280,7 +281,7 @@ def test_a_conversation_goes_on_wherever_its_process_died(script: list[Answer], 
         assert again.error == whole.error
     else:
         # Nobody knows what became of the last one: it is not done again, and the model is told so.
-        assert turn.INTERRUPTED in [each.text for each in again.entries if isinstance(each, log_entries.Told)]
+        assert turn.INTERRUPTED in [each.text for each in again.entries if isinstance(each, log_entries.ToolResult)]
         missing = int(deeds[-1].args["ref"] != "broken")
         assert done == whole.deeds[: len(done)]
         # Nor is what was asked for along with it.
@@ -347,7 +348,7 @@ def test_calls_behind_the_end_are_not_done() -> None:
     """The calls of an answer are done in order, and none behind the one that ends the work."""
     life = lived(calls(calling("click", ref="e1"), calling("finish", done=True), calling("click", ref="e2")))
     assert life.deeds == ["e1"]
-    told = [each.text for each in life.entries if isinstance(each, log_entries.Told)]
+    told = [each.text for each in life.entries if isinstance(each, log_entries.ToolResult)]
     assert "not done: an earlier call of the same answer ended the work" in str(told[2])
     assert len(life.requests) == 1
 
@@ -359,7 +360,7 @@ def test_what_only_looks_stops_nothing_and_is_not_stopped() -> None:
     ends = calls(calling("finish", done=True), calling("look", ref=None))
     life = lived(looks, fails, ends)
     assert life.deeds == ["e1"]
-    told = [str(each.text) for each in life.entries if isinstance(each, log_entries.Told)]
+    told = [str(each.text) for each in life.entries if isinstance(each, log_entries.ToolResult)]
     assert told[:3] == ["it is gone", "click: ok", "it is broken"]
     assert told[3].startswith("look, call 4")
     assert "not done: an earlier call of the same answer failed" in told[4]
@@ -371,7 +372,7 @@ def test_calls_behind_one_that_failed_are_not_done() -> None:
     once = calls(calling("click", ref="e1"), calling("click", ref="broken"), calling("click", ref="send"))
     life = lived(once, calling("click", "again", ref="send"), calling("finish", "end", done=True))
     assert life.deeds == ["e1", "send"]
-    told = [each.text for each in life.entries if isinstance(each, log_entries.Told)]
+    told = [each.text for each in life.entries if isinstance(each, log_entries.ToolResult)]
     assert told[:2] == ["click: ok", "it is broken"]
     assert "not done: an earlier call of the same answer failed" in str(told[2])
     assert told[3] == "click: ok"
@@ -406,7 +407,7 @@ def test_a_call_that_goes_right_is_counted_anew() -> None:
 def test_what_a_tool_says_is_masked_before_it_is_told() -> None:
     """A secret in what a tool says reaches neither the log nor the model, and both have the same text."""
     life = lived(calling("look"))
-    [told] = [each.text for each in life.entries if isinstance(each, log_entries.Told)][:1]
+    [told] = [each.text for each in life.entries if isinstance(each, log_entries.ToolResult)][:1]
     assert outputs(life.requests[-1]) == [told]
     assert SECRET not in str(told)
     assert masking.MASK in str(told)

@@ -10,7 +10,8 @@ import pytest
 
 from nodes import budgets
 from nodes.errors import RunOpsError
-from runtime.log import entries, history, writer
+from runtime.log import entries, history
+from runtime.log.writer import LogWriter
 from runtime.models import requests, run_models, selection
 from runtime.models.client import polling
 from runtime.secrets import masking
@@ -97,15 +98,15 @@ async def test_a_fault_after_a_deed_does_not_repeat_it(
     with responses.serve([CLICK, *answers], strict=True) as server:
         more = {"model_timeout": 0.5} if codes == ["model-timeout"] else {}
         chosen = models.asked_at(server, monkeypatch, **settings, **more)
-        supplied = run_models.Supply(
+        supplied = run_models.RunModels(
             chosen, selection.server(chosen, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
         )
         kept = memory_store.MemoryStore(tmp_path)
-        pen = writer.Journal(await kept.create("r"), history.History(), masking.Masker({}), kept.kept)
+        pen = LogWriter(await kept.create("r"), history.History(), masking.Masker({}), kept.kept)
         call = entries.Call(path="do", node="agent", attempt=1, effect="effect", fingerprint="f")
         call = await pen.announce(call)
         kit = Kit(pen, [])
-        asker = requests.Asker(
+        asker = requests.RequestScope(
             call.path, entries.thread_of(call), "agent", lambda: 60.0, lambda _what: None, lambda: "RUN_DIRECTIVE now"
         )
         thread = requests.Exchanges(supplied, pen, asker, None, budgets.parse("calls=20"))

@@ -211,7 +211,7 @@ def test_the_margin_stays_free_behind_a_long_word() -> None:
     """A word that takes more than the thread's share leaves less of what is told beside it, and nothing of the margin."""
     found = Talk()
     found.says(PAGE)
-    around = window.Around(AROUND.prefix, knowledge=lambda _asked: [window.Part("orders", PAGE)])
+    around = window.RequestFrame(AROUND.prefix, knowledge=lambda _asked: [window.Part("orders", PAGE)])
     for limit in (500, 520, 560, 600):
         assert found.window(around, hard_limit=limit).report.tokens <= limit - limit * 7 // 100
 
@@ -241,7 +241,7 @@ def test_an_open_call_says_so() -> None:
 @pytest.mark.parametrize("limit", [{"hard_limit": 60}, {"compress_at": 60}])
 def test_what_stands_around_gives_way_before_anything_is_refused(limit: dict[str, int]) -> None:
     """Tools, state and knowledge go; what is refused is only a word that does not fit by itself."""
-    around = window.Around(
+    around = window.RequestFrame(
         AROUND.prefix, tuple(tool(f"tool_{number}") for number in range(5)), (window.Part("plan", PAGE),)
     )
     found = Talk()
@@ -259,7 +259,7 @@ def test_what_stands_around_gives_way_before_anything_is_refused(limit: dict[str
 
 def test_tools_are_offered_as_far_as_their_share_goes() -> None:
     """A tenth of a hard limit is for what stands before the thread and for them; the first ones are the heaviest."""
-    around = window.Around(AROUND.prefix, tuple(tool(f"tool_{number}") for number in range(9)))
+    around = window.RequestFrame(AROUND.prefix, tuple(tool(f"tool_{number}") for number in range(9)))
     found = Talk()
     found.says("Why?")
     assert found.window(around, hard_limit=1_500).tools == around.tools[:1]
@@ -277,7 +277,7 @@ def test_knowledge_is_cut_by_lines() -> None:
 
     found = Talk()
     found.says("Which orders?")
-    built = found.window(window.Around(AROUND.prefix, knowledge=known), hard_limit=600)
+    built = found.window(window.RequestFrame(AROUND.prefix, knowledge=known), hard_limit=600)
     assert asked == ["Which orders?"]
     head, *lines, last = built.state.splitlines()
     assert head == "## orders"
@@ -292,7 +292,7 @@ def test_what_a_share_does_not_need_the_thread_has() -> None:
     found = talk(outputs=40)
     thread = [each for each in found.window(hard_limit=4_000).report.sections if each.name == "thread"]
     assert thread[0].tokens > 3_000
-    around = window.Around(
+    around = window.RequestFrame(
         (window.Part("rules", "Answer. " * 150),),
         tuple(tool(f"tool_{number}") for number in range(20)),
         (window.Part("plan", PAGE * 5),),
@@ -306,7 +306,7 @@ def test_what_a_share_does_not_need_the_thread_has() -> None:
 
 def test_state_takes_no_more_than_half_of_a_loose_window() -> None:
     """However much a session keeps, what was said has room."""
-    around = window.Around(AROUND.prefix, state=(window.Part("outline", PAGE * 100),))
+    around = window.RequestFrame(AROUND.prefix, state=(window.Part("outline", PAGE * 100),))
     built = talk().window(around, compress_at=4_000)
     sections = {each.name: each.tokens for each in built.report.sections}
     assert 1_800 < sections["outline"] <= 2_000

@@ -48,7 +48,7 @@ def test_the_types_of_the_client_take_every_request(case: draws.Case) -> None:
         assume(False)
         return
     client = model_client.Client("http://127.0.0.1:9/v1", "none", profiles.PROFILES["openai"])
-    body = client._body(request(built), model_client.Manner())
+    body = client._body(request(built), model_client.ClientOptions())
     assert [read(each) for each in body["input"]] == body["input"]
     assert [TOOL.validate_python(each, strict=True) for each in body.get("tools", ())] == body.get("tools", [])
     assert len(body["input"]) == len(built.items) + bool(built.state)

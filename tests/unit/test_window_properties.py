@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from nodes.errors import ModelError
 from runtime.context import items as window_items
 from runtime.context import summaries, window
-from runtime.log import entries, threads, writer
+from runtime.log import entries, threads
+from runtime.log.writer import chars_of
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
 from runtime.models.client import client
@@ -33,7 +34,7 @@ def newest_word(talk: Talk) -> entries.User:
     return next(each for each in reversed(talk.pen.history.thread(talk.thread).said) if isinstance(each, entries.User))
 
 
-def alone(talk: Talk, around: window.Around) -> int:
+def alone(talk: Talk, around: window.RequestFrame) -> int:
     """Tokens of what stands before the thread and of the newest word, and of nothing else."""
     word = Message("user", talk.pen.text_of(newest_word(talk)) or "(nothing)")
     built = window.Window(
@@ -45,7 +46,7 @@ def alone(talk: Talk, around: window.Around) -> int:
 EMPTY = window.Report(0, (), (), ())
 
 
-def built(talk: Talk, around: window.Around, limits: window.Limits) -> window.Window | None:
+def built(talk: Talk, around: window.RequestFrame, limits: window.Limits) -> window.Window | None:
     """The window; None where it is refused."""
     if alone(talk, around) > budget(limits):
         with pytest.raises(ModelError, match="nothing was sent"):
@@ -96,8 +97,8 @@ def test_a_request_has_no_more_messages_and_characters_than_it_may(case: draws.C
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
-    chars = sum(map(writer.chars_of, found.items))
-    word = writer.chars_of(Message("user", talk.pen.text_of(newest_word(talk)) or "(nothing)"))
+    chars = sum(map(chars_of, found.items))
+    word = chars_of(Message("user", talk.pen.text_of(newest_word(talk)) or "(nothing)"))
     assert limits.max_messages is None or len(found.items) <= max(1, limits.max_messages)
     assert limits.max_chars is None or chars <= max(word, limits.max_chars)
 
@@ -220,7 +221,7 @@ def test_what_is_recent_is_whole_and_what_is_long_ago_is_not(case: draws.Case, r
 @given(draws.talks(), st.integers(20, 3_000), st.floats(0, 1))
 def test_what_is_recent_moves_in_steps(talk: Talk, recent: int, begins: float) -> None:
     """While fewer than ``recent`` tokens come to the thread, no output becomes a pointer but the one that was the newest; none is whole again later."""
-    around, limits = window.Around(()), wide(window.Limits()).model_copy(update={"recent_outputs": recent})
+    around, limits = window.RequestFrame(()), wide(window.Limits()).model_copy(update={"recent_outputs": recent})
     thread = talk.pieces
     first = int(begins * len(thread))
     before: set[str] = set()
@@ -286,7 +287,7 @@ def test_a_tool_that_comes_to_have_room_takes_none_from_the_thread(
 ) -> None:
     """Just below a hard limit at which one tool more is offered, and just above it: what was told of the thread still is."""
     tools = tuple(tool(f"tool_{number}", each) for number, each in enumerate(descriptions))
-    around = window.Around((window.Part("rules", "Answer."),), tools)
+    around = window.RequestFrame((window.Part("rules", "Answer."),), tools)
     system = estimates.of_text("Answer.") + estimates.AN_ANSWER
     offered = data.draw(st.integers(1, len(tools)))
     edge = (system + estimates.of_tools(tools[:offered])) * 100 // window.SYSTEM
@@ -338,13 +339,13 @@ def test_a_long_thread_costs_no_more_than_its_window(strict: bool) -> None:
     looked: list[int] = []
 
     class Counted(window_items.Thread):
-        def __getitem__(self, number: int, /) -> window.Piece:
+        def __getitem__(self, number: int, /) -> window.WindowItem:
             looked.append(number)
             return super().__getitem__(number)
 
     found = window.build(
         Counted(talk.pen.history.thread(talk.thread), talk.pen),
-        window.Around((window.Part("rules", "Answer."),)),
+        window.RequestFrame((window.Part("rules", "Answer."),)),
         window.Limits(hard_limit=1_500 if strict else None, max_messages=60),
     )
     assert 30 < len(found.items) <= 60

@@ -19,11 +19,11 @@ from director.cli.builds import screen as build_screen
 from director.cli.session import conversation
 from director.conversation import reply
 from director.session import person
-from director.tools import toolbox
+from director.tools.toolbox import Toolset
 from nodes.errors import RunOpsError, SetupError
 from runtime.cli import console, foreground, foreground_run, signals
 from runtime.log import session as log_session
-from runtime.log import writer
+from runtime.log.writer import LogWriter
 from runtime.report import endings
 from runtime.settings import settings
 from runtime.workspace import host
@@ -34,7 +34,7 @@ class Building(conversation.Conversation):
 
     def __init__(
         self,
-        pen: writer.Journal[log_session.Session],
+        pen: LogWriter[log_session.Session],
         here: host.Host,
         models: session_options.Models,
         screen: build_screen.BuildScreen,
@@ -56,12 +56,12 @@ class Building(conversation.Conversation):
 
     @property
     @override
-    def kits(self) -> Sequence[toolbox.Kit]:
+    def kits(self) -> Sequence[Toolset]:
         return self._kits
 
     @property
     @override
-    def manner(self) -> reply.Manner:
+    def manner(self) -> reply.ReplyOptions:
         return loop.MANNER
 
     @override
@@ -98,7 +98,7 @@ class Came:
         return outcome.closing(self.session, self.past, self.ended)
 
 
-def carry_out(order: options.Order, here: host.Host, *, as_json: bool, quiet: bool) -> None:
+def carry_out(order: options.BuildOrder, here: host.Host, *, as_json: bool, quiet: bool) -> None:
     """Begin a build or go on with one, to its end; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     order.check()
     foreground_run.hush()
@@ -117,7 +117,7 @@ def carry_out(order: options.Order, here: host.Host, *, as_json: bool, quiet: bo
 
 
 def follow(
-    opening: Coroutine[Any, Any, writer.Journal[log_session.Session]],
+    opening: Coroutine[Any, Any, LogWriter[log_session.Session]],
     here: host.Host,
     models: session_options.Models,
     *,

@@ -15,17 +15,19 @@ from director.draft import output_files
 from director.draft.goal import Goal, Policy
 from director.effects import grants
 from director.session import open as open_session
-from director.session import person, state
+from director.session import person
 from director.session import settings as session_settings
+from director.session.state import SessionState
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime import version
 from runtime.cli import values as given_values
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.language.expressions import filters
-from runtime.log import entries, writer
+from runtime.log import entries
 from runtime.log import session as log_session
 from runtime.log.store import store
+from runtime.log.writer import LogWriter, Texts
 from runtime.secrets import masking, sources
 from runtime.settings import settings
 from runtime.workspace import host
@@ -47,7 +49,7 @@ GOAL = 4_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Order:
+class BuildOrder:
     """What was asked for on the command line."""
 
     goal: str | None = None
@@ -184,12 +186,12 @@ def chosen_for(chosen: settings.Settings) -> settings.Settings:
     return chosen.model_copy(update=update)
 
 
-def as_kept(order: Order, here: host.Host) -> host.Host:
+def as_kept(order: BuildOrder, here: host.Host) -> host.Host:
     """``here`` with the settings of the build that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
     chosen = chosen_for(here.settings)
     if order.resume is not None:
         past = found(order.resume, here.kept)[1]
-        chosen = session_settings.of_session(past, writer.Texts(here.kept), chosen, _said(order, chosen))
+        chosen = session_settings.of_session(past, Texts(here.kept), chosen, _said(order, chosen))
     return here.having(chosen)
 
 
@@ -205,8 +207,8 @@ def found(name: str, kept: store.Kept) -> tuple[str, log_session.Session]:
 
 
 async def open_build(
-    order: Order, here: host.Host, models: session_options.Models
-) -> writer.Journal[log_session.Session]:
+    order: BuildOrder, here: host.Host, models: session_options.Models
+) -> LogWriter[log_session.Session]:
     """The pen of a new build, or of one that goes on, with the answer that was given it."""
     chosen, kept = here.settings, here.kept
     budget = str(chosen.budget) if chosen.budget is not None else None
@@ -229,7 +231,7 @@ async def open_build(
         )
         pen = await open_session.begin(here.store, header, masker)
     async with store.release_on_error(pen.conversation):
-        own = state.Desk(pen)
+        own = SessionState(pen)
         session_settings.keep(own, _said(order, chosen))
         if order.resume is not None:
             said: dict[str, Json] = {"build_effects": order.effects, "build_runs": order.runs}
@@ -239,7 +241,7 @@ async def open_build(
     return pen
 
 
-def _refuse_secret(order: Order, wish: Goal, masker: masking.Masker) -> None:
+def _refuse_secret(order: BuildOrder, wish: Goal, masker: masking.Masker) -> None:
     """Raise UsageError ``secret-in-input`` where a secret stands in the wish: the log would keep a mask in its place, and a mask is no value."""
     said: dict[str, Json] = {"the goal": wish.goal, "`--url`": wish.url}
     said["`--save`"] = str(wish.save) if order.save is not None else None
@@ -253,7 +255,7 @@ def _refuse_secret(order: Order, wish: Goal, masker: masking.Masker) -> None:
         )
 
 
-def _said(order: Order, chosen: settings.Settings) -> dict[str, Json]:
+def _said(order: BuildOrder, chosen: settings.Settings) -> dict[str, Json]:
     return session_settings.given(chosen, {"model_director": order.model})
 
 

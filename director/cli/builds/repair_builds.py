@@ -10,12 +10,14 @@ from director.cli.builds import foreground, options
 from director.proving import repair_builds
 from director.repair import goals
 from director.session import open as open_session
-from director.session import settings, state
+from director.session import settings
+from director.session.state import SessionState
 from nodes.errors import SetupError, UsageError
 from runtime import version
 from runtime.language import workflow
-from runtime.log import entries, history, session, writer
+from runtime.log import entries, history, session
 from runtime.log.store import store
+from runtime.log.writer import LogWriter
 from runtime.models import selection
 from runtime.secrets import masking, sources
 from runtime.workspace import host
@@ -29,7 +31,7 @@ HOW = "a model can look further: set one (RUNOPS_MODEL; `runops doctor --model`)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Order:
+class RepairBuild:
     """What was asked for on the command line, and with what settings."""
 
     here: host.Host
@@ -89,11 +91,11 @@ class Order:
             build=entries.Build.model_validate(masker.json(wish.as_logged().model_dump(mode="json"))),
         )
 
-        async def opened() -> writer.Journal[session.Session]:
+        async def opened() -> LogWriter[session.Session]:
             pen = await open_session.begin(here.store, header, masker)
             async with store.release_on_error(pen.conversation):
                 given = settings.given(chosen, {"model_director": self.model})
-                settings.keep(state.Desk(pen), given)
+                settings.keep(SessionState(pen), given)
             return pen
 
         return foreground.follow(opened(), here, models, asks=not self.yes, quiet=self.quiet)

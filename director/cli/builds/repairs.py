@@ -50,7 +50,7 @@ SAID_OF_BUILDS = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wish:
+class RepairOptions:
     """What was typed."""
 
     file: Path | None
@@ -70,7 +70,7 @@ class Wish:
         return f"{shlex.quote(str(self.file))} " if self.file is not None else ""
 
 
-def carry_out(wish: Wish, here: host.Host, *, of_build: host.Host, as_json: bool, quiet: bool) -> None:
+def carry_out(wish: RepairOptions, here: host.Host, *, of_build: host.Host, as_json: bool, quiet: bool) -> None:
     """Repair a run, ``of_build`` having the settings of a build that mends it; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     foreground_run.hush()
     home = here.kept
@@ -86,7 +86,7 @@ def carry_out(wish: Wish, here: host.Host, *, of_build: host.Host, as_json: bool
     if before is not None:
         _apply(wish, run, before, _going_on(run, past, loaded), as_json=as_json)
     policy = _policy(wish, loaded, past)
-    order = repair_builds.Order(of_build, policy, wish.runs, wish.model, wish.no_model, wish.yes, quiet)
+    order = repair_builds.RepairBuild(of_build, policy, wish.runs, wish.model, wish.no_model, wish.yes, quiet)
     outcome, code = _followed(wish, here, run, loaded, policy, quiet=quiet)
     if outcome is None:
         raise typer.Exit(code)
@@ -114,7 +114,7 @@ def carry_out(wish: Wish, here: host.Host, *, of_build: host.Host, as_json: bool
     raise typer.Exit(code)
 
 
-def _look(wish: Wish, run: str, mend: dict[str, Json] | None) -> str:
+def _look(wish: RepairOptions, run: str, mend: dict[str, Json] | None) -> str:
     """What to type where a result could not be written."""
     if mend is None:
         return f"runops show {run}"
@@ -122,9 +122,9 @@ def _look(wish: Wish, run: str, mend: dict[str, Json] | None) -> str:
 
 
 def _built(
-    wish: Wish,
+    wish: RepairOptions,
     outcome: repair.Outcome,
-    order: repair_builds.Order,
+    order: repair_builds.RepairBuild,
     past: history.History,
     loaded: workflow.Loaded,
     home: store.Kept,
@@ -156,7 +156,9 @@ def _keep(home: store.Kept, outcome: repair.Outcome) -> dict[str, Json] | None:
         return None
     changes = patch_files.patches_of(proof.mends, outcome.run)
     patch = patch_files.unified(changes, Path.cwd())
-    place = patch_files.keep(home, outcome.run, patch_files.Known(proof.verdict, changes, proof.done, proof.run), patch)
+    place = patch_files.keep(
+        home, outcome.run, patch_files.KnownPatch(proof.verdict, changes, proof.done, proof.run), patch
+    )
     return {
         "verdict": proof.verdict,
         "steps": [
@@ -202,7 +204,7 @@ def _changed(loaded: workflow.Loaded, past: history.History) -> bool:
     return past.header.text.sha256 != hashlib.sha256(loaded.text.encode()).hexdigest()
 
 
-def _policy(wish: Wish, loaded: workflow.Loaded, past: history.History) -> Policy:
+def _policy(wish: RepairOptions, loaded: workflow.Loaded, past: history.History) -> Policy:
     """What becomes of the deeds of a proof. Raises UsageError ``effects-not-local``."""
     if wish.effects == "allow":
         assert past.header is not None
@@ -217,7 +219,7 @@ def _policy(wish: Wish, loaded: workflow.Loaded, past: history.History) -> Polic
 
 
 def _followed(
-    wish: Wish, here: host.Host, run: str, loaded: workflow.Loaded, policy: Policy, *, quiet: bool
+    wish: RepairOptions, here: host.Host, run: str, loaded: workflow.Loaded, policy: Policy, *, quiet: bool
 ) -> tuple[repair.Outcome | None, int]:
     """What it came to; without that the exit code of an interruption."""
 
@@ -232,7 +234,7 @@ def _followed(
             copies.append(event.run)
 
     who = questions.person_at(console.say) if questions.possible() and not wish.yes else person.Nobody()
-    one = repair.Mending(here, repair_effects.Deeds(policy, who), say, listen)
+    one = repair.Repair(here, repair_effects.Effects(policy, who), say, listen)
     again = f"again  runops repair {wish.named}--run {run}"
 
     def clear() -> None:
@@ -247,7 +249,7 @@ def _followed(
             return None, interrupted.exit
 
 
-def _apply(wish: Wish, run: str, known: patch_files.Known, going_on: str, *, as_json: bool) -> None:
+def _apply(wish: RepairOptions, run: str, known: patch_files.KnownPatch, going_on: str, *, as_json: bool) -> None:
     """Write the mend into its files, and end; ``going_on`` is what goes on then."""
     if known.verdict == "guess" and not wish.yes:
         raise UsageError(
@@ -273,7 +275,7 @@ def _going_on(run: str, past: history.History, loaded: workflow.Loaded) -> str:
     return f"runops run {shlex.quote(builds_outcome.shown(str(loaded.path)))}   ({run} was a run of {one_line(str(was))}, and goes on with no other file)"
 
 
-def _next(run: str, known: patch_files.Known, going_on: str) -> str:
+def _next(run: str, known: patch_files.KnownPatch, going_on: str) -> str:
     """What to type once the file is mended. What the proof has done on the site must not be done again."""
     if not known.done:
         return f"again  {going_on}"
@@ -284,7 +286,7 @@ def _next(run: str, known: patch_files.Known, going_on: str) -> str:
 
 
 def _told(
-    wish: Wish,
+    wish: RepairOptions,
     outcome: repair.Outcome,
     mend: dict[str, Json] | None,
     came: builds_foreground.Came | None,
@@ -352,7 +354,11 @@ def _proved(mend: dict[str, Json], *, built: bool) -> str:
 
 
 def _ending(
-    wish: Wish, outcome: repair.Outcome, code: int, mend: dict[str, Json] | None, came: builds_foreground.Came | None
+    wish: RepairOptions,
+    outcome: repair.Outcome,
+    code: int,
+    mend: dict[str, Json] | None,
+    came: builds_foreground.Came | None,
 ) -> endings.RepairEnding:
     failure, found = outcome.case.failure, outcome.found
     return endings.RepairEnding(

@@ -9,13 +9,15 @@ from decimal import Decimal
 from director.cli import screen as cli_screen
 from director.cli import session_options
 from director.conversation import reply
-from director.session import state, subject
-from director.tools import toolbox
+from director.session import subject
+from director.session.state import SessionState
+from director.tools.toolbox import Toolset
 from nodes.errors import RunOpsError
 from runtime import events
 from runtime.context import limits, window
-from runtime.log import entries, writer
+from runtime.log import entries
 from runtime.log import session as log_session
+from runtime.log.writer import LogWriter
 from runtime.messages.messages import Usage
 from runtime.models import run_models
 from runtime.report import endings
@@ -29,7 +31,7 @@ FINAL = frozenset({3, 5, 70, 75})
 
 
 @dataclasses.dataclass(slots=True)
-class Said:
+class Exchange:
     """A word of a person, and what came of it."""
 
     said: str
@@ -48,7 +50,7 @@ class Conversation:
 
     def __init__(
         self,
-        pen: writer.Journal[log_session.Session],
+        pen: LogWriter[log_session.Session],
         here: host.Host,
         models: session_options.Models,
         screen: cli_screen.Screen,
@@ -57,11 +59,11 @@ class Conversation:
         self.here, self.screen = here, screen
         self._models = models
         self.pen = pen
-        self._supply: run_models.Supply | None = None
+        self._supply: run_models.RunModels | None = None
         self._talk: reply.Talk | None = None
-        self._desk: state.Desk | None = None
+        self._desk: SessionState | None = None
         self._subject: subject.Subject | None = None
-        self.words: list[Said] = []
+        self.words: list[Exchange] = []
         """Those of this process."""
 
     @property
@@ -99,20 +101,20 @@ class Conversation:
         return self._talk
 
     @property
-    def kits(self) -> Sequence[toolbox.Kit]:
+    def kits(self) -> Sequence[Toolset]:
         """Tools beside those of every session."""
         return ()
 
     @property
-    def manner(self) -> reply.Manner:
+    def manner(self) -> reply.ReplyOptions:
         """How much the model may take for one word."""
         return reply.CHAT
 
     @property
-    def desk(self) -> state.Desk:
+    def desk(self) -> SessionState:
         """What it keeps beside what is said."""
         if self._desk is None:
-            self._desk = state.Desk(self.pen)
+            self._desk = SessionState(self.pen)
         return self._desk
 
     @property
@@ -139,7 +141,7 @@ class Conversation:
             known = session_options.secrets_of(self.session, self.here)
             self.pen.masker = masking.Masker({**known, **self._models.masked()})
 
-    async def move(self, pen: writer.Journal[log_session.Session]) -> None:
+    async def move(self, pen: LogWriter[log_session.Session]) -> None:
         """Go on in another session."""
         await self.close()
         self.pen, self._talk, self._desk, self._subject = pen, None, None, None

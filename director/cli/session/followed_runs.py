@@ -29,7 +29,7 @@ NOTHING = entries.Ran(calls=0, tokens=0, dollars="0", seconds=0)
 """What a run has spent that has not begun."""
 
 
-class Following:
+class FollowedRun:
     """A run that goes on in a session, told by plain lines.
 
     That it begins is on the disk, in the session, before it does anything. So the session of a process that died has what it spent all the same: ``settle``
@@ -68,13 +68,13 @@ class Following:
             # One that was over before tells its end, and not its beginning.
             self._id = self._ended.run
 
-    def _purse(self) -> budgets.Purse | None:
+    def _purse(self) -> budgets.Allowance | None:
         """What is left for the run; None where the session has no budget."""
         held = self._held
         if held.session.budget is None:
             return None
         spent = budgets.spent_in_all(held.session.ledger, held.price) - budgets.amount(self._before)
-        return budgets.Purse(held.id, node_budgets.parse(held.session.budget), spent)
+        return budgets.Allowance(held.id, node_budgets.parse(held.session.budget), spent)
 
     def _listen(self, event: events.Event) -> None:
         if isinstance(event, events.RunEnded):

@@ -34,7 +34,9 @@ STATES: dict[int, endings.ChatStatus] = {
 """How a session stands, by its exit code; with any other it ``failed``."""
 
 
-def converse(wish: session_options.Wish, here: host.Host, message: str | None, *, as_json: bool, quiet: bool) -> None:
+def converse(
+    wish: session_options.ChatOptions, here: host.Host, message: str | None, *, as_json: bool, quiet: bool
+) -> None:
     """Begin a session or go on with one, and take its words; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     if message is not None and not message.strip():
         raise UsageError("usage", "`--message` says nothing", mend="give it a text, or leave it out and type")
@@ -61,7 +63,7 @@ def converse(wish: session_options.Wish, here: host.Host, message: str | None, *
 def _talk(
     held: conversation.Conversation,
     front: Foreground,
-    wish: session_options.Wish,
+    wish: session_options.ChatOptions,
     message: str | None,
     *,
     person: bool,

@@ -21,12 +21,12 @@ class Loop:
         """The exit code, so far: that of the last word."""
         self.over = False
         """Whether a further word would only meet the last error again."""
-        self._slashes = slash_commands.Slashes(conversation, front)
+        self._slashes = slash_commands.SlashCommands(conversation, front)
 
     def take_up(self) -> None:
         """Answer what was said before a crash and has no answer."""
         rows = len(self.conversation.session.ledger.rows)
-        one = conversation.Said("")
+        one = conversation.Exchange("")
         try:
             one.answer = self._front.run(self.conversation.talk.go_on())
         except RunOpsError as error:
@@ -84,13 +84,13 @@ class Loop:
         except UsageError as error:
             self._failed(error)
             return True
-        if isinstance(word, parsing.Slash):
+        if isinstance(word, parsing.SlashLine):
             return self._do(word, line.strip())
         if word:
             self.say(word)
         return True
 
-    def _do(self, word: parsing.Slash, typed: str) -> bool:
+    def _do(self, word: parsing.SlashLine, typed: str) -> bool:
         """Do what a word with a slash asks for; a run that did not pass gives its own exit code."""
         self.code = 0
         try:
@@ -101,13 +101,13 @@ class Loop:
         ran = self._slashes.ran
         if ran is not None:
             self.code = ran.exit
-            self.conversation.words.append(conversation.Said(typed, run=ran))
+            self.conversation.words.append(conversation.Exchange(typed, run=ran))
         return goes_on
 
     def say(self, text: str) -> None:
         """Say something to the model, and show its answer."""
         rows = len(self.conversation.session.ledger.rows)
-        one = conversation.Said(text)
+        one = conversation.Exchange(text)
         self.conversation.words.append(one)
         try:
             one.answer = self._front.run(self.conversation.talk.say(text))
@@ -123,7 +123,7 @@ class Loop:
         spent = session.ledger.rows[rows:]
         screen.meter(ledger.totals(spent) if spent else None, screen.report)
 
-    def _failed(self, error: RunOpsError, one: conversation.Said | None = None) -> None:
+    def _failed(self, error: RunOpsError, one: conversation.Exchange | None = None) -> None:
         self.code, self.over = error.exit, error.exit in conversation.FINAL
         if one is not None:
             one.error = error

@@ -12,7 +12,7 @@ from nodes.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Slash:
+class SlashLine:
     """A word with a slash."""
 
     name: str
@@ -22,7 +22,7 @@ class Slash:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Known:
+class SlashCommand:
     """A word with a slash that there is."""
 
     name: str
@@ -31,17 +31,17 @@ class Known:
 
 
 KNOWN = (
-    Known("mode", "/mode [chat|agent|run]", "tell the mode, or change it"),
-    Known("run", "/run [FILE] [-i NAME=VALUE]", "run the workflow, and tell the model how it ended"),
-    Known("resume", "/resume [RUN]", "go on with the run that this is about, or with another one"),
-    Known("save", "/save [FILE.md]", "write the conversation as Markdown"),
-    Known("fork", "/fork", "go on in a fork; this session stays as it is"),
-    Known("cost", "/cost", "what was spent"),
-    Known("window", "/window [NAME VALUE]", "what the model would be sent now; or change how that is chosen"),
-    Known("plan", "/plan", "the plan, as a list of tasks"),
-    Known("vars", "/vars", "the variables"),
-    Known("help", "/help", "this list"),
-    Known("quit", "/quit", "end; `runops chat --resume` goes on"),
+    SlashCommand("mode", "/mode [chat|agent|run]", "tell the mode, or change it"),
+    SlashCommand("run", "/run [FILE] [-i NAME=VALUE]", "run the workflow, and tell the model how it ended"),
+    SlashCommand("resume", "/resume [RUN]", "go on with the run that this is about, or with another one"),
+    SlashCommand("save", "/save [FILE.md]", "write the conversation as Markdown"),
+    SlashCommand("fork", "/fork", "go on in a fork; this session stays as it is"),
+    SlashCommand("cost", "/cost", "what was spent"),
+    SlashCommand("window", "/window [NAME VALUE]", "what the model would be sent now; or change how that is chosen"),
+    SlashCommand("plan", "/plan", "the plan, as a list of tasks"),
+    SlashCommand("vars", "/vars", "the variables"),
+    SlashCommand("help", "/help", "this list"),
+    SlashCommand("quit", "/quit", "end; `runops chat --resume` goes on"),
 )
 
 
@@ -49,7 +49,7 @@ _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 """What can stand in no text: bytes that are no UTF-8 come as halves of characters, and no file has a NUL in its name."""
 
 
-def parse(line: str) -> str | Slash:
+def parse(line: str) -> str | SlashLine:
     """What was typed: the text for the model, or a word with a slash. ``//…`` is said with one slash. What is no text is told as ``\N{REPLACEMENT CHARACTER}``.
 
     Raises UsageError ``unknown-word`` with the nearest one, ``usage`` where a quotation mark has no end.
@@ -69,14 +69,14 @@ def parse(line: str) -> str | Slash:
         )
         raise UsageError("unknown-word", f"there is no word `/{name}`", mend=mend)
     try:
-        return Slash(name, tuple(shlex.split(rest)))
+        return SlashLine(name, tuple(shlex.split(rest)))
     except ValueError:
         raise UsageError(
             "usage", f"a quotation mark of `/{name}` has no end", mend="close it, or put a `\\` before it"
         ) from None
 
 
-def at_most(word: Slash, count: int) -> None:
+def at_most(word: SlashLine, count: int) -> None:
     """Raise UsageError ``usage`` where more stands behind the word than it takes."""
     if len(word.rest) > count:
         raise UsageError(
@@ -95,7 +95,7 @@ def listed() -> list[str]:
     return [f"{each.shape:<{wide}}  {each.help}" for each in KNOWN]
 
 
-def file_and_inputs(word: Slash) -> tuple[str | None, list[str]]:
+def file_and_inputs(word: SlashLine) -> tuple[str | None, list[str]]:
     """What ``/run`` is to run, and with which inputs (``NAME=VALUE``). Raises UsageError ``usage``."""
     files: list[str] = []
     inputs: list[str] = []
@@ -108,7 +108,7 @@ def file_and_inputs(word: Slash) -> tuple[str | None, list[str]]:
             inputs.append(value)
         else:
             files.append(each)
-    at_most(Slash(word.name, tuple(files)), 1)
+    at_most(SlashLine(word.name, tuple(files)), 1)
     return (files[0] if files else None), inputs
 
 

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 MODES: tuple[entries.Mode, ...] = get_args(entries.Mode)
 
 
-class Slashes:
+class SlashCommands:
     """Each of them is a method, by its name."""
 
     def __init__(self, held: conversation.Conversation, front: foreground.Foreground) -> None:
         """``held`` is what is talked in."""
         self._held, self._front = held, front
-        self._known: dict[str, Callable[[parsing.Slash], None]] = {
+        self._known: dict[str, Callable[[parsing.SlashLine], None]] = {
             "mode": self._mode,
             "run": self._run,
             "resume": self._resume,
@@ -51,7 +51,7 @@ class Slashes:
         self.ran: events.RunEnded | None = None
         """How the run ended that the last word began, or went on with."""
 
-    def take(self, word: parsing.Slash) -> bool:
+    def take(self, word: parsing.SlashLine) -> bool:
         """Do what it says; False where it ends the session. Raises RunOpsError."""
         self.ran = None
         if word.name == "quit":
@@ -60,13 +60,13 @@ class Slashes:
         self._known[word.name](word)
         return True
 
-    def _show(self, word: parsing.Slash, lines: list[str]) -> None:
+    def _show(self, word: parsing.SlashLine, lines: list[str]) -> None:
         parsing.at_most(word, 0)
         self._held.screen.result(lines)
 
     # What is kept.
 
-    def _mode(self, word: parsing.Slash) -> None:
+    def _mode(self, word: parsing.SlashLine) -> None:
         parsing.at_most(word, 1)
         talk = self._held.talk
         if not word.rest:
@@ -83,7 +83,7 @@ class Slashes:
         talk.mode = wanted
         self._held.screen.say(f"--  mode {wanted}")
 
-    def _window(self, word: parsing.Slash) -> None:
+    def _window(self, word: parsing.SlashLine) -> None:
         if not word.rest:
             self._show(word, report_text.lines(self._held.talk.window()))
             return
@@ -95,15 +95,15 @@ class Slashes:
         session_options.set_limit(held.desk, held.pen, held.here.settings, name, value, f"/window {name} {value}")
         held.screen.say(f"--  {name} {getattr(held.limits(), name)}")
 
-    def _plan(self, word: parsing.Slash) -> None:
+    def _plan(self, word: parsing.SlashLine) -> None:
         plan = self._held.desk.value("plan")
         self._show(word, (plans.as_todo(plan) if plan is not None else []) or ["(no plan)"])
 
-    def _variables(self, word: parsing.Slash) -> None:
+    def _variables(self, word: parsing.SlashLine) -> None:
         values = self._held.desk.variables.all()
         self._show(word, list(variables.told(values)) or ["(no variables)"])
 
-    def _cost(self, word: parsing.Slash) -> None:
+    def _cost(self, word: parsing.SlashLine) -> None:
         spent = self._held.session.ledger
         parts = {
             **{path or "session": each for path, each in spent.totals_by_step().items()},
@@ -119,7 +119,7 @@ class Slashes:
 
     # Files and forks.
 
-    def _save(self, word: parsing.Slash) -> None:
+    def _save(self, word: parsing.SlashLine) -> None:
         parsing.at_most(word, 1)
         held = self._held
         path = Path(word.rest[0] if word.rest else f"session-{held.id}.md")
@@ -128,7 +128,7 @@ class Slashes:
         session_markdown.save(path, markdown.of_session(report))
         held.screen.say(f"--  saved in {path}")
 
-    def _fork(self, word: parsing.Slash) -> None:
+    def _fork(self, word: parsing.SlashLine) -> None:
         parsing.at_most(word, 0)
         held = self._held
         parent = held.id
@@ -138,7 +138,7 @@ class Slashes:
 
     # Runs.
 
-    def _run(self, word: parsing.Slash) -> None:
+    def _run(self, word: parsing.SlashLine) -> None:
         named, pairs = parsing.file_and_inputs(word)
         held = self._held
         path = Path(named) if named is not None else held.about.workflow_file(held.here.kept)
@@ -150,12 +150,12 @@ class Slashes:
         own = held.here.having(settings.load())
         prepared = prepare.prepare(loaded, values.of(loaded), own.secrets)
         self._follow(
-            followed_runs.Following(held, f"/run {path}"),
+            followed_runs.FollowedRun(held, f"/run {path}"),
             own,
             lambda carrier, listener, options: carrier.begin(prepared, options=options, listener=listener),
         )
 
-    def _resume(self, word: parsing.Slash) -> None:
+    def _resume(self, word: parsing.SlashLine) -> None:
         parsing.at_most(word, 1)
         held = self._held
         run = run_index.find(held.here.kept, word.rest[0]) if word.rest else held.about.run
@@ -163,10 +163,10 @@ class Slashes:
             raise UsageError("usage", "this session is about no run", mend=f"name one: {parsing.shape('resume')}")
         own = held.here.having(settings.load())
         self._follow(
-            followed_runs.Following(held, f"/resume {run}", followed_runs.spent_by(held, run)),
+            followed_runs.FollowedRun(held, f"/resume {run}", followed_runs.spent_by(held, run)),
             own,
             lambda carrier, listener, options: carrier.resume(run, options=options, listener=listener),
         )
 
-    def _follow(self, one: followed_runs.Following, own: host.Host, begin: followed_runs.Begin) -> None:
+    def _follow(self, one: followed_runs.FollowedRun, own: host.Host, begin: followed_runs.Begin) -> None:
         self.ran = one.to_its_end(begin, self._front, own)

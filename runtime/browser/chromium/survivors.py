@@ -26,7 +26,7 @@ END_SECONDS = launch.WATCHER_SECONDS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class SurvivorCheck:
     """What a watcher says of its Chromium."""
 
     holders: int
@@ -50,11 +50,11 @@ def remembered(private: Path) -> launch.Alive | None:
         return None
 
 
-def look(alive: launch.Alive) -> Look | None:
+def look(alive: launch.Alive) -> SurvivorCheck | None:
     """What its watcher says; None where it does not answer. Nobody becomes a holder by that, and no clock is set back."""
     try:
         said = _say(alive, LOOK_SECONDS, {"token": alive.token, "look": True})
-        return Look(int(said["holders"]), None if said["left"] is None else float(said["left"]))
+        return SurvivorCheck(int(said["holders"]), None if said["left"] is None else float(said["left"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -16,7 +16,7 @@ Handler = Callable[[Params, str], None]
 """Receives an event's parameters and the session it came from ("" is the browser itself). It must not raise."""
 
 
-class Gone(Exception):
+class Disconnected(Exception):
     """The connection is closed: Chromium ended, or was ended."""
 
 
@@ -47,7 +47,7 @@ class Connection:
                 address, open_timeout=seconds, ping_interval=None, max_size=None, compression=None, proxy=None
             )
         except (OSError, TimeoutError, ConnectionClosed) as error:
-            raise Gone(str(error)) from None
+            raise Disconnected(str(error)) from None
         return cls(socket)
 
     def on(self, event: str, handler: Handler) -> None:
@@ -68,7 +68,7 @@ class Connection:
         # Nobody has to wait for it, so an answer nobody asked for is no error.
         future.add_done_callback(_seen)
         if self._reader.done():
-            future.set_exception(Gone("the connection to the browser is closed"))
+            future.set_exception(Disconnected("the connection to the browser is closed"))
             return future
         self._waiting[self._last] = future
         self._outbox.put_nowait(json.dumps(message))
@@ -89,7 +89,7 @@ class Connection:
             self._writer.cancel()
             for future in self._waiting.values():
                 if not future.done():
-                    future.set_exception(Gone("the connection to the browser is closed"))
+                    future.set_exception(Disconnected("the connection to the browser is closed"))
             self._waiting.clear()
             if self.on_gone is not None:
                 self.on_gone()

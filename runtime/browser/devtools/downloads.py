@@ -21,7 +21,7 @@ _SHOWN_AS_PAGES = ("text/html", "application/xhtml+xml")
 
 
 @dataclasses.dataclass(slots=True)
-class Arrival:
+class Download:
     """A file on its way."""
 
     guid: str
@@ -30,7 +30,7 @@ class Arrival:
     state: Literal["inProgress", "completed", "canceled"] = "inProgress"
 
 
-class Desk:
+class DownloadManager:
     """Where the files of one run's browser arrive."""
 
     def __init__(self, address: str, watch: origin_guard.Guard, folder: Path, context: str | None) -> None:
@@ -45,11 +45,11 @@ class Desk:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
-    async def open(self) -> AsyncGenerator[Counter]:
+    async def open(self) -> AsyncGenerator[PendingDownloads]:
         """Take files until the block ends. Raises cdp.Gone and cdp.Refused."""
         connection = await self._connected()
         with self._place() as folder:
-            counter = Counter(self, Path(folder))
+            counter = PendingDownloads(self, Path(folder))
             connection.on("Browser.downloadWillBegin", counter.begins)
             connection.on("Browser.downloadProgress", counter.proceeds)
             connection.on("Fetch.requestPaused", lambda params, _session: self._spawn(params))
@@ -60,7 +60,7 @@ class Desk:
             try:
                 yield counter
             finally:
-                with contextlib.suppress(devtools_connection.Gone, devtools_connection.Refused):
+                with contextlib.suppress(devtools_connection.Disconnected, devtools_connection.Refused):
                     await connection.send("Fetch.disable")
                     await self._allow({"behavior": "deny", "eventsEnabled": False})
 
@@ -127,17 +127,17 @@ class Desk:
             await self._connection.close()
 
 
-class Counter:
+class PendingDownloads:
     """The files that come while one step waits."""
 
-    def __init__(self, desk: Desk, folder: Path) -> None:
+    def __init__(self, desk: DownloadManager, folder: Path) -> None:
         self._desk = desk
         self._folder = folder
-        self._begun: list[tuple[str, Arrival]] = []
+        self._begun: list[tuple[str, Download]] = []
 
     def begins(self, params: devtools_connection.Params, _session: str) -> None:
         """A download begins."""
-        arrival = Arrival(params["guid"], params["url"], sound(params["suggestedFilename"]))
+        arrival = Download(params["guid"], params["url"], sound(params["suggestedFilename"]))
         self._begun.append((params["frameId"], arrival))
 
     def proceeds(self, params: devtools_connection.Params, _session: str) -> None:
@@ -146,14 +146,14 @@ class Counter:
             if arrival.guid == params["guid"]:
                 arrival.state = params["state"]
 
-    async def first(self) -> Arrival | None:
+    async def first(self) -> Download | None:
         """The first file that came for the run."""
         for frame, arrival in self._begun:
             if await self._desk.ours(frame):
                 return arrival
         return None
 
-    def file(self, arrival: Arrival) -> Path:
+    def file(self, arrival: Download) -> Path:
         """Where the file stands."""
         return self._folder / arrival.guid
 

@@ -31,7 +31,7 @@ class Credentials:
     of_proxy: bool = False
 
 
-class Ward:
+class GuardedTarget:
     """What the guard allows one browser context, and what it refused there."""
 
     def __init__(self, allowed: Iterable[str], credentials: Sequence[Credentials] = ()) -> None:
@@ -103,8 +103,8 @@ class Guard:
 
     def __init__(self, connection: devtools_connection.Connection, on_lost: Callable[[], None]) -> None:
         self._connection = connection
-        self._wards: dict[str, Ward] = {}
-        self._everywhere: Ward | None = None
+        self._wards: dict[str, GuardedTarget] = {}
+        self._everywhere: GuardedTarget | None = None
         self._targets: dict[str, Params] = {}
         self._contexts: dict[str, str] = {}
         """Browser context of frames that are no targets of their own."""
@@ -134,9 +134,9 @@ class Guard:
 
     async def ward(
         self, allowed: Iterable[str], credentials: Sequence[Credentials] = (), context: str | None = None
-    ) -> Ward:
+    ) -> GuardedTarget:
         """Let documents of these origins load in one browser context, or in all where none is named."""
-        ward = Ward(allowed, credentials)
+        ward = GuardedTarget(allowed, credentials)
         if credentials:
             # Anything may be asked for a password, so from now on everything passes by here.
             await self._enable({"requestStage": "Request"})
@@ -183,7 +183,7 @@ class Guard:
     async def _judge_later(self, params: Params) -> None:
         self._judge(params, await self._ward_of(params["frameId"]))
 
-    def _judge(self, params: Params, ward: Ward | None) -> None:
+    def _judge(self, params: Params, ward: GuardedTarget | None) -> None:
         if ward is not None and ward.check(params["request"]["url"], self._kind(params)):
             self._let(params)
         else:
@@ -207,7 +207,7 @@ class Guard:
         is_new = target.get("openerId") is not None and origins.is_blank(target["url"])
         return "popup" if is_new else "main frame"
 
-    async def _ward_of(self, frame: str) -> Ward | None:
+    async def _ward_of(self, frame: str) -> GuardedTarget | None:
         return self._everywhere or self._wards.get(await self.context_of_frame(frame))
 
     async def context_of_frame(self, frame: str) -> str:
@@ -230,7 +230,7 @@ class Guard:
                 found.update(dict.fromkeys(await self._frames(target), str(target.get("browserContextId", ""))))
             except devtools_connection.Refused:
                 continue
-            except devtools_connection.Gone:
+            except devtools_connection.Disconnected:
                 break
         return found
 
@@ -267,7 +267,7 @@ class Guard:
         try:
             # Whatever has happened before this is answered is told of before the answer.
             await self._connection.send("Browser.getVersion")
-        except devtools_connection.Gone:
+        except devtools_connection.Disconnected:
             return frozenset()
         return frozenset(
             tab
@@ -282,7 +282,7 @@ class Guard:
             # It answers the first itself, if it lives: one that has died stays in the list until Chromium needs another one.
             await self._connection.send("Storage.getCookies")
             info = await self._connection.send("SystemInfo.getProcessInfo")
-        except (devtools_connection.Gone, devtools_connection.Refused):
+        except (devtools_connection.Disconnected, devtools_connection.Refused):
             return None
         return max((each["id"] for each in info["processInfo"] if each["type"].startswith("network.")), default=None)
 

@@ -15,7 +15,7 @@ from nodes.rules import Rule, with_query
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import isolated_world, origins, playwright_errors
-from runtime.browser.deadline import Patience
+from runtime.browser.deadline import Deadline
 from runtime.browser.diagnosis import nearest
 from runtime.browser.elements import locators, rules
 
@@ -47,11 +47,11 @@ _SAYS = isolated_world.Script[dict[str, Json]](
 _KNOWN = isolated_world.Script[list[str]](locators.KNOWN, list[str])
 
 
-class Told(Protocol):
+class DiagnosisFacts(Protocol):
     """What a run knows that its pages do not."""
 
     @property
-    def patience(self) -> Patience:
+    def patience(self) -> Deadline:
         """How long anything may take."""
         ...
 
@@ -69,10 +69,10 @@ class Told(Protocol):
         ...
 
 
-class Inquiry:
+class Diagnosis:
     """Looks into what went wrong on one page. Its looks are short, and never fail."""
 
-    def __init__(self, page: Page, run: Told, settle: Callable[[Target], Awaitable[Target | None]]) -> None:
+    def __init__(self, page: Page, run: DiagnosisFacts, settle: Callable[[Target], Awaitable[Target | None]]) -> None:
         """``settle`` gives a target as it is settled now, None where nothing matches."""
         self.page = page
         self._run = run
@@ -294,7 +294,7 @@ class Inquiry:
                 return outer
         return target
 
-    async def rule_failed(self, rule: Rule, look: rules.Look) -> RunOpsError:
+    async def rule_failed(self, rule: Rule, look: rules.RuleCheck) -> RunOpsError:
         """A rule does not hold; ``look`` is the last one that was taken."""
         subject = subject_of(rule)
         if subject is not None and look.matches > 1 and rule.kind != "count":

@@ -279,7 +279,7 @@ class ToldArea(TypedDict):
     texts: list[str]
 
 
-class Told(TypedDict):
+class ElementFacts(TypedDict):
     """What ``FACTS`` tells."""
 
     tag: str
@@ -301,7 +301,7 @@ class Told(TypedDict):
     beside: list[ToldCaption]
 
 
-def facts(told: Told, frames: Sequence[str] = ()) -> Facts:
+def facts(told: ElementFacts, frames: Sequence[str] = ()) -> Facts:
     """What ``FACTS`` told of an element in these frames."""
     return Facts(
         tag=told["tag"],

@@ -17,7 +17,7 @@ from runtime.browser.playwright_errors import short
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class RuleCheck:
     """What one look at a rule saw."""
 
     holds: bool
@@ -36,7 +36,7 @@ class Saw(TypedDict):
     found: NotRequired[bool]
 
 
-class Text(TypedDict):
+class TextCheck(TypedDict):
     """A text of the document, and whether what is wanted was found in it."""
 
     seen: str
@@ -78,46 +78,46 @@ _LOOK = isolated_world.Script[Saw](
     Saw,
 )
 
-_LOOK_AT_PAGE = isolated_world.Script[Text](
+_LOOK_AT_PAGE = isolated_world.Script[TextCheck](
     "({kind, pattern}) => {"
     + text_match.SEEN
     + """
   const text = folded(kind === 'title' ? Document.prototype.__lookupGetter__('title').call(document) : document.body ? seen(document.body) : '');
   return {seen: text, found: new RegExp(pattern, 'v').test(text)};
 }""",
-    Text,
+    TextCheck,
 )
 
 
-async def look(page: Page, rule: Rule, target: Target | None) -> Look:
+async def look(page: Page, rule: Rule, target: Target | None) -> RuleCheck:
     """Look once. ``target`` is the rule's target, settled. Kind ``expr`` is a matter of values, not of the page."""
     kind = rule.kind
     if kind == "url":
         assert rule.url is not None
-        return Look(locators.address_matches(rule.url, page.url), rule.url, page.url)
+        return RuleCheck(locators.address_matches(rule.url, page.url), rule.url, page.url)
     if kind == "expr":
-        return Look(bool(rule.expr), True, bool(rule.expr))
+        return RuleCheck(bool(rule.expr), True, bool(rule.expr))
     if target is None:
         wanted = rule.title if kind == "title" else rule.text
         assert wanted is not None
         of_page = await _LOOK_AT_PAGE.on(page, {"kind": kind, "pattern": text_match.pattern(wanted, exact=rule.exact)})
-        return Look(of_page["found"], wanted, short(of_page["seen"], 300))
+        return RuleCheck(of_page["found"], wanted, short(of_page["seen"], 300))
     return await _look_at(locators.locator(page, target), rule, kind)
 
 
-async def _look_at(found: Locator, rule: Rule, kind: str) -> Look:
+async def _look_at(found: Locator, rule: Rule, kind: str) -> RuleCheck:
     if kind == "count":
         count = await found.count()
-        return Look(count == rule.count, rule.count, count, count)
+        return RuleCheck(count == rule.count, rule.count, count, count)
     pattern = text_match.pattern(rule.text, exact=rule.exact) if rule.text is not None else None
     saw = await _LOOK.of_all(found, {"kind": kind, "pattern": pattern})
     seen, count = saw["seen"], saw["count"]
     if kind == "hidden":
-        return Look(seen == "hidden", "hidden", seen)
+        return RuleCheck(seen == "hidden", "hidden", seen)
     if kind == "visible":
-        return Look(seen == "visible", "visible", seen, count)
+        return RuleCheck(seen == "visible", "visible", seen, count)
     if kind == "text":
         text = None if seen is None else short(str(seen), 300)
-        return Look(bool(saw.get("found")), rule.text, text, count)
+        return RuleCheck(bool(saw.get("found")), rule.text, text, count)
     wanted = getattr(rule, kind)
-    return Look(count == 1 and seen == wanted, wanted, seen, count)
+    return RuleCheck(count == 1 and seen == wanted, wanted, seen, count)

@@ -12,17 +12,17 @@ from playwright.async_api import Locator, Page
 
 from nodes.errors import Phase
 from nodes.targets import Target
-from runtime.browser.deadline import Patience
-from runtime.browser.diagnosis.diagnosis import Inquiry, Told
+from runtime.browser.deadline import Deadline
+from runtime.browser.diagnosis.diagnosis import Diagnosis, DiagnosisFacts
 from runtime.browser.page.dialogs import Dialogs
 
 if TYPE_CHECKING:
-    from runtime.browser.devtools.downloads import Desk
+    from runtime.browser.devtools.downloads import DownloadManager
 
 Answer = TypeVar("Answer")
 
 
-class PageState(Told, Protocol):
+class PageState(DiagnosisFacts, Protocol):
     """What all tabs of a run share."""
 
     def admit(self, url: str) -> None:
@@ -61,7 +61,7 @@ class PageState(Told, Protocol):
         ...
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> DownloadManager:
         """Where files arrive that the site gives."""
         ...
 
@@ -71,12 +71,12 @@ class PageState(Told, Protocol):
         ...
 
 
-class Reach(ABC):
+class ElementAccess(ABC):
     """A tab within reach: ``runtime.browser.page.tab.Tab`` is one, made of what deeds and readings add to this."""
 
     page: Page
-    _patience: Patience
-    _inquiry: Inquiry
+    _patience: Deadline
+    _inquiry: Diagnosis
     _run: PageState
     documents: int
     """Documents loaded into the tab."""

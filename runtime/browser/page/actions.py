@@ -49,7 +49,7 @@ _FILE_FIELD = isolated_world.Script[str](
 _PAGE = Target(css="html")
 
 
-class Deeds(Downloads, SignedIn):
+class Actions(Downloads, SignedIn):
     """What a tab can do to an element, a click aside."""
 
     async def press(self, key: str, target: Target | None) -> None:

@@ -19,13 +19,13 @@ from nodes.values import Json
 from runtime.browser import origins, playwright_errors
 from runtime.browser.devtools import connection as devtools_connection
 from runtime.browser.devtools import downloads, origin_guard
-from runtime.browser.page.filled import Typed
+from runtime.browser.page.filled import Filled
 
 LOOK_SECONDS = 0.02
 """Between two looks whether a file has come."""
 
 
-class Downloads(Typed):
+class Downloads(Filled):
     """Takes files from the site of a tab."""
 
     @contextlib.asynccontextmanager
@@ -42,7 +42,7 @@ class Downloads(Typed):
                         await self._load(url or "")
                     arrival = await self._arrived(counter, what, refusals)
                 yield Delivery(arrival.name, counter.file(arrival))
-        except (devtools_connection.Gone, devtools_connection.Refused) as error:
+        except (devtools_connection.Disconnected, devtools_connection.Refused) as error:
             raise self._failed(what, f"the browser takes no files: {error}") from None
 
     async def _load(self, url: str) -> None:
@@ -74,8 +74,10 @@ class Downloads(Typed):
         finally:
             context.remove_listener("response", take)
 
-    async def _arrived(self, counter: downloads.Counter, what: str, refusals: list[Response]) -> downloads.Arrival:
-        arrival: downloads.Arrival | None = None
+    async def _arrived(
+        self, counter: downloads.PendingDownloads, what: str, refusals: list[Response]
+    ) -> downloads.Download:
+        arrival: downloads.Download | None = None
         while arrival is None or arrival.state == "inProgress":
             if refused := self._run.refusal():
                 raise refused

@@ -18,7 +18,7 @@ from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import isolated_world
 from runtime.browser.elements import locators
-from runtime.browser.page.access import Reach
+from runtime.browser.page.access import ElementAccess
 
 PAUSES = (0.1, 0.3, 0.8, 1.5)
 """Seconds between filling a field again and looking at it again."""
@@ -33,7 +33,7 @@ _HELD = isolated_world.Script[list[tuple[str, bool]]](
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Text:
+class FilledText:
     """A text that was put into a field."""
 
     target: Target
@@ -44,10 +44,10 @@ class Text:
     """How many documents the tab had loaded then."""
 
 
-class Typed(Reach):
+class Filled(ElementAccess):
     """Puts texts into fields, and sees to it that they stay there."""
 
-    _texts: tuple[Text, ...] = ()
+    _texts: tuple[FilledText, ...] = ()
 
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
         """Put ``text`` in the place of what the field holds."""
@@ -75,7 +75,7 @@ class Typed(Reach):
 
     def _remember(self, target: Target, text: str, *, secret: bool) -> None:
         others = (each for each in self._texts if each.target != target)
-        self._texts = (*others, Text(target, text, secret, self.documents))
+        self._texts = (*others, FilledText(target, text, secret, self.documents))
 
     async def _see_to_typed(self) -> None:
         """Fill again what the page has emptied or changed since. Raises ``value-not-kept``.
@@ -105,7 +105,7 @@ class Typed(Reach):
             for each, seen in lost:
                 await self._fill_again(each, seen)
 
-    async def _all_held(self, texts: Sequence[Text]) -> bool:
+    async def _all_held(self, texts: Sequence[FilledText]) -> bool:
         """Whether the fields together hold the texts: one look for all of them."""
         every = functools.reduce(Locator.or_, [locators.locator(self.page, each.target) for each in texts])
         try:
@@ -116,7 +116,7 @@ class Typed(Reach):
             return False
         return sorted(folded(seen) for seen, _password in found) == sorted(folded(each.text) for each in texts)
 
-    async def _held(self, text: Text) -> tuple[str, bool] | None:
+    async def _held(self, text: FilledText) -> tuple[str, bool] | None:
         """What the field holds, and whether it is one for passwords; None where it is gone, for then it is no field of this form any more."""
         try:
             async with self._answering():
@@ -125,7 +125,7 @@ class Typed(Reach):
             return None
         return (found[0][0], found[0][1]) if len(found) == 1 else None
 
-    async def _fill_again(self, text: Text, before: str) -> None:
+    async def _fill_again(self, text: FilledText, before: str) -> None:
         hidden = text.secret
         for pause in PAUSES:
             await self._do(text.target, lambda found, timeout: found.fill(text.text, timeout=timeout))

@@ -16,7 +16,7 @@ from nodes.targets import Target
 from nodes.values import sound, sound_json
 from runtime.browser import isolated_world, playwright_errors
 from runtime.browser.elements import selectors
-from runtime.browser.page.access import Reach
+from runtime.browser.page.access import ElementAccess
 from runtime.observation.observation import Observation
 from runtime.observation.test_ids import Mark
 from runtime.observation.tree import Fact
@@ -38,7 +38,7 @@ _Told = tuple[str, int, list[_ToldFact], list[tuple[str, str]], list[tuple[list[
 _TOLD: pydantic.TypeAdapter[_Told | None] = pydantic.TypeAdapter(_Told | None)
 
 
-class Looking(Reach):
+class Looking(ElementAccess):
     """What is to be seen in a tab."""
 
     _looked: Mapping[int, Frame] = types.MappingProxyType({})

@@ -166,7 +166,7 @@ _TABLE = isolated_world.Script[list[Table]](
 )
 
 
-class Readings(Pictures, Looking):
+class Reads(Pictures, Looking):
     """What a tab can tell of its elements."""
 
     async def text(self, target: Target) -> str:

@@ -15,7 +15,7 @@ from runtime.browser import isolated_world
 from runtime.browser.elements import facts as element_facts
 from runtime.browser.elements import locators, text_match
 from runtime.browser.elements.facts import Facts
-from runtime.browser.page.access import Reach
+from runtime.browser.page.access import ElementAccess
 from runtime.browser.page.dialogs import Dialogs
 
 Answer = TypeVar("Answer")
@@ -60,7 +60,7 @@ _FRAME = isolated_world.Script[str](
 
 _PLACES = isolated_world.Script[tuple[int, int]]("(all, other) => [all.length, all.indexOf(other)]", tuple[int, int])
 
-_FACTS = isolated_world.Script[element_facts.Told](element_facts.FACTS, element_facts.Told)
+_FACTS = isolated_world.Script[element_facts.ElementFacts](element_facts.FACTS, element_facts.ElementFacts)
 
 _SAID = isolated_world.Script[str](
     "(element) => {"
@@ -107,7 +107,7 @@ class Pointed:
         return await _SAID.at(self._handle)
 
 
-class Refs(Reach):
+class Refs(ElementAccess):
     """A tab whose elements have refs."""
 
     dialogs: Dialogs

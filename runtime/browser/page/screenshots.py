@@ -11,7 +11,7 @@ from nodes.errors import AuthorError, SiteError
 from nodes.targets import Target
 from runtime.browser import isolated_world
 from runtime.browser.page import drawn_text
-from runtime.browser.page.access import Reach
+from runtime.browser.page.access import ElementAccess
 
 MASK_COLOUR = "#000000"
 
@@ -101,7 +101,7 @@ _UNMARK = """() => {
 }"""
 
 
-class Pictures(Reach):
+class Pictures(ElementAccess):
     """What a tab looks like."""
 
     async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:

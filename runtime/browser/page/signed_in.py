@@ -7,10 +7,10 @@ from typing import Any
 
 from nodes.values import Json
 from runtime.browser.origins import Allowed
-from runtime.browser.page.access import Reach
+from runtime.browser.page.access import ElementAccess
 
 
-class SignedIn(Reach):
+class SignedIn(ElementAccess):
     """Reads the signed-in state of a tab's browser, and takes one over."""
 
     async def signed_in(self) -> Json:

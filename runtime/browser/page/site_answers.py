@@ -14,7 +14,7 @@ from playwright.async_api import BrowserContext, Error, Page, Request, Response
 
 from nodes.errors import SiteError
 from runtime.browser import isolated_world, origins, playwright_errors
-from runtime.browser.deadline import Patience
+from runtime.browser.deadline import Deadline
 from runtime.browser.port import MissingAnswer
 
 SERVER_ERROR = 500
@@ -45,7 +45,7 @@ class Answers:
     """Listens to one browser context."""
 
     def __init__(
-        self, context: BrowserContext, patience: Patience, network: Callable[[], Awaitable[int | None]]
+        self, context: BrowserContext, patience: Deadline, network: Callable[[], Awaitable[int | None]]
     ) -> None:
         """``network`` tells the process id of Chromium's network process; None where it cannot."""
         self._patience = patience

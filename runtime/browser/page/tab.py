@@ -16,13 +16,13 @@ from playwright.async_api import Error, Locator, Page
 from typing_extensions import override
 
 from nodes.errors import AuthorError, LogError, Phase, RunOpsError, SiteError
-from nodes.pages import Deed
+from nodes.pages import ElementAction
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import isolated_world, origins, playwright_errors, playwright_internals
 from runtime.browser.diagnosis import page_signals
-from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS, Inquiry, subject_of
+from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS, Diagnosis, subject_of
 from runtime.browser.elements import locators, rules, text_match
 from runtime.browser.page import actions, dialogs, reads, refs
 from runtime.browser.page.access import Answer, PageState
@@ -86,7 +86,7 @@ class TabState(PageState, Protocol):
         ...
 
 
-class Tab(actions.Deeds, reads.Readings, refs.Refs):
+class Tab(actions.Actions, reads.Reads, refs.Refs):
     """One tab. Implements ``nodes.pages.Page``."""
 
     _run: TabState
@@ -112,7 +112,7 @@ class Tab(actions.Deeds, reads.Readings, refs.Refs):
     def _take(self, page: Page) -> None:
         """Be the tab of ``page`` from now on."""
         self.page = page
-        self._inquiry = Inquiry(page, self._run, self._settled_now)
+        self._inquiry = Diagnosis(page, self._run, self._settled_now)
         self._deaf = playwright_internals.on_document(page, self._loaded)
         page.on("crash", self._run.crashed)
 
@@ -390,7 +390,7 @@ class Tab(actions.Deeds, reads.Readings, refs.Refs):
             target = await self._settle(target)
         return target, locators.locator(self.page, target)
 
-    async def ready(self, target: Target, deed: Deed) -> None:
+    async def ready(self, target: Target, deed: ElementAction) -> None:
         """Wait until exactly one element matches and could take the deed, without doing it."""
         target, found = await self._found(target)
         # A dry run of the deed would see a cover or a movement too, and costs two frames; the deed itself sees those before it
@@ -509,7 +509,7 @@ class Tab(actions.Deeds, reads.Readings, refs.Refs):
             if not locators.address_matches(rule.url or "", self.url):
                 self.dialogs.refuse("after")
             return
-        last = rules.Look(False, None, None)
+        last = rules.RuleCheck(False, None, None)
 
         async def look() -> bool | None:
             nonlocal last
@@ -525,7 +525,7 @@ class Tab(actions.Deeds, reads.Readings, refs.Refs):
         """Whether the rule holds now; it does not where its target is missing or matches more than once."""
         return (await self._read(subject_of(rule), lambda: self._look(rule))).holds
 
-    async def _look(self, rule: Rule) -> rules.Look:
+    async def _look(self, rule: Rule) -> rules.RuleCheck:
         subject = subject_of(rule)
         if rule.kind == "url" and self.closed:
             # The address of a closed tab stays known, and would be looked at until the time is up: whoever asks the tab itself learns that it is gone.
@@ -533,12 +533,12 @@ class Tab(actions.Deeds, reads.Readings, refs.Refs):
         for_nothing = rule.kind == "hidden" or (rule.kind == "count" and rule.count == 0)
         settled = subject if subject is None or locators.settled(subject) else await self._settled_now(subject)
         if subject is not None and settled is None:
-            seen = rules.Look(for_nothing, None, None, 0)
+            seen = rules.RuleCheck(for_nothing, None, None, 0)
         else:
             seen = await rules.look(self.page, rule, settled)
         if seen.holds and for_nothing and (status := await self._inquiry.broken()) is not None:
             # On a page that is an error of the server nothing is there, and that tells nothing.
-            return rules.Look(False, seen.wanted, f"an error of the server ({status})")
+            return rules.RuleCheck(False, seen.wanted, f"an error of the server ({status})")
         return seen
 
     @override

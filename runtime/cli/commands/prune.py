@@ -55,7 +55,7 @@ def prune(
     A session goes only with `--sessions`, unless it is an hour old and nothing was ever said in it.
     """
     _refuse_odd(older_than, keep_last, state, sessions=sessions)
-    wanted = retention.Wanted(
+    wanted = retention.Selection(
         older_than=retention.span(older_than) if older_than is not None else None,
         keep_last=keep_last,
         states=retention.states(state or ()),
@@ -117,7 +117,7 @@ def not_removed(failed: list[workspace_prune.Left]) -> LogError:
     )
 
 
-def rows(gone: list[workspace_prune.Gone]) -> list[list[str]]:
+def rows(gone: list[workspace_prune.Deleted]) -> list[list[str]]:
     """Whole runs, sessions and browsers one by one, everything else by its kind."""
     one_by_one = [[size(each.bytes), named(each)] for each in gone if each.kind in ("run", "session", "browser")]
     number, room = Counter(each.kind for each in gone), Counter[str]()
@@ -140,7 +140,7 @@ NOUNS = {
 }
 
 
-def named(each: workspace_prune.Gone) -> str:
+def named(each: workspace_prune.Deleted) -> str:
     """A run, a session or a browser, for people."""
     if each.kind == "browser":
         return f"browser of run {each.run} (process {each.process})"

@@ -38,7 +38,7 @@ def word_for(command: str) -> str:
 HEAD = ["run", "state", "process", "browser", "since", "workflow"]
 
 
-def row(each: active.Living) -> list[str]:
+def row(each: active.Active) -> list[str]:
     """One line of the list."""
     since = moment(each.holder.since) if each.holder is not None else None
     return [
@@ -51,14 +51,14 @@ def row(each: active.Living) -> list[str]:
     ]
 
 
-def process(each: active.Living) -> str:
+def process(each: active.Active) -> str:
     """Who holds the run: its process id, and its machine where that is another one."""
     if each.holder is None:
         return "?" if each.state == "running" else ""
     return f"{each.holder.pid} on {one_line(each.holder.host)}" if each.holder.elsewhere else str(each.holder.pid)
 
 
-def browser(each: active.Living) -> str:
+def browser(each: active.Active) -> str:
     """The process id of the run's browser, and what happens to it where nobody holds on to it."""
     if each.browser is None:
         return ""

@@ -77,7 +77,7 @@ def run(
     )
     values = given_values.inputs(inputs or [], inputs_file)
     foreground_run.hush()
-    manner = batch.Manner(
+    manner = batch.BatchOptions(
         here,
         as_json=as_json,
         quiet=quiet,

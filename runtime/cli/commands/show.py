@@ -11,8 +11,8 @@ from nodes.errors import UsageError
 from runtime.cli import console
 from runtime.cli.commands import show_window
 from runtime.context.report_text import lines as in_lines
-from runtime.log import writer
 from runtime.log.store import store
+from runtime.log.writer import Texts
 from runtime.report import markdown, of_run, of_session, session_text, text
 from runtime.workspace import host, run_index, session_index
 
@@ -86,7 +86,7 @@ def show(
 def _session(kept: store.Kept, session: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
     reading = kept.read(session)
     brief = not as_json and at is None
-    report = of_session.session_report(session_index.fold(reading), reading, writer.Texts(kept), at=at, brief=brief)
+    report = of_session.session_report(session_index.fold(reading), reading, Texts(kept), at=at, brief=brief)
     if as_json:
         return report.as_json()
     if as_markdown:

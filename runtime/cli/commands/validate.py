@@ -72,7 +72,7 @@ def problems_of(error: UsageError, file: Path) -> list[Json]:
     ]
 
 
-def _asks(each: selection.Asking) -> dict[str, Json]:
+def _asks(each: selection.ModelUse) -> dict[str, Json]:
     """A node that asks a model, for programs; ``model`` is null where the settings choose it."""
     return {
         "node": each.node.id,

@@ -15,7 +15,7 @@ from nodes.route import OTHERWISE, Route
 from nodes.values import Json
 from runtime.language.diagnostics import Diagnostic
 from runtime.language.expressions.sandbox import RESERVED
-from runtime.language.node_tree import Anatomy, Unit
+from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.yaml_text import Document, Path
 
 ALWAYS = ("inputs", "secrets", "vars", "run")
@@ -43,14 +43,14 @@ class Declared:
 
     def __init__(self, anatomy: Anatomy, document: Document) -> None:
         self.problems: list[Diagnostic] = []
-        self.units: dict[str, Unit] = {}
+        self.units: dict[str, NodeSource] = {}
         """Each node by its id."""
         self.inputs = names_in(anatomy.clean.get("inputs", {}))
         """None where the file's declaration cannot be read."""
         self.secrets = names_in(anatomy.clean.get("secrets", []))
-        self.setters: dict[str, list[Unit]] = {}
+        self.setters: dict[str, list[NodeSource]] = {}
         """The nodes that set each variable, in the order of the file."""
-        self._loops: list[Unit] = []
+        self._loops: list[NodeSource] = []
         self._anatomy = anatomy
         self._document = document
         units = list(anatomy.every_unit())
@@ -68,12 +68,12 @@ class Declared:
             if unit.data.get("after_crash") == "confirm" and "confirm" not in unit.data:
                 self._report("missing-field", "`after_crash: confirm` needs a `confirm`", (*unit.path, "after_crash"))
 
-    def line(self, unit: Unit) -> int | str:
+    def line(self, unit: NodeSource) -> int | str:
         """In which line a node stands."""
         mark = self._document.mark(self._anatomy.written((*unit.path, "id")))
         return mark.line if mark else "?"
 
-    def _id(self, unit: Unit) -> None:
+    def _id(self, unit: NodeSource) -> None:
         name, path = unit.id, (*unit.path, "id")
         if name is None:
             return
@@ -86,7 +86,7 @@ class Declared:
         else:
             self.units[name] = unit
 
-    def _way_to_loop(self, unit: Unit) -> None:
+    def _way_to_loop(self, unit: NodeSource) -> None:
         """Exactly one of three ways, each with the fields that belong to it."""
         found = [field for field in WAYS if field in unit.data]
         if not found:
@@ -115,7 +115,7 @@ class Declared:
                 )
                 self._report("conflicting-fields", f"`{field}` has no meaning with `{way}`", (*unit.path, field), mend)
 
-    def _item(self, unit: Unit) -> None:
+    def _item(self, unit: NodeSource) -> None:
         name, path = unit.text("as"), (*unit.path, "as")
         if name is None:
             return
@@ -133,7 +133,7 @@ class Declared:
                 where = f"the node is in line {self.line(self.units[each])}; choose another name"
                 self._report("name-collision", f"`{each}` is also the id of a node", path, where)
 
-    def _branches(self, unit: Unit) -> None:
+    def _branches(self, unit: NodeSource) -> None:
         seen: set[str] = set()
         for path, branch in branches_of(unit):
             name = branch.get("name")
@@ -146,7 +146,7 @@ class Declared:
             elif isinstance(name, str):
                 seen.add(name)
 
-    def _in_confirm(self, units: list[Unit]) -> None:
+    def _in_confirm(self, units: list[NodeSource]) -> None:
         for unit in units:
             if unit.model is Iterate or unit.model is Route:
                 for _path, block in unit.blocks:
@@ -164,7 +164,7 @@ class Declared:
         self.problems.append(self._document.source.diagnostic(code, message, mark, help=[mend]))
 
 
-def _only_finds_out(unit: Unit) -> bool:
+def _only_finds_out(unit: NodeSource) -> bool:
     """Whether a step may stand in a ``confirm``: it changes nothing on the site, and nothing in the run."""
     model, effect = unit.model, unit.data.get("effect")
     if model is None or model is BrowserAction:
@@ -183,13 +183,13 @@ def names_in(value: Json) -> list[str] | None:
     return None
 
 
-def variables_of(unit: Unit) -> list[str]:
+def variables_of(unit: NodeSource) -> list[str]:
     """The variables that a node sets."""
     fields = ("set", "ask") if unit.model is Context else ()
     return [name for field in fields for name in names_in(unit.data.get(field)) or []]
 
 
-def branches_of(unit: Unit) -> list[tuple[Path, Mapping[str, Json]]]:
+def branches_of(unit: NodeSource) -> list[tuple[Path, Mapping[str, Json]]]:
     """The branches of a route as they are written, each with its path."""
     value = unit.data.get("branches")
     items: list[Json] = value if isinstance(value, list) else []

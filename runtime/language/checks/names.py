@@ -19,7 +19,7 @@ from runtime.language.checks.scopes import COLLECTED, Breaking, Here, Need, bran
 from runtime.language.diagnostics import Diagnostic
 from runtime.language.expressions.names_read import NOTHING, Chain, Fact, Use
 from runtime.language.expressions.references import Compiled, written
-from runtime.language.node_tree import Anatomy, Slot, Unit
+from runtime.language.node_tree import Anatomy, NodeSource, ReferenceSite
 from runtime.language.yaml_text import Document
 
 LOOP_KEYS = ("index", "first", "last", "key", "length")
@@ -71,7 +71,7 @@ class _Walk:
             if slot.field == "output":
                 self._slot(slot, scope, start)
 
-    def _outside(self, slot: Slot) -> None:
+    def _outside(self, slot: ReferenceSite) -> None:
         """Fields of the file that are worked out before the run: they see inputs, and secrets where they take them."""
         for use in self._uses(slot):
             if use.root in ("inputs", "secrets"):
@@ -81,13 +81,13 @@ class _Walk:
                     slot, use, "unknown-reference", f"`{use.root}` is not known before the run", "it sees `inputs` only"
                 )
 
-    def _block(self, units: Sequence[Unit], scope: Scope, here: Here) -> None:
+    def _block(self, units: Sequence[NodeSource], scope: Scope, here: Here) -> None:
         for unit in units:
             if here.breaking is not None:
                 here = here.within(here.breaking.another())
             self._unit(unit, scope, here)
 
-    def _unit(self, unit: Unit, scope: Scope, here: Here) -> None:
+    def _unit(self, unit: NodeSource, scope: Scope, here: Here) -> None:
         here_self = here.within(unit=unit)
         when = unit.slot("when")
         if when is not None:
@@ -116,18 +116,18 @@ class _Walk:
             scope[unit.id] = (*here.needs, *needs)
 
     @staticmethod
-    def _is_late(unit: Unit, slot: Slot) -> bool:
+    def _is_late(unit: NodeSource, slot: ReferenceSite) -> bool:
         if unit.model is Route and slot.field == "branches":
             return True
         in_turn = _in_turns(unit) and slot.field in ("key", "while", "until")
         return bool(unit.blocks) and (slot.field in COLLECTED or in_turn)
 
-    def _late(self, unit: Unit, scope: Scope, here: Here) -> None:
+    def _late(self, unit: NodeSource, scope: Scope, here: Here) -> None:
         for slot in unit.slots:
             if slot.field in COLLECTED and unit.blocks:
                 self._slot(slot, scope, here)
 
-    def _iterate(self, unit: Unit, scope: Scope, here: Here) -> None:
+    def _iterate(self, unit: NodeSource, scope: Scope, here: Here) -> None:
         name, turns = unit.text("as"), here
         item: Scope = {name: (), f"{name}_loop": ()} if name else {}
         if "until" not in unit.data:
@@ -153,7 +153,7 @@ class _Walk:
         for gone in inner.keys() - scope.keys():
             self._gone[gone] = f"it is seen only inside the loop `{unit.id}`"
 
-    def _route(self, unit: Unit, scope: Scope, here: Here) -> None:
+    def _route(self, unit: NodeSource, scope: Scope, here: Here) -> None:
         before: list[frozenset[Fact]] = []
         seen: Scope = {}
         whens = {slot.path[:-1]: slot for slot in unit.slots if slot.field == "branches"}
@@ -181,7 +181,7 @@ class _Walk:
         scope.update(seen)
         self._late(unit, scope, here)
 
-    def _handle(self, unit: Unit, scope: Scope, here: Here) -> None:
+    def _handle(self, unit: NodeSource, scope: Scope, here: Here) -> None:
         blocks = {str(path[-1]): block for path, block in unit.blocks}
         tried = Breaking(f"the `try` of `{unit.id}` may have failed before it")
         caught = Breaking(f"the `catch` of `{unit.id}` may not have come so far")
@@ -198,7 +198,7 @@ class _Walk:
                 self._set[name] = [_without(needs, tried) for needs in times]
         self._late(unit, scope, here)
 
-    def _confirm(self, unit: Unit, scope: Scope, here: Here) -> None:
+    def _confirm(self, unit: NodeSource, scope: Scope, here: Here) -> None:
         if not unit.confirm and not unit.done:
             return
         inner, here = dict(scope), here.broken_by(None)
@@ -210,15 +210,15 @@ class _Walk:
 
     # One reference
 
-    def _uses(self, slot: Slot) -> Iterable[Use]:
+    def _uses(self, slot: ReferenceSite) -> Iterable[Use]:
         compiled = self._templates.get(slot.text)
         return compiled.names if compiled is not None and slot.ref is not None else ()
 
-    def _slot(self, slot: Slot, scope: Scope, here: Here) -> None:
+    def _slot(self, slot: ReferenceSite, scope: Scope, here: Here) -> None:
         for use in self._uses(slot):
             self._use(use, slot, scope, here)
 
-    def _use(self, use: Use, slot: Slot, scope: Scope, here: Here) -> None:
+    def _use(self, use: Use, slot: ReferenceSite, scope: Scope, here: Here) -> None:
         match use.root:
             case "inputs":
                 self._one_of(use, slot, self._declared.inputs, "input", "inputs")
@@ -240,7 +240,7 @@ class _Walk:
             case _:
                 self._unknown(use, slot, scope, here)
 
-    def _one_of(self, use: Use, slot: Slot, names: Sequence[str] | None, noun: str, field: str) -> None:
+    def _one_of(self, use: Use, slot: ReferenceSite, names: Sequence[str] | None, noun: str, field: str) -> None:
         if names is None or len(use.chain) < 2 or use.chain[1] in names:
             return
         name = str(use.chain[1])
@@ -249,7 +249,7 @@ class _Walk:
             slot, use, f"unknown-{noun}", f"there is no {noun} `{name}`", self._did_you_mean(name, names), known, part=1
         )
 
-    def _secret(self, use: Use, slot: Slot) -> None:
+    def _secret(self, use: Use, slot: ReferenceSite) -> None:
         if slot.ref is None or not slot.ref.secret:
             help = "secrets may stand in what `fill` types, in credentials, headers and proxies"
             self._wrong(slot, use, "secret-not-allowed", f"`{slot.field}` takes no secrets", help)
@@ -258,7 +258,7 @@ class _Walk:
         else:
             self._one_of(use, slot, self._declared.secrets, "secret", "secrets")
 
-    def _variable(self, use: Use, slot: Slot, here: Here) -> None:
+    def _variable(self, use: Use, slot: ReferenceSite, here: Here) -> None:
         if len(use.chain) < 2 or not isinstance(use.chain[1], str):
             return
         name = use.chain[1]
@@ -285,7 +285,7 @@ class _Walk:
         elif not use.sure_of(use.chain[:2], here.facts):
             self._unguarded(use, slot, f"vars.{name}", Need("in the first turn of the loop it is not set yet"), part=1)
 
-    def _run(self, use: Use, slot: Slot, scope: Scope, here: Here) -> None:
+    def _run(self, use: Use, slot: ReferenceSite, scope: Scope, here: Here) -> None:
         if len(use.chain) < 2:
             return
         key = str(use.chain[1])
@@ -302,7 +302,7 @@ class _Walk:
         elif key != "id" and len(use.chain) > 2:
             self._of_run(use, slot, scope, here, key, str(use.chain[2]))
 
-    def _of_run(self, use: Use, slot: Slot, scope: Scope, here: Here, key: str, name: str) -> None:
+    def _of_run(self, use: Use, slot: ReferenceSite, scope: Scope, here: Here, key: str, name: str) -> None:
         """``run.errors.X``, ``run.taken.X``, ``run.failures.X``: X must be a node of that kind that may have run."""
         unit = self._declared.units.get(name)
         kind = {"taken": Route, "failures": Iterate}.get(key)
@@ -340,13 +340,13 @@ class _Walk:
         else:
             self._guard(use, slot, use.chain[:3], scope[name], scope, here)
 
-    def _loop(self, use: Use, slot: Slot, *, inside: bool) -> None:
+    def _loop(self, use: Use, slot: ReferenceSite, *, inside: bool) -> None:
         if not inside:
             self._wrong(slot, use, "unknown-reference", "`loop` is known only inside an `iterate`")
         else:
             self._key_of(use, slot, LOOP_KEYS)
 
-    def _key_of(self, use: Use, slot: Slot, keys: Sequence[str]) -> None:
+    def _key_of(self, use: Use, slot: ReferenceSite, keys: Sequence[str]) -> None:
         if len(use.chain) > 1 and use.chain[1] not in keys:
             key = str(use.chain[1])
             self._wrong(
@@ -359,11 +359,13 @@ class _Walk:
                 part=1,
             )
 
-    def _item(self, use: Use, slot: Slot, here: Here) -> None:
+    def _item(self, use: Use, slot: ReferenceSite, here: Here) -> None:
         if any(use.root == f"{each.text('as')}_loop" for each in here.loops):
             self._loop(use, slot, inside=True)
 
-    def _guard(self, use: Use, slot: Slot, chain: Chain, needs: tuple[Need, ...], scope: Scope, here: Here) -> None:
+    def _guard(
+        self, use: Use, slot: ReferenceSite, chain: Chain, needs: tuple[Need, ...], scope: Scope, here: Here
+    ) -> None:
         """Report the use where something may have kept the node from running, and nothing says that it did not."""
         unmet = here.unmet(needs, use.facts)
         if not unmet or use.sure_of(chain, here.facts):
@@ -375,13 +377,15 @@ class _Walk:
         if unmet:
             self._unguarded(use, slot, written(chain), unmet[0], part=len(chain) - 1)
 
-    def _unguarded(self, use: Use, slot: Slot, name: str, need: Need, part: int = 0) -> None:
+    def _unguarded(self, use: Use, slot: ReferenceSite, name: str, need: Need, part: int = 0) -> None:
         self._wrong(
             slot, use, "unguarded-reference", f"`{name}` may have no value here: {need.why}",
             f"guard it: `{name} | default(…)`, `… if {name} is defined else …`, or a `when` that says the same", part=part,
         )  # fmt: skip
 
-    def _unknown(self, use: Use, slot: Slot, scope: Scope, here: Here, name: str | None = None, part: int = 0) -> None:
+    def _unknown(
+        self, use: Use, slot: ReferenceSite, scope: Scope, here: Here, name: str | None = None, part: int = 0
+    ) -> None:
         name = name or use.root
         unit = self._declared.units.get(name)
         if unit is not None and unit in here.open:
@@ -439,7 +443,7 @@ class _Walk:
         close = errors.near(name, names or ()) if len(self.problems) < MOST_NEAR else None
         return f"did you mean `{close}`?" if close else None
 
-    def _wrong(self, slot: Slot, use: Use, code: str, message: str, *help: str | None, part: int = 0) -> None:
+    def _wrong(self, slot: ReferenceSite, use: Use, code: str, message: str, *help: str | None, part: int = 0) -> None:
         start = use.offsets[part]
         end = start + len(str(use.chain[part]))
         mark = self._document.within(slot.path, slot.text, start, end)
@@ -452,15 +456,15 @@ def _without(needs: tuple[Need, ...], breaking: Breaking) -> tuple[Need, ...]:
     return tuple(need for need in needs if need not in met)
 
 
-def _in_loop(unit: Unit, here: Here) -> bool:
+def _in_loop(unit: NodeSource, here: Here) -> bool:
     """Whether a node stands in a loop that is going on here."""
     return any(unit.path[: len(loop.path)] == loop.path for loop in here.loops)
 
 
-def _keeps(unit: Unit, kind: type[Container]) -> bool:
+def _keeps(unit: NodeSource, kind: type[Container]) -> bool:
     """Whether the unit may be of this kind: of the type itself, of another that runs its block in turns as it does, or of none that is known."""
     return unit.model in (kind, None) or (kind.in_turns and _in_turns(unit))
 
 
-def _in_turns(unit: Unit) -> bool:
+def _in_turns(unit: NodeSource) -> bool:
     return unit.model is not None and issubclass(unit.model, Container) and unit.model.in_turns

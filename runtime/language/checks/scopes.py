@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from runtime.language.expressions.names_read import NOTHING, Fact
 from runtime.language.expressions.references import Compiled
-from runtime.language.node_tree import Unit
+from runtime.language.node_tree import NodeSource
 
 COLLECTED = frozenset({"value", "collect"})
 """Fields of a container that are worked out after its block, and see what is in it."""
@@ -52,9 +52,9 @@ class Here:
     """Conditions that this place shares: without them it would not have been reached."""
     needs: tuple[Need, ...] = ()
     """All conditions on what stands here."""
-    loops: tuple[Unit, ...] = ()
+    loops: tuple[NodeSource, ...] = ()
     """The loops around it, outermost first."""
-    open: tuple[Unit, ...] = ()
+    open: tuple[NodeSource, ...] = ()
     """The nodes around it, outermost first, and the node itself: none of them has a value yet."""
     breaking: Breaking | None = None
     """How the block around it may end before its end, while the run goes on."""
@@ -62,7 +62,11 @@ class Here:
     """Whether ``error`` is known: inside a ``catch``."""
 
     def within(
-        self, *needs: Need, facts: frozenset[Fact] = NOTHING, loop: Unit | None = None, unit: Unit | None = None
+        self,
+        *needs: Need,
+        facts: frozenset[Fact] = NOTHING,
+        loop: NodeSource | None = None,
+        unit: NodeSource | None = None,
     ) -> Here:
         """A place inside, reached under further conditions."""
         return Here(
@@ -88,7 +92,7 @@ class Here:
         return [need for need in needs if need not in self.met and not need.met(self.facts | facts)]
 
 
-def own_needs(unit: Unit, when: Compiled | None) -> list[Need]:
+def own_needs(unit: NodeSource, when: Compiled | None) -> list[Need]:
     """Why a node may have no value, by its own fields: the ``when`` first."""
     found: list[Need] = []
     if unit.data.get("when") not in (None, True):
@@ -99,7 +103,7 @@ def own_needs(unit: Unit, when: Compiled | None) -> list[Need]:
     return found
 
 
-def branch_need(unit: Unit, index: int | None, branch: Mapping[str, object], when: Compiled | None) -> Need:
+def branch_need(unit: NodeSource, index: int | None, branch: Mapping[str, object], when: Compiled | None) -> Need:
     """Why what is in a branch may not have run; ``index`` is None for ``otherwise``."""
     name = "otherwise" if index is None else str(branch.get("name"))
     taken = frozenset[Fact]({("taken", unit.id or "", name)})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nodes import errors
 from nodes.tabs import MAIN
 from runtime.language.diagnostics import Diagnostic
-from runtime.language.node_tree import Anatomy, Unit
+from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.yaml_text import Document
 
 
@@ -44,7 +44,7 @@ def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
     return problems
 
 
-def _within(units: list[Unit]) -> Iterator[Unit]:
+def _within(units: list[NodeSource]) -> Iterator[NodeSource]:
     """These nodes, and all in their blocks."""
     for unit in units:
         yield unit
@@ -52,11 +52,11 @@ def _within(units: list[Unit]) -> Iterator[Unit]:
             yield from _within(block)
 
 
-def _gives_by_tab(unit: Unit) -> bool:
+def _gives_by_tab(unit: NodeSource) -> bool:
     return unit.data.get("action") == "open_tab"
 
 
-def _given(unit: Unit) -> str | None:
+def _given(unit: NodeSource) -> str | None:
     """The name that a node gives to a tab."""
     name = unit.data.get("tab" if _gives_by_tab(unit) else "opens")
     return name if isinstance(name, str) else None

@@ -43,7 +43,7 @@ CANCEL_SECONDS = 5.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Manner:
+class ClientOptions:
     """How a request is carried out."""
 
     store: bool = False
@@ -78,10 +78,10 @@ class Client:
         self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, http_client=http)
 
     async def ask(
-        self, request: Request, seconds: float, manner: Manner | None = None, progress: Progress | None = None
+        self, request: Request, seconds: float, manner: ClientOptions | None = None, progress: Progress | None = None
     ) -> Answer:
         """The answer, within ``seconds``. Raises Failed."""
-        manner = manner or Manner()
+        manner = manner or ClientOptions()
         heard = _Heard()
         body = self._body(request, manner)
         async with self._failing(seconds, heard):
@@ -89,9 +89,9 @@ class Client:
                 return await self._streamed(body, heard, progress)
             return parsing.answer(_response(await self._client.responses.create(**body)))
 
-    async def submit(self, request: Request, seconds: float, manner: Manner | None = None) -> str:
+    async def submit(self, request: Request, seconds: float, manner: ClientOptions | None = None) -> str:
         """Have the server work on the request while nobody is connected; the id under which to ask for the answer. Raises Failed."""
-        body = self._body(request, dataclasses.replace(manner or Manner(), store=True))
+        body = self._body(request, dataclasses.replace(manner or ClientOptions(), store=True))
         async with self._failing(seconds, _Heard()):
             response = _response(await self._client.responses.create(**body, background=True))
             return parsing.name(response) or _nonsense(response)
@@ -129,7 +129,7 @@ class Client:
         """End the connections."""
         await self._client.close()
 
-    def _body(self, request: Request, manner: Manner) -> dict[str, Any]:
+    def _body(self, request: Request, manner: ClientOptions) -> dict[str, Any]:
         """The request as the API takes it."""
         items, instructions = list(request.items), request.instructions
         body: dict[str, Any] = {"model": request.model, "store": manner.store, "max_output_tokens": request.max_output}

@@ -14,7 +14,8 @@ from typing import Protocol
 
 from nodes.errors import RunOpsError
 from nodes.values import Json, normalise
-from runtime.log import entries, threads, writer
+from runtime.log import entries, threads
+from runtime.log.writer import NOTHING, Fold, LogWriter
 from runtime.messages.messages import Answer, Request, Tool, ToolCall, Usage, is_models
 from runtime.models import requests
 from runtime.models.turns import call_checks
@@ -35,7 +36,7 @@ NOT_DONE = "This waited for a person, and was not done."
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Seat:
+class TurnOptions:
     """Where a conversation with a model stands in the log."""
 
     path: str
@@ -162,8 +163,8 @@ class Turns:
         thread: requests.Exchanges,
         frame: Frame,
         tools: Tools,
-        pen: writer.Journal[writer.Fold],
-        seat: Seat,
+        pen: LogWriter[Fold],
+        seat: TurnOptions,
         *,
         talks: bool = False,
         find_out: FindOut = _unknown,
@@ -439,7 +440,7 @@ class Turns:
 
     def _tell(self, asked: ToolCall, told: str, place: Place, state: threads.Done) -> Done:
         self._pen.said(
-            entries.Told(thread=self._seat.thread, asked=asked.id), normalise(told) or writer.NOTHING, place.path
+            entries.ToolResult(thread=self._seat.thread, asked=asked.id), normalise(told) or NOTHING, place.path
         )
         return self._known(asked, state)
 

@@ -13,7 +13,7 @@ from runtime.testing import scripted_model
 from runtime.testing.responses import rules, shapes
 from runtime.testing.responses.profile import OPENAI, Profile
 from runtime.testing.responses.rules import ApiError, Item
-from runtime.testing.scripted_model import Answer, Asked, Broken, Failure
+from runtime.testing.scripted_model import Answer, AskedFor, Broken, Failure
 
 
 @dataclasses.dataclass(slots=True)
@@ -22,7 +22,7 @@ class Made:
 
     answer: Answer | Broken | Failure
     """As the script has it."""
-    asked: Asked
+    asked: AskedFor
     begun: dict[str, Any]
     """The response as it is when it has only begun."""
     ended: dict[str, Any]
@@ -99,11 +99,11 @@ class Api:
             thread = self._before(read.get("previous_response_id")) + rules.items_of(read.get("input"))
             rules.check_thread(thread, self._kept_items())
             self._asked += 1
-            asked = Asked(self._asked, read, tuple(thread))
+            asked = AskedFor(self._asked, read, tuple(thread))
             answer = self._answer(asked)
             return self._make(asked, answer)
 
-    def _answer(self, asked: Asked) -> Answer | Broken | Failure:
+    def _answer(self, asked: AskedFor) -> Answer | Broken | Failure:
         try:
             return self._model.answer(asked)
         except scripted_model.ScriptError as error:
@@ -112,7 +112,7 @@ class Api:
             refused.kind = "server_error"
             raise refused from error
 
-    def _make(self, asked: Asked, answer: Answer | Broken | Failure) -> Made:
+    def _make(self, asked: AskedFor, answer: Answer | Broken | Failure) -> Made:
         said = (answer.before or Answer()) if isinstance(answer, Broken) else answer
         if isinstance(said, Failure):
             return Made(answer, asked, {}, {})
@@ -131,7 +131,7 @@ class Api:
             self._kept[begun["id"]] = kept
         return Made(answer, asked, begun, ended)
 
-    def _check_limit(self, asked: Asked, ended: dict[str, Any]) -> None:
+    def _check_limit(self, asked: AskedFor, ended: dict[str, Any]) -> None:
         limit: int | None = asked.body.get("max_output_tokens")
         used: int = ended["usage"]["output_tokens"] if ended["usage"] else 0
         if limit is not None and used > limit:
@@ -183,7 +183,7 @@ class Api:
             kept = self._find(name)
             if kept.state == "cancelled":
                 raise ApiError(400, f"Response with id '{name}' was cancelled.", violation=False)
-            return Made(kept.answer, Asked(0, {}, tuple(kept.thread)), kept.begun, kept.ended)
+            return Made(kept.answer, AskedFor(0, {}, tuple(kept.thread)), kept.begun, kept.ended)
 
     def end(self, name: str) -> None:
         """Let a response in the background be done: it was streamed to its end."""
