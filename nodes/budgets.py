@@ -20,7 +20,7 @@ BudgetPart = Literal["money", "tokens", "calls", "time"]
 GRAMMAR = "money=0.50usd,tokens=200k,calls=40,time=5m"
 """The whole grammar by example."""
 
-MEND = f"write it as `{GRAMMAR}`: any of these four, each once"
+FIX = f"write it as `{GRAMMAR}`: any of these four, each once"
 
 LARGEST = {"money": Decimal(10**6), "tokens": Decimal(10**12), "calls": Decimal(10**9), "time": Decimal(30 * 24 * 3600)}
 """More of anything is no budget: dollars, tokens, requests, seconds."""
@@ -34,11 +34,11 @@ _AMOUNT = re.compile(rf"{_NUMBER}\s*(?P<unit>[a-z]*)", re.IGNORECASE)
 
 
 class BadBudget(ValueError):
-    """The text is no budget. The message is one sentence that names the part; ``mend`` shows the grammar, or what was meant."""
+    """The text is no budget. The message is one sentence that names the part; ``fix`` shows the grammar, or what was meant."""
 
-    def __init__(self, message: str, mend: str = MEND) -> None:
+    def __init__(self, message: str, fix: str = FIX) -> None:
         super().__init__(message)
-        self.mend = mend
+        self.fix = fix
 
 
 def _money(value: Any) -> Any:
@@ -93,9 +93,7 @@ def _whole(part: BudgetPart, value: Any, number: Decimal) -> int:
 
 def _within(part: BudgetPart, value: Any, number: Decimal) -> Decimal:
     if number <= 0:
-        raise BadBudget(
-            f"`{part}` cannot be {value!r}: a budget is more than nothing", f"leave `{part}` out, or {MEND}"
-        )
+        raise BadBudget(f"`{part}` cannot be {value!r}: a budget is more than nothing", f"leave `{part}` out, or {FIX}")
     if number > LARGEST[part]:
         raise BadBudget(f"`{part}` cannot be {value!r}: that is more than anybody would spend")
     return number
@@ -183,9 +181,9 @@ def _split(text: str) -> dict[str, str]:
 
 def _meant(name: str, value: str) -> str:
     if name.isdigit():
-        return f"a comma stands between parts, and in no number; {MEND}"
+        return f"a comma stands between parts, and in no number; {FIX}"
     near = difflib.get_close_matches(re.split(r"[^a-z]", name)[0], LARGEST, 1, 0.5)
-    return f"did you mean `{near[0]}={value or '…'}`? {MEND}" if near else MEND
+    return f"did you mean `{near[0]}={value or '…'}`? {FIX}" if near else FIX
 
 
 def money(dollars: Decimal) -> str:
@@ -215,7 +213,7 @@ def time(seconds: Decimal | float) -> str:
 def default() -> Budget:
     """What a model node may spend that says nothing itself: ``tokens=100k,calls=20,time=10m``.
 
-    An answer and the two that mend it, each sent five times because the server is busy, are 15 requests; 100,000 tokens are ten times what
+    An answer and the two that fix it, each sent five times because the server is busy, are 15 requests; 100,000 tokens are ten times what
     such a node needs, and less than a dollar of most models; ten minutes are ten requests that time out. It has no money, because nobody
     knows what a model costs that has no known price.
     """

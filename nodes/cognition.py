@@ -31,7 +31,7 @@ SHORTEST_ANSWER, LONGEST_ANSWER = 16, 200_000
 class Cognition(Leaf):
     """Asks a model for one answer over data: to sort, to judge, to pick out, to word. It sees no page and does nothing. Value: what ``output`` says.
 
-    An answer that does not fit ``output`` is given back to the model to be mended, twice. After a crash an answer that is in the log is not paid again.
+    An answer that does not fit ``output`` is given back to the model to be fixed, twice. After a crash an answer that is in the log is not paid again.
     """
 
     effect_default: ClassVar[EffectClass] = "read"

@@ -30,10 +30,10 @@ Phase = Literal["before", "after"]
 
 
 class RunOpsError(Exception):
-    """Something that a person must read: what happened, where, what is known, and the mend.
+    """Something that a person must read: what happened, where, what is known, and the fix.
 
     ``code`` is stable and documented; ``message`` is one sentence without a final stop; ``evidence`` holds what was seen
-    (page, nearest candidates, expected and actual values); ``mend`` is one sentence that says what to do.
+    (page, nearest candidates, expected and actual values); ``fix`` is one sentence that says what to do.
     """
 
     who: ClassVar[str] = "internal"
@@ -44,7 +44,7 @@ class RunOpsError(Exception):
         code: str,
         message: str,
         *,
-        mend: str | None = None,
+        fix: str | None = None,
         phase: Phase = "before",
         evidence: dict[str, Json] | None = None,
     ) -> None:
@@ -53,7 +53,7 @@ class RunOpsError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.mend = mend
+        self.fix = fix
         self.phase: Phase = phase
         self.evidence: dict[str, Json] = sound_json(evidence or {})
         self.path: str | None = None
@@ -72,7 +72,7 @@ class RunOpsError(Exception):
         return self if self.path is not None else self.replaced(path=path)
 
     def as_json(self) -> dict[str, Json]:
-        """The error as it stands in the log: code, who must act, message, phase, and, where there are any, evidence and mend."""
+        """The error as it stands in the log: code, who must act, message, phase, and, where there are any, evidence and fix."""
         out: dict[str, Json] = {
             "code": self.code,
             "who": self.who,
@@ -81,8 +81,8 @@ class RunOpsError(Exception):
         }
         if self.evidence:
             out["evidence"] = self.evidence
-        if self.mend:
-            out["mend"] = self.mend
+        if self.fix:
+            out["fix"] = self.fix
         return out
 
 

@@ -100,7 +100,7 @@ class Iterate(Container):
                 raise AuthorError(
                     "loop-limit",
                     f"after {most} turn{'s' if most != 1 else ''} the loop would go on",
-                    mend=f"see why `{condition.removesuffix('_')}` does not end it, or give it a larger `max`",
+                    fix=f"see why `{condition.removesuffix('_')}` does not end it, or give it a larger `max`",
                     evidence={"turns": most},
                 )
             index += 1
@@ -133,7 +133,7 @@ class Iterate(Container):
                 raise AuthorError(
                     "key-not-unique",
                     f"two items have the key {key!r}",
-                    mend="choose a `key` that differs for every item, or leave it out to count items by position",
+                    fix="choose a `key` that differs for every item, or leave it out to count items by position",
                     evidence={"key": key, "positions": [first, position]},
                 )
         return {"items": items, "keys": keys, **bound}

@@ -50,7 +50,7 @@ def read_as(kind: Kind, text: str, what: str) -> Json:
         raise SiteError(
             "value-type",
             f"{what} is not {'a whole number' if kind == 'integer' else 'a number'}: {error}",
-            mend="read it as `type: text` and take it apart with a filter, or point at the element that holds only the number",
+            fix="read it as `type: text` and take it apart with a filter, or point at the element that holds only the number",
             evidence={"text": text, "wanted": kind},
         ) from None
     return value

@@ -81,17 +81,17 @@ def failed(node: Node, error: Exception) -> SetupError:
     return SetupError(
         "node-type-failed",
         f"the node type `{node.type}` has a bug: {type(error).__name__}: {error}",
-        mend="mend the package that offers it; what fails on purpose raises one of `nodes.errors`",
+        fix="fix the package that offers it; what fails on purpose raises one of `nodes.errors`",
         phase="after",
         evidence={"place": place},
     )
 
 
-def _broken(entry: importlib.metadata.EntryPoint, why: str, mend: str = "mend the package, or remove it") -> SetupError:
+def _broken(entry: importlib.metadata.EntryPoint, why: str, fix: str = "fix the package, or remove it") -> SetupError:
     return SetupError(
         "node-type-broken",
         f"the node type `{entry.name}` of {_package(entry)} cannot be used: {why}",
-        mend=mend,
+        fix=fix,
         evidence={"package": _package(entry), "entry point": f"{entry.name} = {entry.value}", "group": GROUP},
     )
 

@@ -107,7 +107,7 @@ def written(value: Json, name: str) -> bytes:
                 return csv_text.written(value).encode()
             except csv_text.NoSheet as error:
                 raise AuthorError(
-                    "value-misfit", str(error), mend="make maps of it first, or save it as .json"
+                    "value-misfit", str(error), fix="make maps of it first, or save it as .json"
                 ) from None
         case ".json":
             return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
@@ -117,9 +117,9 @@ def written(value: Json, name: str) -> bytes:
             raise AuthorError(
                 "value-misfit",
                 f"`{name}` holds a text, and the value is {kind_of(value)}",
-                mend="save it as .json, or make a text of it first",
+                fix="save it as .json, or make a text of it first",
             )
         case _:
             raise AuthorError(
-                "bad-file-name", f"`save_as` cannot be {name!r}", mend=f"end the name with one of {', '.join(ENDINGS)}"
+                "bad-file-name", f"`save_as` cannot be {name!r}", fix=f"end the name with one of {', '.join(ENDINGS)}"
             )

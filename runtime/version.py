@@ -29,7 +29,7 @@ def playwright() -> str:
 
 
 def untested() -> tuple[str, str] | None:
-    """What is wrong with the installed Playwright, and the mend, where RunOps is not tested with it."""
+    """What is wrong with the installed Playwright, and the fix, where RunOps is not tested with it."""
     installed = playwright()
     lowest, end = TESTED
     if lowest <= _parts(installed) < end:

@@ -43,7 +43,7 @@ def problems(page: str) -> list[str]:
     missing = [command.name for command in command_table.every() if command.name not in shown]
     found = [f"`runops {name}` is not in it" for name in missing]
     if written(page) != page:
-        found.append("its help texts are not those of the command; mend:  .venv/bin/python scripts/command_docs.py")
+        found.append("its help texts are not those of the command; fix:  .venv/bin/python scripts/command_docs.py")
     return found
 
 

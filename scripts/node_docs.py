@@ -32,7 +32,7 @@ HOMES = {
     "browser": "browser.md#options",
 }
 """Where a part that stands in a field is told of."""
-MEND = "mend:  .venv/bin/python scripts/node_docs.py"
+FIX = "fix:  .venv/bin/python scripts/node_docs.py"
 
 
 def reference(name: str, page: pathlib.Path) -> str:
@@ -173,7 +173,7 @@ def problems() -> list[str]:
     for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         if written(page, text) != text:
-            found.append(f"{page.relative_to(ROOT)}: its reference is not what the code says; {MEND}")
+            found.append(f"{page.relative_to(ROOT)}: its reference is not what the code says; {FIX}")
     return found
 
 

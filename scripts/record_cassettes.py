@@ -29,18 +29,18 @@ MODEL = "example-model"
 SECONDS = 180
 
 
-def wish(category: str, reason: str, *, urgent: bool = False) -> scripted_model.Scripted:
+def goal(category: str, reason: str, *, urgent: bool = False) -> scripted_model.Scripted:
     """What the model says a customer wants."""
     return scripted_model.text({"category": category, "urgent": urgent, "reason": reason})
 
 
 SORT_MESSAGES = {
     "Say what the customer wants": {
-        "birthday": wish("delivery", "The parcel is two weeks late and is a present for Saturday.", urgent=True),
-        "jars of honey": wish("refund", "Two of six jars of honey arrived broken."),
-        "ordered twice": wish("refund", "The order was placed twice, and the second parcel goes back unopened."),
-        "Merci": wish("other", "A thank-you, written in French: everything arrived well and the coffee is liked."),
-        "bookkeeper": wish("invoice", "The bookkeeper needs the invoice again, with the customer's VAT number."),
+        "birthday": goal("delivery", "The parcel is two weeks late and is a present for Saturday.", urgent=True),
+        "jars of honey": goal("refund", "Two of six jars of honey arrived broken."),
+        "ordered twice": goal("refund", "The order was placed twice, and the second parcel goes back unopened."),
+        "Merci": goal("other", "A thank-you, written in French: everything arrived well and the coffee is liked."),
+        "bookkeeper": goal("invoice", "The bookkeeper needs the invoice again, with the customer's VAT number."),
     },
     "How much money": {
         "jars of honey": scripted_model.text({"value": 24.8}),
@@ -181,7 +181,7 @@ def main() -> int:
             continue
         wrong += 1
         if checking:
-            print(f"{there.relative_to(ROOT)} is not what is recorded; mend:  make cassettes", file=sys.stderr)
+            print(f"{there.relative_to(ROOT)} is not what is recorded; fix:  make cassettes", file=sys.stderr)
         else:
             there.parent.mkdir(exist_ok=True)
             there.write_bytes(recorded)

@@ -75,18 +75,18 @@ class Rig:
 
     def edit(self, before: str, after: str) -> None:
         """Replace a piece of the draft's text."""
-        written = self.shop.desk.draft
+        written = self.shop.state.draft
         assert written is not None
         assert before in written.text
         text = written.text.replace(before, after)
-        self.shop.desk.write_draft(draft.Draft.of(text), reason="otherwise", by="model")
+        self.shop.state.write_draft(draft.Draft.of(text), reason="otherwise", by="model")
 
     async def execute(
         self, nodes: str, mode: str | None = None, begin: str | None = None, item: str | None = None
     ) -> dict[str, str]:
         """Call the tool; what became of each node, by id, or the code of its error by ``error``."""
         given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
-        outcome = await workshops.call(self.shop, "execute_nodes", bench.kits(self.shop), **given)
+        outcome = await workshops.call(self.shop, "execute_nodes", bench.toolsets(self.shop), **given)
         self.told = outcome.told
         if outcome.error is not None:
             return {"error": outcome.error["code"]}

@@ -55,40 +55,40 @@ class Life:
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     ended: loop.Ended | None = None
     error: RunOpsError | None = None
-    pen: LogWriter[log_session.Session] = dataclasses.field(init=False)
+    writer: LogWriter[log_session.Session] = dataclasses.field(init=False)
     shop: BuildContext = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         self.kept = file_store.Files(self.folder / ".runops")
         if self.session is None:
-            wish = Goal(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
+            goal = Goal(GOAL, self.url, self.folder / "built.yaml", 1, self.policy)
             header = entries.SessionHeader(
-                purpose="build", versions=version.versions(), budget=self.budget, build=wish.as_logged()
+                purpose="build", versions=version.versions(), budget=self.budget, build=goal.as_logged()
             )
-            self.pen = now(open_session.begin(file_store.FileStore.over(self.kept), header, masking.Masker({})))
-            self.session = self.pen.conversation.id
+            self.writer = now(open_session.begin(file_store.FileStore.over(self.kept), header, masking.Masker({})))
+            self.session = self.writer.conversation.id
         else:
-            self.pen = now(
+            self.writer = now(
                 open_session.reopen(
                     file_store.FileStore.over(self.kept), self.session, masking.Masker({}), budget=self.budget
                 )
             )
         chosen = settings.load(home=self.folder / ".runops", model="m", model_base_url="http://127.0.0.1:9")
-        own = SessionState(self.pen)
+        own = SessionState(self.writer)
         self.shop = open_build.of_session(
-            self.pen, own, host.of_command(chosen), self.listener, self.who, lambda _usage, _model: None
+            self.writer, own, host.of_command(chosen), self.listener, self.who, lambda _usage, _model: None
         )
-        past = self.pen.history
+        past = self.writer.history
         budget = budgets.parse(past.budget) if past.budget is not None else None
         talk = reply.Talk(
-            self.pen,
+            self.writer,
             open_build.subject_of(self.shop),
             own,
             talks.Supply(self.model, self.requests, budget),
             chosen,
             self.listener,
-            lambda: limits.of_session(past, self.pen, chosen),
-            [*open_build.kits(self.shop), *self.more(self.shop)],
+            lambda: limits.of_session(past, self.writer, chosen),
+            [*open_build.toolsets(self.shop), *self.more(self.shop)],
             loop.MANNER,
         )
         self.build = loop.Build(self.shop, talk)
@@ -103,7 +103,7 @@ class Life:
                 self.error = error
             finally:
                 await self.shop.close()
-                let_go(self.pen.conversation)
+                let_go(self.writer.conversation)
 
         asyncio.run(lived())
         return self

@@ -229,7 +229,7 @@ class FakePage:
     async def pointed(self, ref: str) -> AsyncGenerator[FakePointed]:
         seen = await FakePage.look(self)
         if not seen.has(ref):
-            raise SiteError("ref-gone", f"the page has no element {ref} now", mend="look again")
+            raise SiteError("ref-gone", f"the page has no element {ref} now", fix="look again")
         yield FakePointed(self.browser.site.facts.get(ref, Facts(tag="button")), seen.element(ref).name)
 
     @contextlib.asynccontextmanager

@@ -87,12 +87,12 @@ def opened(folder: Path, text: str | None = TEXT, **more: Any) -> BuildContext:
 def finish(shop: BuildContext, **given: Json) -> Awaitable[turn.Outcome]:
     """The tool, called with what is ``given``."""
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "It is done."}
-    return workshops.call(shop, "finish", tools.kits(shop), **{**arguments, **given})
+    return workshops.call(shop, "finish", tools.toolsets(shop), **{**arguments, **given})
 
 
 def left(shop: BuildContext) -> tuple[str, str]:
     """The workflow that was left, and the notes."""
-    return shop.wish.save.read_text(), output_files.notes_of(shop.wish.save).read_text()
+    return shop.goal.save.read_text(), output_files.notes_of(shop.goal.save).read_text()
 
 
 def fails(_number: int) -> None:

@@ -39,7 +39,7 @@ TEXT = textwrap.dedent("""
 
 async def holds(shop: BuildContext, place: str = "1_run_draft", **given: str) -> run_state.Withholds:
     """What is held of all deeds of the draft."""
-    draft_now = shop.desk.draft
+    draft_now = shop.state.draft
     assert draft_now is not None
     wanted = effects.deeds_of(draft_now.loaded)
     return await shop.effects.demand(wanted, place=place, inputs=given or None)
@@ -47,8 +47,8 @@ async def holds(shop: BuildContext, place: str = "1_run_draft", **given: str) ->
 
 def leaf(shop: BuildContext, name: str) -> Leaf:
     """A leaf of the draft."""
-    assert shop.desk.draft is not None
-    found = shop.desk.draft.loaded.index[name][0]
+    assert shop.state.draft is not None
+    found = shop.state.draft.loaded.index[name][0]
     assert isinstance(found, Leaf)
     return found
 
@@ -61,9 +61,11 @@ def asking(folder: Path, *answers: str, text: str = TEXT, policy: Policy = "ask"
 
 def edited(shop: BuildContext, old: str, new: str) -> None:
     """Put other words into the draft."""
-    assert shop.desk.draft is not None
-    assert old in shop.desk.draft.text
-    shop.desk.write_draft(draft.Draft.of(shop.desk.draft.text.replace(old, new)), reason=f"{new} is right", by="model")
+    assert shop.state.draft is not None
+    assert old in shop.state.draft.text
+    shop.state.write_draft(
+        draft.Draft.of(shop.state.draft.text.replace(old, new)), reason=f"{new} is right", by="model"
+    )
 
 
 def click() -> Leaf:

@@ -19,17 +19,17 @@ nodes: [{id: one, type: transform, expr: 1}]
 
 def begun(kept: file_store.Files, text: str = WORKFLOW, *, trial: bool = False, parent: str | None = None) -> LogWriter:
     """A run that this process has begun, and holds."""
-    pen = LogWriter(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
+    writer = LogWriter(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
     tried = {"node": "one"} if trial else None
-    run.write_header(pen, reader.parse(text, "pay.yaml"), {}, trial=tried, parent=parent)
-    now(pen.barrier())
-    return pen
+    run.write_header(writer, reader.parse(text, "pay.yaml"), {}, trial=tried, parent=parent)
+    now(writer.barrier())
+    return writer
 
 
 def ended(kept: file_store.Files, status: str | None, text: str = WORKFLOW, *, trial: bool = False) -> str:
     """The id of a run that nobody holds; None: it died."""
-    pen = begun(kept, text, trial=trial)
+    writer = begun(kept, text, trial=trial)
     if status is not None:
-        pen.note("ended", status=status, exit=0)
-    let_go(pen.conversation)
-    return pen.conversation.id
+        writer.note("ended", status=status, exit=0)
+    let_go(writer.conversation)
+    return writer.conversation.id

@@ -47,9 +47,9 @@ class Order(Rig):
 
     async def begin(self) -> str:
         """Run it to its end; how it ended: passed, or the code of the error."""
-        self.open_pen = await self.newly_begun()
-        run.write_header(self.open_pen, self.loaded, {})
-        ended = await self._run(self.open_pen).begin()
+        self.open_writer = await self.newly_begun()
+        run.write_header(self.open_writer, self.loaded, {})
+        ended = await self._run(self.open_writer).begin()
         assert ended.exit == (2 if ended.error else 0), ended
         return ended.status if ended.error is None else str(ended.error["code"])
 

@@ -62,7 +62,7 @@ class Rig:
         self.store = file_store.Files(self.home)
         self.loaded = reader.parse(self.text, self.file, callees.Texts(self.texts))
         self.masker = masking.Masker(self.secrets)
-        self.open_pen: LogWriter | None = None
+        self.open_writer: LogWriter | None = None
         self.open_run: run.Run | None = None
 
     @property
@@ -93,16 +93,16 @@ class Rig:
 
     async def start(self) -> events.RunEnded:
         """Begin the run."""
-        pen = self.open_pen = await self.newly_begun()
-        run.write_header(pen, self.loaded, self.inputs)
-        return await self._lived(self._run(pen).begin())
+        writer = self.open_writer = await self.newly_begun()
+        run.write_header(writer, self.loaded, self.inputs)
+        return await self._lived(self._run(writer).begin())
 
     async def try_out(self, node: str, pins: Mapping[str, Json]) -> events.RunEnded:
         """Run one node by itself, as ``runops try`` does."""
         one = single_node.Trial(self.loaded, self.loaded.index[node][0], pins)
-        pen = self.open_pen = await self.newly_begun()
-        run.write_header(pen, self.loaded, self.inputs, trial=one.header)
-        own = self._run(pen)
+        writer = self.open_writer = await self.newly_begun()
+        run.write_header(writer, self.loaded, self.inputs, trial=one.header)
+        own = self._run(writer)
         return await self._lived(own.drive(one.run(own.engine)))
 
     async def resume(self, from_step: str | None = None) -> events.RunEnded:
@@ -117,10 +117,10 @@ class Rig:
         taken = workflow_source.WorkflowSource(
             self.id, self.loaded, present, header, sources.Given(self.secrets), take=True
         )
-        pen = await run_index.claim(self.keeper, self.id, self.masker, taken.check)
-        taken.take(pen)
+        writer = await run_index.claim(self.keeper, self.id, self.masker, taken.check)
+        taken.take(writer)
         self.loaded, self.inputs = taken.loaded, taken.inputs
-        return await self._lived(self._run(pen).go_on())
+        return await self._lived(self._run(writer).go_on())
 
     async def _lived(self, life: Awaitable[events.RunEnded]) -> events.RunEnded:
         try:
@@ -130,26 +130,26 @@ class Rig:
             if self.models is not None:
                 await self.models.close()
 
-    def _run(self, pen: LogWriter) -> run.Run:
+    def _run(self, writer: LogWriter) -> run.Run:
         self.told.clear()
-        self.open_pen = pen
+        self.open_writer = writer
         self.open_run = run.Run(
             self.loaded,
-            pen,
+            writer,
             inputs=self.inputs,
             known=self.secrets,
             private=self.kept.private(self.id),
             browsers=self,
             keep_browser=self.keep_browser,
             listener=self.told.append,
-            models=self._models(pen),
+            models=self._models(writer),
             python_modules=self.chosen.python_modules if self.chosen is not None else (),
         )
         return self.open_run
 
-    def _models(self, pen: LogWriter) -> run_models.RunModels | None:
+    def _models(self, writer: LogWriter) -> run_models.RunModels | None:
         if self.chosen is not None:
-            plan = model_plan.plan(self.loaded, host.of_command(self.chosen), pen.history.budget)
+            plan = model_plan.plan(self.loaded, host.of_command(self.chosen), writer.history.budget)
             self.models = plan.supply(self.kept.private(self.id), self.secrets)
         return self.models
 
@@ -159,11 +159,11 @@ class Rig:
         # Its loop may be gone, and the task with it.
         if writing is not None and not writing.get_loop().is_closed():
             writing.cancel()
-        if self.open_pen is not None:
+        if self.open_writer is not None:
             if isinstance(self.elsewhere, testing.MemoryStore):
                 self.elsewhere.lose(self.id)
             else:
-                let_go(self.open_pen.conversation)
+                let_go(self.open_writer.conversation)
         self.survivor = self.browser if browser_survives else None
 
     @property

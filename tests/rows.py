@@ -35,10 +35,10 @@ output: "{{ total }}"
 
 PLAN = {
     "overall_goal": "Add up all prices",
-    "current_phase": "Mend",
+    "current_phase": "Fix",
     "phases": [
         {
-            "phase_name": "Mend",
+            "phase_name": "Fix",
             "status": "in_progress",
             "tasks": [
                 {"task_id": "guard", "description": "Leave out what is no number", "status": "pending", "notes": None, "node_ids": ["total"]}

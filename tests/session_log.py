@@ -45,13 +45,13 @@ class Hand:
     def __init__(self, kept: file_store.Files | store.Store, **more: Json) -> None:
         """It has begun; ``more`` stands in its header."""
         self.kept = kept
-        self.pen = now(open_session.begin(keeper(kept), header(**more), masking.Masker({})))
-        self.id = self.pen.conversation.id
+        self.writer = now(open_session.begin(keeper(kept), header(**more), masking.Masker({})))
+        self.id = self.writer.conversation.id
         self._calls = 0
 
     def says(self, text: str) -> None:
         """The person says something."""
-        self.pen.said(entries.User(thread=entries.SESSION_THREAD, mode="chat"), text, "")
+        self.writer.said(entries.User(thread=entries.SESSION_THREAD, mode="chat"), text, "")
 
     def asks(self, thread: str = entries.SESSION_THREAD) -> None:
         """A request is announced."""
@@ -64,14 +64,14 @@ class Hand:
             "seconds": 60.0,
             "try": 1,
         }
-        self.pen.noted("requested", data, thread)
+        self.writer.noted("requested", data, thread)
 
     def answers(
         self, text: str, tools: Sequence[str] = (), end: End = "told", thread: str = entries.SESSION_THREAD
     ) -> list[entries.Call]:
         """The model answers and asks for ``tools``, of which the last comes so far; the calls that were begun."""
         self.asks(thread)
-        self.pen.said(entries.Reasoning(thread=thread, text=""), "It thinks.", "")
+        self.writer.said(entries.Reasoning(thread=thread, text=""), "It thinks.", "")
         asked = [ToolCall(f"a{self._calls + each}", name, '{"which": "all"}') for each, name in enumerate(tools, 1)]
         answer = entries.Assistant(
             thread=thread,
@@ -83,7 +83,7 @@ class Hand:
             dollars="0.25",
             seconds=1.5,
         )
-        self.pen.said(answer, text, "", asked)
+        self.writer.said(answer, text, "", asked)
         begun: list[entries.Call] = []
         for place, each in enumerate(asked, 1):
             self._calls += 1
@@ -102,16 +102,16 @@ class Hand:
                 args={"which": "all", "type": None},
                 fingerprint="f",
             )
-            begun.append(self.pen.call(call))
+            begun.append(self.writer.call(call))
             if how == "called":
                 continue
-            self.pen.result(begun[-1], "ok", value=text, seconds=0.5)
+            self.writer.result(begun[-1], "ok", value=text, seconds=0.5)
             if how == "told":
-                self.pen.said(entries.ToolResult(thread=thread, asked=each.id), text or "nothing", path)
+                self.writer.said(entries.ToolResult(thread=thread, asked=each.id), text or "nothing", path)
         return begun
 
     def _above(self, thread: str) -> str:
-        return f"{self.pen.history.path_of(thread)}/" if thread != entries.SESSION_THREAD else ""
+        return f"{self.writer.history.path_of(thread)}/" if thread != entries.SESSION_THREAD else ""
 
     def sends(self, text: str) -> None:
         """The model sends a delegate, which asks its model once and sets a variable."""
@@ -127,7 +127,7 @@ class Hand:
         )
         self._calls += 1
         asked = ToolCall(f"a{self._calls}", "delegate", '{"task": "Look."}')
-        self.pen.said(answer, "", "", [asked])
+        self.writer.said(answer, "", "", [asked])
         call = entries.Call(
             thread=entries.SESSION_THREAD,
             path=f"{self._calls}_delegate",
@@ -139,19 +139,21 @@ class Hand:
             args={"task": "Look."},
             fingerprint="f",
         )
-        call = self.pen.call(call)
+        call = self.writer.call(call)
         thread = entries.delegate_thread(call.call)
-        self.pen.said(entries.User(thread=thread), "Look.", call.path)
+        self.writer.said(entries.User(thread=thread), "Look.", call.path)
         self.keeps("variable", "seen", text, thread=thread)
         self.answers(text, thread=thread)
-        self.pen.result(call, "ok", value=text, seconds=2.5)
-        self.pen.said(entries.ToolResult(thread=entries.SESSION_THREAD, asked=asked.id), text or "nothing", call.path)
+        self.writer.result(call, "ok", value=text, seconds=2.5)
+        self.writer.said(
+            entries.ToolResult(thread=entries.SESSION_THREAD, asked=asked.id), text or "nothing", call.path
+        )
 
     def keeps(
         self, of: str, name: str, value: Json, *, thread: str = entries.SESSION_THREAD, clear: bool = False
     ) -> None:
         """A further version of something."""
-        number = len(self.pen.history.versions(of, name)) + 1
+        number = len(self.writer.history.versions(of, name)) + 1
         version = entries.Version.model_validate(
             {
                 "thread": thread,
@@ -163,7 +165,7 @@ class Hand:
                 "cleared": clear or None,
             }
         )
-        self.pen.version(version, None if clear else value, f"{of}/{number}")
+        self.writer.version(version, None if clear else value, f"{of}/{number}")
 
     def fails(self, text: str, *, again: float | None = None) -> None:
         """A request brings no answer."""
@@ -172,17 +174,17 @@ class Hand:
         entry = entries.ModelError(
             thread=entries.SESSION_THREAD, error=error, usage=USAGE, dollars="0.1", seconds=1.0, again=again
         )
-        self.pen.said(entry, text, "")
+        self.writer.said(entry, text, "")
 
     def sums(self, text: str) -> None:
         """What was said so far is summed up, by a model."""
-        upto = self.pen.history.last_seq
+        upto = self.writer.history.last_seq
         self.answers(text, thread=entries.summary_thread(entries.SESSION_THREAD, 1))
-        self.pen.said(entries.Summary(thread=entries.SESSION_THREAD, upto=upto), text, "summary")
+        self.writer.said(entries.Summary(thread=entries.SESSION_THREAD, upto=upto), text, "summary")
 
     def happens(self, text: str, run: str | None = None) -> None:
         """The person does something beside talking."""
-        self.pen.said(entries.Event(thread=entries.SESSION_THREAD, run=run), text, "event")
+        self.writer.said(entries.Event(thread=entries.SESSION_THREAD, run=run), text, "event")
 
     def does(self, step: Step) -> None:
         """Let it happen."""
@@ -210,7 +212,7 @@ class Hand:
 
     def closed(self) -> str:
         """Its id; nobody holds it any more."""
-        let_go(self.pen.conversation)
+        let_go(self.writer.conversation)
         return self.id
 
 

@@ -59,6 +59,6 @@ def begun(
     return now(open_session.begin(kept or memory_store.MemoryStore(folder), HEADER, masking.Masker(known or {})))
 
 
-def desk_of(folder: Path, known: Mapping[str, str] | None = None) -> SessionState:
+def state_of(folder: Path, known: Mapping[str, str] | None = None) -> SessionState:
     """The desk of a new session."""
     return SessionState(begun(folder, known))

@@ -144,11 +144,11 @@ def said(text: str) -> Answer:
 
 def asks(*calls: tuple[str, dict[str, Json]], text: str = "") -> Answer:
     """The model asks for these tools."""
-    every = tuple(ToolCall(f"call_{number}", name, journal_text(given)) for number, (name, given) in enumerate(calls))
+    every = tuple(ToolCall(f"call_{number}", name, writer_text(given)) for number, (name, given) in enumerate(calls))
     return Answer(text, Usage(10, 0, 5, 0), "m", calls=every)
 
 
-def journal_text(value: Json) -> str:
+def writer_text(value: Json) -> str:
     """Arguments as a model writes them."""
     import json
 
@@ -186,11 +186,11 @@ class Life:
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     answers: list[str | None] = dataclasses.field(default_factory=list["str | None"])
     """What came of each word; the code of an error where none did."""
-    pen: LogWriter[session.Session] = dataclasses.field(init=False)
+    writer: LogWriter[session.Session] = dataclasses.field(init=False)
     talk: reply.Talk = dataclasses.field(init=False)
     models: Any = dataclasses.field(init=False)
     errors: list[RunOpsError] = dataclasses.field(default_factory=list[RunOpsError])
-    desk: SessionState = dataclasses.field(init=False)
+    state: SessionState = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -199,15 +199,17 @@ class Life:
             self._kept.memory.keep_blob(hashlib.sha256(data).hexdigest(), data)
         conversation = now(self._kept.create("s"))
         before = [conversation.append(each) for each in self.entries]
-        self.pen = LogWriter(conversation, session.Session(before), masking.Masker({"S": SECRET}), self._kept.kept)
+        self.writer = LogWriter(conversation, session.Session(before), masking.Masker({"S": SECRET}), self._kept.kept)
         if not before:
-            self.pen.scope("", "opened", "session", session=log_entries.SessionHeader(purpose="chat", versions={}))
-        self.desk = SessionState(self.pen)
+            self.writer.scope("", "opened", "session", session=log_entries.SessionHeader(purpose="chat", versions={}))
+        self.state = SessionState(self.writer)
         budget = budgets.parse(self.budget) if self.budget is not None else None
         served = isinstance(self.model, run_models.RunModels)
         self.models = self.model if served else Supply(cast(Model, self.model), self.requests, budget)
         chosen = CHOSEN.model_copy(update={"delegate_clean_context": self.clean})
-        self.talk = reply.Talk(self.pen, About(), self.desk, self.models, chosen, self.listener, lambda: self.limits)
+        self.talk = reply.Talk(
+            self.writer, About(), self.state, self.models, chosen, self.listener, lambda: self.limits
+        )
         if self.mode is not None:
             self.talk.mode = self.mode
 

@@ -65,7 +65,7 @@ def talks(draw: st.DrawFn, times: Sequence[int] = (1, 1, 1, 2, 12)) -> Talk:
         if deed == "again":
             talk.fails("model-failed", values[0], again=0.5)
         elif deed == "sums_up":
-            talk.sums_up(values[0], int(talk.pen.history.last_seq * values[1]))
+            talk.sums_up(values[0], int(talk.writer.history.last_seq * values[1]))
         else:
             getattr(talk, deed)(*values)
     return talk

@@ -45,9 +45,9 @@ class Talk:
         self.masker = masker or masking.Masker({})
         self.thread = log_entries.SESSION_THREAD
         owned = now(self.kept.create(store.new_id()))
-        self.pen = LogWriter(owned, session.Session(), self.masker, self.kept.kept)
+        self.writer = LogWriter(owned, session.Session(), self.masker, self.kept.kept)
         header = log_entries.SessionHeader(purpose="chat", versions={})
-        self.pen.scope("", "opened", "session", session=header)
+        self.writer.scope("", "opened", "session", session=header)
         self._calls = 0
 
     @classmethod
@@ -55,13 +55,13 @@ class Talk:
         """The same session, folded anew from what its store holds."""
         self = cls.__new__(cls)
         self.kept, self.masker, self.thread, self._calls = other.kept, other.masker, other.thread, other._calls
-        entries = other.kept.kept.read(other.pen.conversation.id).entries
-        self.pen = LogWriter(other.pen.conversation, session.Session(entries), self.masker, self.kept.kept)
+        entries = other.kept.kept.read(other.writer.conversation.id).entries
+        self.writer = LogWriter(other.writer.conversation, session.Session(entries), self.masker, self.kept.kept)
         return self
 
     def says(self, text: str) -> None:
         """A person says something."""
-        self.pen.said(log_entries.User(thread=self.thread, mode="chat"), text, "")
+        self.writer.said(log_entries.User(thread=self.thread, mode="chat"), text, "")
 
     def answers(self, text: str, asked: Sequence[Asked] = ()) -> None:
         """The model answers, and every call is done."""
@@ -70,28 +70,28 @@ class Talk:
             self._calls += 1
             calls.append(ToolCall(f"call_{self._calls}", each.name, each.arguments))
         answer = log_entries.Assistant(thread=self.thread, key=f"k{self._calls}", source="model", model=MODEL)
-        self.pen.said(answer, text, "", calls)
+        self.writer.said(answer, text, "", calls)
         for call, each in zip(calls, asked, strict=True):
             if each.told is not None:
-                self.pen.said(log_entries.ToolResult(thread=self.thread, asked=call.id), each.told, "")
+                self.writer.said(log_entries.ToolResult(thread=self.thread, asked=call.id), each.told, "")
 
     def fails(self, code: str, partial: str = "", again: float | None = None) -> None:
         """The model's answer breaks off."""
         error = {"code": code, "who": "model", "message": "it broke off"}
-        self.pen.said(log_entries.ModelError(thread=self.thread, error=error, again=again), partial, "")
+        self.writer.said(log_entries.ModelError(thread=self.thread, error=error, again=again), partial, "")
 
     def happens(self, text: str) -> None:
         """A person does something beside talking."""
-        self.pen.said(log_entries.Event(thread=self.thread), text, "")
+        self.writer.said(log_entries.Event(thread=self.thread), text, "")
 
     def sums_up(self, text: str, upto: int) -> None:
         """A summary stands for all up to that line."""
-        self.pen.said(log_entries.Summary(thread=self.thread, upto=upto), text, "")
+        self.writer.said(log_entries.Summary(thread=self.thread, upto=upto), text, "")
 
     @property
     def pieces(self) -> items.Thread:
         """What a window may hold of it."""
-        return items.Thread(self.pen.history.thread(self.thread), self.pen)
+        return items.Thread(self.writer.history.thread(self.thread), self.writer)
 
     def window(self, around: window.RequestFrame | None = None, **limits: object) -> window.Window:
         """What a request would hold."""

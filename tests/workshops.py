@@ -62,18 +62,18 @@ def opened(
     """A workshop whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await shop.close()`` ends its browsers."""
     here = host.load(home=folder / ".runops", **flags)
     header = entries.SessionHeader(purpose="build", versions=version.versions())
-    pen = now(open_session.begin(here.store, header, masking.Masker(known or {})))
-    own = SessionState(pen)
+    writer = now(open_session.begin(here.store, header, masking.Masker(known or {})))
+    own = SessionState(writer)
     own.keep(entries.Version(of="mode", number=0, reason="a build", by="person"), "agent")
     heard = listener or Listener()
     shop = BuildContext(
-        pen=pen,
-        desk=own,
+        writer=writer,
+        state=own,
         here=here,
         listener=heard,
-        wish=Goal(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
+        goal=Goal(goal, url, folder / "built.yaml", runs, policy, inputs or {}, list(known or {})),
         person=who or person.Nobody(),
-        runs=session_runs.Runs(pen, here.kept, heard, lambda _usage, _model: None),
+        runs=session_runs.Runs(writer, here.kept, heard, lambda _usage, _model: None),
         known=lambda: known or {},
     )
     open_build.furnish(shop)
@@ -89,7 +89,7 @@ async def call(
     shop: BuildContext, name: str, more: Sequence[Toolset] | None = None, /, **arguments: Json
 ) -> turn.Outcome:
     """What a tool of the build answers; ``more`` are its tools, where they are not all of them."""
-    box = Toolbox(shop.desk, About(), shop.pen, shop.listener, open_build.kits(shop) if more is None else more)
+    box = Toolbox(shop.state, About(), shop.writer, shop.listener, open_build.toolsets(shop) if more is None else more)
     number = next(_numbers)
     asked = ToolCall(f"call_{number}", name, json.dumps(arguments))
     tool = next(each for each in box.offered if each.name == name)

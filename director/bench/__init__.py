@@ -1,6 +1,6 @@
 """Where nodes of the draft are tried: ``execute_nodes``."""
 
 from director.bench.bench import Bench
-from director.bench.tools import kits
+from director.bench.tools import toolsets
 
-__all__ = ["Bench", "kits"]
+__all__ = ["Bench", "toolsets"]

@@ -49,7 +49,7 @@ class Bench(build_context.Bench):
     def __init__(self, shop: BuildContext) -> None:
         """Nothing is opened or read yet."""
         self._shop = shop
-        private = shop.here.kept.private(shop.pen.conversation.id) / FOLDER
+        private = shop.here.kept.private(shop.writer.conversation.id) / FOLDER
         self.known = results.Results(shop, private)
         """What is known of the draft's nodes."""
         self.own = self._own(shop, private)
@@ -117,7 +117,7 @@ class Bench(build_context.Bench):
 
     def _masks(self, value: Json) -> bool:
         """Whether a secret stands in a value."""
-        return self._shop.pen.masker.json(value) != value
+        return self._shop.writer.masker.json(value) != value
 
     @override
     async def close(self) -> None:
@@ -137,7 +137,7 @@ class Bench(build_context.Bench):
         ``origin-not-named``; UsageError ``item-unknown``; SetupError ``secret-missing``; Paused where a person is asked for a deed.
         """
         if not wanted.reason.strip():
-            raise ModelError("reason-missing", "there is no reason for it", mend="say in a sentence why")
+            raise ModelError("reason-missing", "there is no reason for it", fix="say in a sentence why")
         places = self.known.places
         selection = node_map.chosen(wanted.nodes, places)
         given = plans.given(selection, wanted.item, places)

@@ -106,7 +106,7 @@ class Browser:
         page, seeing = browser.page, self._shop.eyes
         if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             return await seeing.look_at(page)
-        return (await cast("ports.Page", page).look()).masked(self._shop.pen.masker.text)
+        return (await cast("ports.Page", page).look()).masked(self._shop.writer.masker.text)
 
     def shown(self) -> tuple[object, Observation] | None:
         """What the model of the build was last shown: the page, and how it was; None before it was shown any."""

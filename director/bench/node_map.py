@@ -369,12 +369,12 @@ def _one(said: str, places: NodeMap, items: dict[str, str]) -> NodePlace:
             _take_items(said, found, places, items)
     if found is None:
         close = errors.near(said, places.all)
-        mend = (
+        fix = (
             f"did you mean `{close}`?"
             if close
             else f"the positions are 1 to {len(places.all)}; the outline has the ids"
         )
-        raise _unknown(f"there is no node `{said[:80]}`", mend)
+        raise _unknown(f"there is no node `{said[:80]}`", fix)
     if found.confirms:
         owner = found.around[-1].id
         raise _unknown(
@@ -395,5 +395,5 @@ def _take_items(said: str, place: NodePlace, places: NodeMap, items: dict[str, s
         items[loop] = inside.removeprefix("#")
 
 
-def _unknown(what: str, mend: str) -> ModelError:
-    return ModelError("node-unknown", what, mend=mend)
+def _unknown(what: str, fix: str) -> ModelError:
+    return ModelError("node-unknown", what, fix=fix)

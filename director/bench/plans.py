@@ -127,7 +127,7 @@ class Planner:
                 raise ModelError(
                     "no-page",
                     f"there is no live page: {why if live is None else 'the draft asks for another browser now'}",
-                    mend='use `from` "before", which goes on from the last state that was kept, or "fresh"',
+                    fix='use `from` "before", which goes on from the last state that was kept, or "fresh"',
                 )
             astray = not self._opens(first) and not self._judge.fits(live.lineage, leads)
             return Start(lineage=live.lineage, how="the page as it stood", astray=astray)
@@ -150,7 +150,7 @@ class Planner:
                 raise ModelError(
                     "state-missing",
                     f"the page as it is right before `{first}` is not there, and `{deed.id}`, which leads there, is not done again unasked",
-                    mend=f'execute "{deed.id}..{first}", which does it; or go on on the page as it stands (`from` "live")',
+                    fix=f'execute "{deed.id}..{first}", which does it; or go on on the page as it stands (`from` "live")',
                 )
             if live is not None and live.fits and judge.fits(live.lineage, keys[:number]):
                 return Start(redo, lineage=live.lineage, how="the page as it stood")
@@ -252,9 +252,9 @@ class Planner:
         pin = f"pin a value (`set_variable` {name})"
         turns = any(each.maker is not None and self._places[each.maker].loops for each in lacks)
         same = " with the same `item`" if turns and self._given else ""
-        mend = f'execute "{selection}"{same}, or {pin}' if selection is not None else pin
+        fix = f'execute "{selection}"{same}, or {pin}' if selection is not None else pin
         said = "; ".join(words)
-        return ModelError("value-stale", said, mend=mend) if stale else ModelError("value-missing", said, mend=mend)
+        return ModelError("value-stale", said, fix=fix) if stale else ModelError("value-missing", said, fix=fix)
 
 
 def bound_by(place: NodePlace) -> set[str]:
@@ -270,7 +270,7 @@ def given(selection: node_map.Selection, item: str | None, places: NodeMap) -> d
         return found
     loops = list(dict.fromkeys(loop.id for node_id in selection.ids for loop in places[node_id].loops))
     if not loops:
-        raise ModelError("item-unknown", "none of these nodes stands in a loop", mend="leave `item` null")
+        raise ModelError("item-unknown", "none of these nodes stands in a loop", fix="leave `item` null")
     named = [each.strip() for each in item.split("/")] if len(loops) > 1 else [item.strip()]
     for loop, each in zip(reversed(loops), reversed(named), strict=False):
         found.setdefault(loop, each)

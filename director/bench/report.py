@@ -114,8 +114,8 @@ def _node(trip: Setup, seen: Seen, *, last: bool) -> Iterator[str]:
     theirs = [*_values(seen), *_error(trip, seen), *of_node(seen, last=stopped or last)]
     if theirs:
         yield page_text.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
-    if seen is trip.stopped and seen.error is not None and trip.held is None and (mend := seen.error.get("mend")):
-        yield f"mend: {mend}"
+    if seen is trip.stopped and seen.error is not None and trip.held is None and (fix := seen.error.get("fix")):
+        yield f"fix: {fix}"
 
 
 def _inspect(found: re.Match[str]) -> str:
@@ -216,8 +216,8 @@ def _end(report: Report) -> Iterator[str]:
         when = "behind the last node" if last.seen else "before the first node"
         yield f"{when} ({error.get('code')})"
         yield page_text.fenced(_short(error.get("message"), AN_ERROR))
-        if mend := error.get("mend"):
-            yield f"mend: {mend}"
+        if fix := error.get("fix"):
+            yield f"fix: {fix}"
     elif ended.status == "paused" and (ended.question or {}).get("reason") != "question":
         yield "nobody knows whether the deed was done: look at the site before it is done again"
     elif ended.status == "paused":

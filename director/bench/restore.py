@@ -1,4 +1,4 @@
-"""What a run that failed had come by, for a bench on which it is mended: the values of its steps, and the browser as its last checkpoint has it.
+"""What a run that failed had come by, for a bench on which it is fixed: the values of its steps, and the browser as its last checkpoint has it.
 
 The engine walks through what is recorded, as a run does that goes on, and does nothing.
 """
@@ -66,10 +66,10 @@ async def take(shop: BuildContext, known: Results, hands: watcher.RecordingPage,
         fit = draft_runs.prepared(shop, loaded, known.given(loaded))
         if past.header is None or workflow_source.text_for(run, past.header, shop.here, loaded).changed:
             return
-        pen = LogWriter(store.Unwritten(run), past, shop.pen.masker, shop.here.kept)
+        writer = LogWriter(store.Unwritten(run), past, shop.writer.masker, shop.here.kept)
         state = RunState(
             loaded,
-            pen,
+            writer,
             inputs=fit.inputs,
             secrets=fit.secrets,
             open_browser=_none,

@@ -37,7 +37,7 @@ class Results:
     @property
     def places(self) -> NodeMap:
         """The draft's nodes, as the bench sees them. Raises ModelError ``draft-missing``, WorkflowInvalid."""
-        draft = self._shop.desk.draft
+        draft = self._shop.state.draft
         text = draft.text if draft is not None else ""
         if draft is None or self._places is None or self._places[0] != text:
             # Files beside it are those of the place where it will be left.
@@ -50,12 +50,12 @@ class Results:
     def records(self) -> dict[str, Record]:
         """What came of each node the last time that it ended well, by key."""
         if self._records is None:
-            history = self._shop.desk.history
+            history = self._shop.state.history
             self._records = {}
             for name in history.names_of("bench"):
                 found = history.latest("bench", name)
                 if found is not None and not name.startswith(MARK):
-                    data = self._shop.pen.value_of(found)
+                    data = self._shop.writer.value_of(found)
                     self._records[name] = Record.of(data, masked=found.masked is True)
         return self._records
 
@@ -63,14 +63,14 @@ class Results:
     def states(self) -> States:
         """The states that were kept."""
         if self._states is None:
-            self._states = States(self._shop.desk, self._private)
+            self._states = States(self._shop.state, self._private)
         return self._states
 
     def keep(self, record: Record, reason: str) -> None:
         """Take what came of a node in the place of what came of it before."""
         self.records[record.done.key] = record
         version = entries.Version(of="bench", name=record.done.key, number=0, reason=reason, by="model")
-        self._shop.desk.keep(version, record.as_json())
+        self._shop.state.keep(version, record.as_json())
 
     def judge(
         self, places: NodeMap, inputs: Mapping[str, Json] | None = None, pins: Mapping[str, Json] | None = None
@@ -85,7 +85,7 @@ class Results:
         items = {loop.as_ for place in places.in_order for loop in place.loops if loop.as_}
         return {
             name: value
-            for name, value in self._shop.desk.variables.all().items()
+            for name, value in self._shop.state.variables.all().items()
             if name in places.all or name in items or name == "error" or name.startswith("vars.")
         }
 
@@ -98,7 +98,7 @@ class Results:
     def given(self, loaded: workflow.Loaded) -> dict[str, Json]:
         """The inputs that the person gave, as far as the draft declares them."""
         declared = loaded.workflow.inputs
-        return {name: each for name, each in self._shop.wish.inputs.items() if name in declared}
+        return {name: each for name, each in self._shop.goal.inputs.items() if name in declared}
 
 
 MARK = "@"
@@ -121,13 +121,13 @@ class State:
 class States:
     """Keeps them, for one session."""
 
-    def __init__(self, desk: SessionState, folder: Path) -> None:
+    def __init__(self, state: SessionState, folder: Path) -> None:
         """``folder`` is the bench's own; it is made once there is a state to keep."""
-        self._desk, self._folder = desk, folder
+        self._state, self._folder = state, folder
         self._states: dict[str, State] = {}
-        for name in desk.history.names_of("bench"):
-            if name.startswith(MARK) and desk.history.latest("bench", name) is not None:
-                data = desk.value("bench", name)
+        for name in state.history.names_of("bench"):
+            if name.startswith(MARK) and state.history.latest("bench", name) is not None:
+                data = state.value("bench", name)
                 lineage = tuple(Done.of(each) for each in data["lineage"])
                 self._states[name] = State(lineage, str(data["file"]), str(data["sha256"]))
 
@@ -144,7 +144,7 @@ class States:
         before = self._states.pop(name, None)
         self._states[name] = State(lineage, file, sha256)
         value: Json = {"lineage": [each.as_json() for each in lineage], "file": file, "sha256": sha256}
-        self._desk.keep(entries.Version(of="bench", name=name, number=0, reason=reason, by="model"), value)
+        self._state.keep(entries.Version(of="bench", name=name, number=0, reason=reason, by="model"), value)
         if before is not None and before.file != file:
             self._remove(before)
         while len(self._states) > MOST:
@@ -153,7 +153,7 @@ class States:
             gone = entries.Version(
                 of="bench", name=oldest, number=0, cleared=True, reason="others are newer", by="model"
             )
-            self._desk.keep(gone, None)
+            self._state.keep(gone, None)
 
     def after(self, keys: Sequence[str]) -> Iterator[State]:
         """The state to which just these nodes had led, in this order, where there is one."""

@@ -44,7 +44,7 @@ EXECUTE = tool(
 )
 
 
-def kits(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(shop: BuildContext) -> Sequence[Toolset]:
     """The tools of the bench."""
     return (Execute(shop, EXECUTE),)
 
@@ -70,7 +70,7 @@ class Execute(OfBuild):
             bench.told(report, told)
             return turn.Outcome(told, told)
 
-        return await barrier.done(self._shop.pen, NAME, arguments, place, work)
+        return await barrier.done(self._shop.writer, NAME, arguments, place, work)
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
@@ -79,4 +79,4 @@ class Execute(OfBuild):
         return turn.Outcome(told, told)
 
     def _masked(self, text: str) -> str:
-        return masking.Masker(self._shop.known()).text(self._shop.pen.masker.text(text))
+        return masking.Masker(self._shop.known()).text(self._shop.writer.masker.text(text))

@@ -56,8 +56,8 @@ class Build:
         """
         await self._shop.runs.settle()
         repair_builds.equip(self._shop)
-        if self._shop.wish.mends is not None and self._talk.untouched:
-            await self._shop.bench.take_over(self._shop.wish.mends.run)
+        if self._shop.goal.repairs is not None and self._talk.untouched:
+            await self._shop.bench.take_over(self._shop.goal.repairs.run)
         try:
             answer = await self._begun(word)
             while self._talk.ended is None:
@@ -81,9 +81,9 @@ class Build:
 
     async def _begun(self, word: str | None) -> str:
         if self._talk.untouched:
-            wish = self._shop.wish
-            evidence = wish.mends.evidence if wish.mends is not None else None
-            return await self._talk.say("\n\n".join(filter(None, (wish.goal, evidence, word))))
+            goal = self._shop.goal
+            evidence = goal.repairs.evidence if goal.repairs is not None else None
+            return await self._talk.say("\n\n".join(filter(None, (goal.goal, evidence, word))))
         if word:
             return await self._talk.say(word)
         found = await self._talk.go_on()
@@ -95,14 +95,14 @@ class Build:
             raise ModelError(
                 "build-stopped",
                 "the model stopped building: it answered twice without asking for a tool",
-                mend=f"go on with it: runops build --resume {self._shop.pen.conversation.id}",
+                fix=f"go on with it: runops build --resume {self._shop.writer.conversation.id}",
                 evidence={"answer": answer[:1000]},
             )
         return await self._talk.remind(REMINDER)
 
     def _was_reminded(self) -> bool:
         """Whether the last answer is one to the reminder."""
-        said = self._shop.pen.history.thread(entries.SESSION_THREAD).said
+        said = self._shop.writer.history.thread(entries.SESSION_THREAD).said
         words = [each for each in said if isinstance(each, entries.User | threads.Exchange)]
         before = words[-2] if len(words) > 1 else None
-        return isinstance(before, entries.User) and self._shop.pen.text_of(before) == REMINDER
+        return isinstance(before, entries.User) and self._shop.writer.text_of(before) == REMINDER

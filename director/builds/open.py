@@ -27,32 +27,32 @@ from runtime.workspace import host
 
 
 def of_session(
-    pen: LogWriter[session.Session],
-    desk: SessionState,
+    writer: LogWriter[session.Session],
+    state: SessionState,
     here: host.Host,
     listener: Listener,
     who: person.Person,
     price: runs.Price,
 ) -> build_context.BuildContext:
     """The workshop of a build whose wish stands in the log; nothing is opened or written yet. ``here`` has the settings of its runs, ``who`` answers questions."""
-    header = pen.history.header
+    header = writer.history.header
     assert header is not None
     assert header.build is not None, "a build says in its first line what it is to reach"
-    wish = settings.wished(Goal.of(header.build), desk)
+    goal = settings.with_settings(Goal.of(header.build), state)
 
     def known() -> Mapping[str, str]:
-        draft = desk.draft
+        draft = state.draft
         declared = draft.loaded.workflow.secrets if draft is not None else ()
-        return sources.known(here.secrets, [*wish.secrets, *declared], wish.place.parent)
+        return sources.known(here.secrets, [*goal.secrets, *declared], goal.place.parent)
 
     shop = build_context.BuildContext(
-        pen=pen,
-        desk=desk,
+        writer=writer,
+        state=state,
         here=here,
         listener=listener,
-        wish=wish,
-        person=person.Remembering(pen, who),
-        runs=runs.Runs(pen, here.kept, listener, price),
+        goal=goal,
+        person=person.Remembering(writer, who),
+        runs=runs.Runs(writer, here.kept, listener, price),
         known=known,
     )
     furnish(shop)
@@ -61,7 +61,9 @@ def of_session(
 
 def subject_of(shop: build_context.BuildContext) -> subject.BuildSubject:
     """What the build is about, as its bench and its tabs are at each moment."""
-    return subject.BuildSubject(shop.desk, shop.wish, lambda: _values(shop), lambda: _states(shop), lambda: _tabs(shop))
+    return subject.BuildSubject(
+        shop.state, shop.goal, lambda: _values(shop), lambda: _states(shop), lambda: _tabs(shop)
+    )
 
 
 def _values(shop: build_context.BuildContext) -> Mapping[str, Json]:
@@ -85,18 +87,18 @@ def _tabs(shop: build_context.BuildContext) -> Sequence[str]:
 def furnish(shop: BuildContext) -> None:
     """Put into the workshop what its tools work with. Nothing is opened yet."""
     shop.eyes = observer.PageObserver(shop)
-    shop.effects = grants.Grants(shop.pen, shop.desk, shop.wish, shop.person)
+    shop.effects = grants.Grants(shop.writer, shop.state, shop.goal, shop.person)
     shop.bench = bench.Bench(shop)
 
 
-def kits(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(shop: BuildContext) -> Sequence[Toolset]:
     """The tools of a build, in order of weight."""
     return (
-        *ask_user.kits(shop),
-        *editing.kits(shop),
-        *bench.kits(shop),
-        *targeting.kits(shop),
-        *scouting.kits(shop),
-        *scout.kits(shop),
-        *proving.kits(shop),
+        *ask_user.toolsets(shop),
+        *editing.toolsets(shop),
+        *bench.toolsets(shop),
+        *targeting.toolsets(shop),
+        *scouting.toolsets(shop),
+        *scout.toolsets(shop),
+        *proving.toolsets(shop),
     )

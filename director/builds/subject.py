@@ -38,23 +38,23 @@ class BuildSubject(DraftSubject):
 
     def __init__(
         self,
-        desk: SessionState,
-        wish: Goal,
+        state: SessionState,
+        goal: Goal,
         values: Callable[[], Mapping[str, Json]] = dict,
         states: Callable[[], Mapping[str, str]] = dict,
         tabs: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         """``values`` and ``states`` are those that nodes have on the bench, by id; ``tabs`` are lines about those of its browsers."""
-        super().__init__(desk)
-        self._wish, self._values, self._states, self._tabs = wish, values, states, tabs
+        super().__init__(state)
+        self._goal, self._values, self._states, self._tabs = goal, values, states, tabs
 
     @property
     @override
     def title(self) -> str:
-        goal = cut(one_line(self._wish.goal), TITLE)
-        draft = self._desk.draft
+        goal = cut(one_line(self._goal.goal), TITLE)
+        draft = self._state.draft
         if draft is None:
-            return f"build: {goal}" if self._wish.mends is not None else f"build: {goal}; no nodes yet"
+            return f"build: {goal}" if self._goal.repairs is not None else f"build: {goal}; no nodes yet"
         states = self._states()
         known = [each for each in draft.loaded.places if each in states]
         told = [
@@ -67,13 +67,13 @@ class BuildSubject(DraftSubject):
 
     @override
     def summary(self) -> str:
-        draft = self._desk.draft
+        draft = self._state.draft
         if draft is None:
-            return f"Goal: {self._wish.goal}\nThe draft has no nodes yet: `create_nodes` begins it."
+            return f"Goal: {self._goal.goal}\nThe draft has no nodes yet: `create_nodes` begins it."
         lines = super().summary().splitlines()
         # A draft begins with the goal as its description: once is enough.
-        said = [each for each in lines if each.removeprefix("For: ") != one_line(self._wish.goal)]
-        return "\n".join([f"Goal: {self._wish.goal}", *said, self._next(draft)])
+        said = [each for each in lines if each.removeprefix("For: ") != one_line(self._goal.goal)]
+        return "\n".join([f"Goal: {self._goal.goal}", *said, self._next(draft)])
 
     def _next(self, draft: Draft) -> str:
         """What comes next for the nodes of the draft."""
@@ -88,7 +88,7 @@ class BuildSubject(DraftSubject):
 
     @override
     def outline(self) -> str:
-        draft = self._desk.draft
+        draft = self._state.draft
         if draft is None:
             return ""
         states = self._states()
@@ -102,13 +102,13 @@ class BuildSubject(DraftSubject):
     @override
     def variables(self) -> dict[str, object]:
         # What the first nodes can read is known before there are any.
-        given = self._wish.inputs if self._desk.draft is not None else header.given(self._wish)
+        given = self._goal.inputs if self._state.draft is not None else header.given(self._goal)
         inputs = {f"inputs.{name}": value for name, value in given.items()}
         return {**super().variables(), **inputs, **self._values()}
 
     @override
     def lacks(self, name: str) -> tuple[str, str] | None:
-        draft = self._desk.draft
+        draft = self._state.draft
         place = draft.loaded.places.get(name) if draft is not None else None
         if place is None:
             return None
@@ -121,7 +121,7 @@ class BuildSubject(DraftSubject):
 
     @override
     def description(self) -> str:
-        return super().description() or self._wish.goal
+        return super().description() or self._goal.goal
 
     @override
     def browser_state(self) -> str:
@@ -131,22 +131,22 @@ class BuildSubject(DraftSubject):
     @override
     def instructions(self) -> Sequence[window.Part]:
         how = f"{prompt.prompt('build')}\n\nNode types, each with an example (`get_node_type` tells more):\n{reference.card()}"
-        mend = [window.Part("mend", prompt.prompt("mend"))] if self._wish.mends is not None else []
-        return window.Part("build", how), *mend, window.Part("wish", told(self._wish))
+        fix = [window.Part("fix", prompt.prompt("repair"))] if self._goal.repairs is not None else []
+        return window.Part("build", how), *fix, window.Part("wish", told(self._goal))
 
 
 def _some(ids: Sequence[str]) -> str:
     return f"{', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
 
 
-def told(wish: Goal) -> str:
+def told(goal: Goal) -> str:
     """The wish, as the model is told it with each request."""
-    lines = ["The wish", f"Goal: {wish.goal}"]
-    base = header.given(wish).get(header.BASE)
+    lines = ["The wish", f"Goal: {goal.goal}"]
+    base = header.given(goal).get(header.BASE)
     named = f" (inputs.{header.BASE} = {base})" if base is not None else ""
-    lines += [f"Site: {wish.url}{named}"] if wish.url is not None else []
-    lines += [f"Input {name}: {value}" for name, value in wish.inputs.items()]
-    lines += [f"Secrets (their values are not told): {', '.join(wish.secrets)}"] if wish.secrets else []
-    times = "once" if wish.runs == 1 else f"{wish.runs} times"
-    lines += [f"Proof: the whole draft passes {times}", f"Deeds of class effect: {POLICIES[wish.policy]}"]
+    lines += [f"Site: {goal.url}{named}"] if goal.url is not None else []
+    lines += [f"Input {name}: {value}" for name, value in goal.inputs.items()]
+    lines += [f"Secrets (their values are not told): {', '.join(goal.secrets)}"] if goal.secrets else []
+    times = "once" if goal.runs == 1 else f"{goal.runs} times"
+    lines += [f"Proof: the whole draft passes {times}", f"Deeds of class effect: {POLICIES[goal.policy]}"]
     return "\n".join(lines)

@@ -195,8 +195,8 @@ def chat(
     its = {"model_director": model, "delegate_clean_context": delegate_clean, "chat_knowledge": knowledge}
     here = host.load(budget=budget, **its)
     window = {name: value for name, value in given.items() if value is not None}
-    wish = session_options.ChatOptions(about, resume, fork, mode, window, settings.given(here.settings, its), take_over)
-    foreground.converse(wish, here, message, as_json=as_json, quiet=quiet)
+    goal = session_options.ChatOptions(about, resume, fork, mode, window, settings.given(here.settings, its), take_over)
+    foreground.converse(goal, here, message, as_json=as_json, quiet=quiet)
 
 
 def _hard_limit(given: int | None, *, strict: bool) -> int | None:
@@ -206,9 +206,7 @@ def _hard_limit(given: int | None, *, strict: bool) -> int | None:
     if given is not None:
         from nodes.errors import UsageError
 
-        raise UsageError(
-            "usage", "`--strict` is a limit of its own beside `--hard-limit`", mend="leave one of them out"
-        )
+        raise UsageError("usage", "`--strict` is a limit of its own beside `--hard-limit`", fix="leave one of them out")
     from runtime.context import window
 
     return window.STRICT

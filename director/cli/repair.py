@@ -1,4 +1,4 @@
-"""``runops repair``: find out of what a run failed, and propose a mend."""
+"""``runops repair``: find out of what a run failed, and propose a fix."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def repair(
     ] = "last",
     effects: own.EffectsFlag = None,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Write the mend into the file: the one that was proposed, if it still fits.")
+        bool, typer.Option("--apply", help="Write the fix into the file: the one that was proposed, if it still fits.")
     ] = False,
     yes: Annotated[bool, own.yes("what would be asked for is held; `--apply` takes a guess, too.")] = False,
-    runs: Annotated[int, own.runs("How often the workflow must pass that a model has mended; by default 2.")] = 2,
+    runs: Annotated[int, own.runs("How often the workflow must pass that a model has fixed; by default 2.")] = 2,
     budget: flags.BudgetFlag = None,
     model: Annotated[str | None, own.model("that looks further")] = None,
     no_model: Annotated[bool, typer.Option("--no-model", help="Ask no model, though one is set.")] = False,
@@ -35,19 +35,19 @@ def repair(
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
 ) -> None:
-    """Find out of what a run failed, and propose a mend of the file, proved by going on from before the step that failed.
+    """Explain why a run failed, and propose a fix of the file, proved by going on from before the step that failed.
 
     First the log, what the page showed, and one fresh look tell what it was: drift, a slow page, an overlay, signed out, changed data, an error of the site, a
-    finding of the workflow. Only the first three have a mend in the file. The run itself is not touched: copies of it go on.
+    finding of the workflow. Only the first three have a fix in the file. The run itself is not touched: copies of it go on.
 
-    Where no mend is proved so, and a model is set, a build begins with the file and what is known of the failure; `runops build --resume` goes on with it.
+    Where no fix is proved so, and a model is set, a build begins with the file and what is known of the failure; `runops build --resume` goes on with it.
 
-    The patch goes to stdout, and is kept beside the run. Exit code 6: a mend is ready for review. 1: nothing in the file would mend it.
+    The patch goes to stdout, and is kept beside the run. Exit code 6: a fix is ready for review. 1: nothing in the file would fix it.
     """
     from director.cli.builds import repairs  # a help needs none of it
     from runtime.workspace import host
 
-    wish = repairs.RepairOptions(file, run, effects, apply, yes, runs, model, no_model)
+    goal = repairs.RepairOptions(file, run, effects, apply, yes, runs, model, no_model)
     here = host.load(headed=headed)
     of_build = host.load(headed=headed, budget=budget, model_director=model)
-    repairs.carry_out(wish, here, of_build=of_build, as_json=as_json, quiet=quiet)
+    repairs.carry_out(goal, here, of_build=of_build, as_json=as_json, quiet=quiet)

@@ -91,7 +91,7 @@ def secrets_of(session: log_session.Session, here: host.Host) -> Mapping[str, st
     header = session.header
     if header is not None and header.build is not None:
         build = header.build
-        place = Path(build.mends.file if build.mends is not None else build.save)
+        place = Path(build.repairs.file if build.repairs is not None else build.save)
         return sources.known(here.secrets, build.secrets, place.parent)
     every = [About(header.run), About(file=Path(header.file) if header.file else None)] if header is not None else []
     for each in session.thread(entries.SESSION_THREAD).said:
@@ -115,7 +115,7 @@ class Models:
             raise UsageError(
                 "bad-setting",
                 f"a conversation asks a model, and `model_calls` is `{chosen.model_calls}`",
-                mend="set it to `live`: RUNOPS_MODEL_CALLS=live",
+                fix="set it to `live`: RUNOPS_MODEL_CALLS=live",
             )
         selection.model_for("director", chosen)
         return cls(chosen, selection.server(chosen, here.secrets))
@@ -130,12 +130,12 @@ class Models:
             model = selection.model_for("director", self.chosen)
             prices.require([model], self.chosen.prices, self.server.profile.name)
 
-    def supply(self, pen: LogWriter[log_session.Session], kept: store.Kept) -> run_models.RunModels:
+    def supply(self, writer: LogWriter[log_session.Session], kept: store.Kept) -> run_models.RunModels:
         """The models of a session, within its budget. Raises UsageError ``price-unknown``."""
-        session = pen.history
+        session = writer.history
         budget = budgets.parse(session.budget) if session.budget is not None else None
         self.check(budget)
-        private = kept.private(pen.conversation.id)
+        private = kept.private(writer.conversation.id)
         return run_models.RunModels(self.chosen, self.server, budget, private, private, {}, self.masked())
 
 
@@ -156,56 +156,58 @@ class ChatOptions:
     def check(self) -> None:
         """Raise UsageError ``usage`` for what does not go together."""
         if self.resume is not None and self.fork is not None:
-            raise UsageError("usage", "`--resume` and `--fork` contradict each other", mend="leave one of them out")
+            raise UsageError("usage", "`--resume` and `--fork` contradict each other", fix="leave one of them out")
         if self.about is not None and (self.resume is not None or self.fork is not None):
             raise UsageError(
                 "usage",
                 f"a session that goes on is about what it was about, and not about {self.about!r}",
-                mend="leave it out, or begin a session: `runops chat` without `--resume` and `--fork`",
+                fix="leave it out, or begin a session: `runops chat` without `--resume` and `--fork`",
             )
 
 
-def as_kept(wish: ChatOptions, here: host.Host) -> host.Host:
+def as_kept(goal: ChatOptions, here: host.Host) -> host.Host:
     """``here`` with the settings of the session that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-session``; LogError."""
-    wish.check()
-    named = wish.resume if wish.resume is not None else wish.fork
+    goal.check()
+    named = goal.resume if goal.resume is not None else goal.fork
     if named is None:
         return here
-    found = session_open.find(here.kept, named, "chat" if wish.resume is not None else None)
+    found = session_open.find(here.kept, named, "chat" if goal.resume is not None else None)
     past = log_session.Session(here.kept.read(found).entries)
-    if wish.resume is not None and past.header is not None and past.header.purpose == "build":
+    if goal.resume is not None and past.header is not None and past.header.purpose == "build":
         raise UsageError(
             "not-a-chat",
             f"{found} is a build, and no chat",
-            mend=f"go on with it: `runops build --resume {found}`; talk about it: `runops chat --fork {found}`",
+            fix=f"go on with it: `runops build --resume {found}`; talk about it: `runops chat --fork {found}`",
         )
-    return here.having(session_settings.of_session(past, Texts(here.kept), here.settings, wish.settings))
+    return here.having(session_settings.of_session(past, Texts(here.kept), here.settings, goal.settings))
 
 
 async def open_session(
-    wish: ChatOptions, here: host.Host, models: Models
+    goal: ChatOptions, here: host.Host, models: Models
 ) -> tuple[LogWriter[log_session.Session], bool]:
     """The session's pen, and whether it was there before. What the wish says of mode, window and settings is written down."""
-    wish.check()
+    goal.check()
     chosen, kept = here.settings, here.kept
     budget = str(chosen.budget) if chosen.budget is not None else None
     masked = models.masked()
     if chosen.chat_knowledge is not None:
         # What cannot be read is said before anything is begun.
         knowledge.Knowledge.read([chosen.chat_knowledge])
-    named = wish.resume if wish.resume is not None else wish.fork
+    named = goal.resume if goal.resume is not None else goal.fork
     if named is not None:
-        conversation = session_open.find(kept, named, "chat" if wish.resume is not None else None)
+        conversation = session_open.find(kept, named, "chat" if goal.resume is not None else None)
         past = log_session.Session(kept.read(conversation).entries)
         masker = masking.Masker({**secrets_of(past, here), **masked})
-        if wish.fork is not None:
+        if goal.fork is not None:
             models.check(chosen.budget)
-            pen = await session_open.fork(here.store, conversation, masker, budget=budget)
+            writer = await session_open.fork(here.store, conversation, masker, budget=budget)
         else:
-            pen = await session_open.reopen(here.store, conversation, masker, take_over=wish.take_over, budget=budget)
+            writer = await session_open.reopen(
+                here.store, conversation, masker, take_over=goal.take_over, budget=budget
+            )
     else:
         models.check(chosen.budget)
-        about = About.named(wish.about, here)
+        about = About.named(goal.about, here)
         header = entries.SessionHeader(
             purpose="chat",
             run=about.run,
@@ -213,27 +215,27 @@ async def open_session(
             versions=version.versions(),
             budget=budget,
         )
-        pen = await session_open.begin(here.store, header, masking.Masker({**about.secrets(here), **masked}))
-    async with store.release_on_error(pen.conversation):
-        _write_wish(pen, wish, chosen, begun=named is None)
-    return pen, named is not None
+        writer = await session_open.begin(here.store, header, masking.Masker({**about.secrets(here), **masked}))
+    async with store.release_on_error(writer.conversation):
+        _write_goal(writer, goal, chosen, begun=named is None)
+    return writer, named is not None
 
 
-def _write_wish(
-    pen: LogWriter[log_session.Session], wish: ChatOptions, chosen: settings.Settings, *, begun: bool
+def _write_goal(
+    writer: LogWriter[log_session.Session], goal: ChatOptions, chosen: settings.Settings, *, begun: bool
 ) -> None:
-    one = SessionState(pen)
-    mode = wish.mode or (chosen.chat_mode if begun else None)
-    if mode is not None and mode != pen.history.mode:
+    one = SessionState(writer)
+    mode = goal.mode or (chosen.chat_mode if begun else None)
+    if mode is not None and mode != writer.history.mode:
         one.keep(entries.Version(of="mode", number=0, reason=f"--mode {mode}", by="person"), mode)
-    session_settings.keep(one, wish.settings)
-    for name, value in wish.window.items():
-        set_limit(one, pen, chosen, name, value, f"--{name.replace('_', '-')}")
+    session_settings.keep(one, goal.settings)
+    for name, value in goal.window.items():
+        set_limit(one, writer, chosen, name, value, f"--{name.replace('_', '-')}")
 
 
 def set_limit(
     one: SessionState,
-    pen: LogWriter[log_session.Session],
+    writer: LogWriter[log_session.Session],
     chosen: settings.Settings,
     name: str,
     value: Json,
@@ -241,5 +243,5 @@ def set_limit(
 ) -> None:
     """Keep a setting of the window, where it is another one than before. Raises UsageError ``bad-setting``."""
     known = limits.checked(name, value)
-    if getattr(limits.of_session(pen.history, pen, chosen), name) != known:
+    if getattr(limits.of_session(writer.history, writer, chosen), name) != known:
         one.keep(entries.Version(of="window", name=name, number=0, reason=reason, by="person"), known)

@@ -30,36 +30,36 @@ def report(here: host.Host, conversation: str) -> context_report.Report:
         header = entries.SessionHeader(purpose="chat", run=conversation, versions={})
         opened = entries.Scope(thread=entries.SESSION_THREAD, path="", event="opened", node="session", session=header)
         past = session.Session([opened])
-    pen = open_session.look(kept, reading, past, masking.Masker(session_options.secrets_of(past, here)))
-    kept_things = SessionState(pen)
-    here = here.having(settings.of_session(past, pen, here.settings))
+    writer = open_session.look(kept, reading, past, masking.Masker(session_options.secrets_of(past, here)))
+    kept_things = SessionState(writer)
+    here = here.having(settings.of_session(past, writer, here.settings))
     if past.header is not None and past.header.build is not None:
-        return _of_build(pen, kept_things, here).window()
+        return _of_build(writer, kept_things, here).window()
     talk = reply.Talk(
-        pen,
+        writer,
         session_options.About.of(past).subject(here, kept_things),
         kept_things,
         None,
         here.settings,
         events.Listener(),
-        lambda: limits.of_session(past, pen, here.settings),
+        lambda: limits.of_session(past, writer, here.settings),
     )
     return talk.window()
 
 
-def _of_build(pen: open_session.SessionWriter, own: SessionState, here: host.Host) -> reply.Talk:
+def _of_build(writer: open_session.SessionWriter, own: SessionState, here: host.Host) -> reply.Talk:
     """The talk of a build, with all its tools; none of them is used."""
     here = here.having(options.chosen_for(here.settings))
     quiet, nobody = events.Listener(), person.Nobody()
-    shop = open_build.of_session(pen, own, here, quiet, nobody, lambda _usage, _model: None)
+    shop = open_build.of_session(writer, own, here, quiet, nobody, lambda _usage, _model: None)
     return reply.Talk(
-        pen,
+        writer,
         open_build.subject_of(shop),
         own,
         None,
         here.settings,
         quiet,
-        lambda: limits.of_session(pen.history, pen, here.settings),
-        open_build.kits(shop),
+        lambda: limits.of_session(writer.history, writer, here.settings),
+        open_build.toolsets(shop),
         loop.MANNER,
     )

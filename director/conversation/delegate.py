@@ -53,7 +53,7 @@ class Delegation(subagents.SubagentCall):
 
     def __init__(
         self,
-        pen: LogWriter[session.Session],
+        writer: LogWriter[session.Session],
         models: run_models.RunModels | None,
         tools: Callable[[], turn.Tools],
         listener: Listener,
@@ -63,7 +63,7 @@ class Delegation(subagents.SubagentCall):
         clean: bool,
     ) -> None:
         """``tools`` are those of the session; ``clean`` is how a delegate begins of which the call does not say so itself. ``models`` may lack where nothing is sent."""
-        super().__init__(pen, models, listener, sender)
+        super().__init__(writer, models, listener, sender)
         self._tools, self._limits, self._clean = tools, limits, clean
 
     @property
@@ -113,9 +113,9 @@ class Delegation(subagents.SubagentCall):
         if child.sender.depth + 1 < DEPTH:
             own = Sender(child.sender.depth + 1, child.share, child.items)
             more = Delegation(
-                self._pen, self._models, self._tools, self._listener, self._limits, own, clean=self._clean
+                self._writer, self._models, self._tools, self._listener, self._limits, own, clean=self._clean
             )
-        return _Tools(self._tools(), more, self._listener, self._pen)
+        return _Tools(self._tools(), more, self._listener, self._writer)
 
 
 class _Tools(subagents.SubagentConfig):
@@ -126,9 +126,9 @@ class _Tools(subagents.SubagentConfig):
         every: turn.Tools,
         more: Delegation | None,
         listener: Listener,
-        pen: LogWriter[session.Session],
+        writer: LogWriter[session.Session],
     ) -> None:
-        self._every, self._more, self._listener, self._pen = every, more, listener, pen
+        self._every, self._more, self._listener, self._writer = every, more, listener, writer
 
     @override
     def around(self) -> window.RequestFrame:
@@ -169,7 +169,7 @@ class _Tools(subagents.SubagentConfig):
             return await self._every.take(asked, arguments, place)
         self._listener.called(place.path, asked.name, asked.arguments)
         outcome = await self._more.take(arguments, place)
-        self._listener.done(place.path, self._pen.masker.text(outcome.told), failed=outcome.error is not None)
+        self._listener.done(place.path, self._writer.masker.text(outcome.told), failed=outcome.error is not None)
         return outcome
 
     @override

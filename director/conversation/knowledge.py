@@ -62,7 +62,7 @@ class Knowledge:
             raise UsageError(
                 "knowledge-too-large",
                 f"the knowledge has {len(files)} files, and may have {MOST_FILES}",
-                mend="name the folder that is meant",
+                fix="name the folder that is meant",
             )
         return cls(section for file in files for section in split(_name(file), _content(file)))
 
@@ -126,24 +126,24 @@ def _name(file: Path) -> str:
 
 def _content(file: Path) -> str:
     if not file.exists():
-        raise UsageError("file-not-found", f"there is no file {file}", mend="name a Markdown file, or a folder")
+        raise UsageError("file-not-found", f"there is no file {file}", fix="name a Markdown file, or a folder")
     if not {file.suffix, file.resolve().suffix} == {".md"} or file.is_dir():
         # What is known is told to a model: no other file gets there by a slip of the hand, or by a link to it.
         raise UsageError(
-            "file-not-read", f"{file} is no Markdown file", mend="knowledge stands in files that end with .md"
+            "file-not-read", f"{file} is no Markdown file", fix="knowledge stands in files that end with .md"
         )
     try:
         with regular_files.opened(file) as opened:
             data = opened.read(LARGEST_FILE + 1)
     except OSError as error:
         raise UsageError(
-            "file-not-read", f"{file} cannot be read: {error.strerror}", mend=regular_files.fix(error)
+            "file-not-read", f"{file} cannot be read: {error.strerror}", fix=regular_files.fix(error)
         ) from None
     if len(data) > LARGEST_FILE:
         raise UsageError(
-            "knowledge-too-large", f"{file} has more than {LARGEST_FILE >> 20} MiB", mend="divide it, or leave it out"
+            "knowledge-too-large", f"{file} has more than {LARGEST_FILE >> 20} MiB", fix="divide it, or leave it out"
         )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError("file-not-read", f"{file} is not in UTF-8", mend="save it as UTF-8") from None
+        raise UsageError("file-not-read", f"{file} is not in UTF-8", fix="save it as UTF-8") from None

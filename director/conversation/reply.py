@@ -61,9 +61,9 @@ class Talk:
 
     def __init__(
         self,
-        pen: LogWriter[session.Session],
+        writer: LogWriter[session.Session],
         subject: Subject,
-        desk: SessionState,
+        state: SessionState,
         models: run_models.RunModels | None,
         chosen: settings.Settings,
         listener: Listener,
@@ -75,7 +75,7 @@ class Talk:
 
         Raises UsageError where the knowledge that the settings name cannot be read.
         """
-        self._pen, self._subject, self._desk, self._listener = pen, subject, desk, listener
+        self._writer, self._subject, self._state, self._listener = writer, subject, state, listener
         self._limits, self._manner = limits, manner or CHAT
         self.ended: turn.Done | None = None
         """The call of the last answer that ended the work; None where it asked for no tool."""
@@ -84,23 +84,23 @@ class Talk:
         self._until = math.inf
         sender = conversation_delegate.Sender(0, OWN, self._items)
         delegate = conversation_delegate.Delegation(
-            pen, models, lambda: self._tools, listener, limits, sender, clean=chosen.delegate_clean_context
+            writer, models, lambda: self._tools, listener, limits, sender, clean=chosen.delegate_clean_context
         )
         for each in more:
             if isinstance(each, subagents.SubagentCall):
                 each.employ(models, limits, sender)
         every = [*more, delegate]
-        self._tools = session_tools.Toolbox(desk, subject, pen, listener, every)
+        self._tools = session_tools.Toolbox(state, subject, writer, listener, every)
         self._exchanges: requests.Exchanges | None = None
         self._turns: turn.Turns | None = None
         self._frame = context_request.Frame(
-            pen,
+            writer,
             entries.SESSION_THREAD,
             self._around,
             limits,
             max_output=self._manner.max_output,
             models=models,
-            asks=subagents.asks(models, pen, self._left, listener.waiting) if models is not None else None,
+            asks=subagents.asks(models, writer, self._left, listener.waiting) if models is not None else None,
             ids=self._names,
             warn=lambda report: listener.fills(report, limits().overflow),
             joined=lambda thread: run_items.Behind(subject.pieces(), thread),
@@ -110,13 +110,13 @@ class Talk:
         asker = requests.RequestScope(
             "", entries.SESSION_THREAD, "director", self._left, listener.waiting, hear=listener.text
         )
-        self._exchanges = requests.Exchanges(models, pen, asker, None, None)
+        self._exchanges = requests.Exchanges(models, writer, asker, None, None)
         seat = turn.TurnOptions("", entries.SESSION_THREAD, NODE)
         self._turns = turn.Turns(
             self._exchanges,
             _Told(self._frame, listener),
             self._tools,
-            pen,
+            writer,
             seat,
             talks=True,
             find_out=lambda call: next(filter(None, (each.find_out(call) for each in every)), None),
@@ -126,12 +126,12 @@ class Talk:
     @property
     def mode(self) -> entries.Mode:
         """How the session goes on; what is set is written down, and holds from the next request on."""
-        return self._pen.history.mode
+        return self._writer.history.mode
 
     @mode.setter
     def mode(self, mode: entries.Mode) -> None:
         if mode != self.mode:
-            self._desk.keep(
+            self._state.keep(
                 entries.Version(of="mode", number=0, reason=f"mode {mode} was asked for", by="person"), mode
             )
 
@@ -159,7 +159,7 @@ class Talk:
     @property
     def untouched(self) -> bool:
         """Whether nothing was said yet."""
-        return not self._pen.history.thread(entries.SESSION_THREAD).said
+        return not self._writer.history.thread(entries.SESSION_THREAD).said
 
     async def go_on(self) -> str | None:
         """The answer to what was said before a crash, or before a budget was reached, and has none; None where the word is the person's.
@@ -176,7 +176,7 @@ class Talk:
                     raise ModelError(
                         "talk-turns",
                         f"there was no answer after {self._manner.turns} requests",
-                        mend="say `continue`, or ask for less at once",
+                        fix="say `continue`, or ask for less at once",
                     )
                 self._until = time.monotonic() + self._manner.an_answer
                 latest = await turns.turn()
@@ -197,17 +197,17 @@ class Talk:
 
     async def _broken_off(self, error: RunOpsError) -> None:
         """Write that the word has no answer, where the log does not say so yet: then it is the person's turn, also after a crash."""
-        said = self._pen.history.thread(entries.SESSION_THREAD).said
+        said = self._writer.history.thread(entries.SESSION_THREAD).said
         if self._exchanges is not None and said and not isinstance(said[-1], entries.ModelError):
             self._exchanges.broken_off(error)
-            await self._pen.barrier()
+            await self._writer.barrier()
 
     def _left(self) -> float:
         return self._until - time.monotonic()
 
     def _ready(self) -> turn.Turns:
         if self._turns is None:
-            raise SetupError("model-unset", "no model is set to talk with", mend="set RUNOPS_MODEL")
+            raise SetupError("model-unset", "no model is set to talk with", fix="set RUNOPS_MODEL")
         return self._turns
 
     def _around(self) -> window.RequestFrame:
@@ -216,14 +216,14 @@ class Talk:
         def known(asked: str) -> Sequence[window.Part]:
             return self._known.parts(asked, limits.top_k)
 
-        return prompt.around(self.mode, limits, self._desk, self._subject, self._tools.offered, known)
+        return prompt.around(self.mode, limits, self._state, self._subject, self._tools.offered, known)
 
     def _built(self) -> window.Window:
         return self._frame.window(self._exchanges.model() if self._exchanges is not None else "")
 
     def _names(self) -> set[str]:
         """What no summary of the session may lose: what its subject calls its values, and the session its variables."""
-        return {*self._subject.variables(), *(each.name for each in self._pen.history.variables())}
+        return {*self._subject.variables(), *(each.name for each in self._writer.history.variables())}
 
     def _items(self) -> tuple[Item, ...]:
         return self._built().items

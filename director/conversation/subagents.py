@@ -82,13 +82,13 @@ class SubagentCall(Toolset):
 
     def __init__(
         self,
-        pen: LogWriter[session.Session],
+        writer: LogWriter[session.Session],
         models: run_models.RunModels | None,
         listener: Listener,
         sender: Sender,
     ) -> None:
         """``models`` may lack where nothing is sent."""
-        self._pen, self._models, self._listener, self._sender = pen, models, listener, sender
+        self._writer, self._models, self._listener, self._sender = writer, models, listener, sender
         self._limits: Callable[[], window.Limits] = window.Limits
 
     def employ(self, models: run_models.RunModels | None, limits: Callable[[], window.Limits], sender: Sender) -> None:
@@ -134,7 +134,7 @@ class SubagentCall(Toolset):
             args=arguments,
             fingerprint="",
         )
-        call = await self._pen.announce(call)
+        call = await self._writer.announce(call)
         begun = time.monotonic()
         child = self._child(call, self.before(arguments, place.asked))
         try:
@@ -154,30 +154,30 @@ class SubagentCall(Toolset):
             await child.outfit.close()
         status = "ok" if outcome.error is None else "error"
         seconds = round(time.monotonic() - begun, 4)
-        self._pen.result(call, status, value=outcome.value, error=outcome.error, seconds=seconds)
+        self._writer.result(call, status, value=outcome.value, error=outcome.error, seconds=seconds)
         return outcome
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
         """What came of one that a crash or a person has interrupted; what it left open is closed. None for a call of another tool."""
         if call.action != self.name:
             return None
-        said = self._pen.history.thread(entries.delegate_thread(call.call)).said
+        said = self._writer.history.thread(entries.delegate_thread(call.call)).said
         last = said[-1] if said else None
         if isinstance(last, threads.Exchange) and not last.answer.calls:
-            told = self._answered(self._pen.text_of(last.answer), call)
+            told = self._answered(self._writer.text_of(last.answer), call)
             return turn.Outcome(told, told)
         if self._models is not None:
             self._child(call, ()).close()
         error = ModelError(
             "delegate-interrupted",
             f"the {self.who} was interrupted before it had an answer ({self._cost(call)})",
-            mend=f"{self.left(call)}send it again if its answer is still wanted",
+            fix=f"{self.left(call)}send it again if its answer is still wanted",
         )
         return turn.Outcome("", error=error.as_json())
 
     def _child(self, call: entries.Call, before: tuple[Item, ...]) -> Subagent:
         assert self._models is not None, "whoever sends one was asked by a model"
-        return Subagent(self, self._pen, self._models, self._listener, self._limits, self._sender, call, before)
+        return Subagent(self, self._writer, self._models, self._listener, self._limits, self._sender, call, before)
 
     def _answered(self, answer: str, call: entries.Call) -> str:
         return f"{answer or NOTHING}\n({self._cost(call)})"
@@ -185,13 +185,13 @@ class SubagentCall(Toolset):
     def _failed(self, error: RunOpsError, call: entries.Call) -> turn.Outcome:
         told = error.as_json()
         told["message"] = f"the {self.who} failed: {error.message} ({self._cost(call)})"
-        told["mend"] = f"{self.left(call)}{told.get('mend') or 'do it without one, or send it with another task'}"
-        told = self._pen.masker.json(told)
+        told["fix"] = f"{self.left(call)}{told.get('fix') or 'do it without one, or send it with another task'}"
+        told = self._writer.masker.json(told)
         return turn.Outcome(call_checks.told(told), error=told, written=True)
 
     def _cost(self, call: entries.Call) -> str:
         """What it cost, with all that worked for it."""
-        return f"the {self.who} took {costs.told(ledger.totals([*self._pen.history.ledger.within(call.path)]))}"
+        return f"the {self.who} took {costs.told(ledger.totals([*self._writer.history.ledger.within(call.path)]))}"
 
 
 class Subagent:
@@ -200,7 +200,7 @@ class Subagent:
     def __init__(
         self,
         sending: SubagentCall,
-        pen: LogWriter[session.Session],
+        writer: LogWriter[session.Session],
         models: run_models.RunModels,
         listener: Listener,
         limits: Callable[[], window.Limits],
@@ -210,7 +210,7 @@ class Subagent:
     ) -> None:
         """``before`` stands before what it is told."""
         self.sender = sender
-        self._pen, self._limits, self._before = pen, limits, before
+        self._writer, self._limits, self._before = writer, limits, before
         self._thread = entries.delegate_thread(call.call)
         self._most, budget = sending.turns, sending.budget
         self._begun = time.monotonic()
@@ -221,23 +221,23 @@ class Subagent:
             lambda: self._begun + float(budget.time or math.inf) - time.monotonic(),
             lambda what: listener.waiting(f"{call.path}: {what}"),
         )
-        self._exchanges = requests.Exchanges(models, pen, asker, None, budget, sender.budgets)
+        self._exchanges = requests.Exchanges(models, writer, asker, None, budget, sender.budgets)
         self.outfit = sending.outfit(call, self)
         """What it works with."""
         frame = context_request.Frame(
-            pen,
+            writer,
             self._thread,
             self.outfit.around,
             self._room,
             max_output=MAX_OUTPUT,
             models=models,
-            asks=asks(models, pen, asker.left, asker.tell, budget, sender.budgets),
+            asks=asks(models, writer, asker.left, asker.tell, budget, sender.budgets),
         )
         self._turns = turn.Turns(
             self._exchanges,
             _Behind(frame, before),
             self.outfit,
-            pen,
+            writer,
             turn.TurnOptions(call.path, self._thread, sending.name),
             talks=True,
             find_out=self.outfit.find_out,
@@ -259,12 +259,12 @@ class Subagent:
                 raise ModelError(
                     "delegate-turns",
                     f"it had no answer after {self._most} requests",
-                    mend="send it with a smaller task",
+                    fix="send it with a smaller task",
                 )
 
     def close(self, error: RunOpsError | None = None) -> None:
         """Leave nothing open in its thread, and write why no answer comes; ``error`` where it has failed, else it was interrupted."""
-        said = self._pen.history.thread(self._thread).said
+        said = self._writer.history.thread(self._thread).said
         if not said:
             return
         self._turns.break_off()
@@ -273,7 +273,7 @@ class Subagent:
 
     def items(self) -> tuple[Item, ...]:
         """What a request of it would hold of what was said to it."""
-        thread = window_items.Thread(self._pen.history.thread(self._thread), self._pen)
+        thread = window_items.Thread(self._writer.history.thread(self._thread), self._writer)
         return (*self._before, *window.build(thread, self.outfit.around(), self._room()).items)
 
     def _room(self) -> window.Limits:
@@ -308,18 +308,18 @@ def _no_task(name: str) -> ModelError:
     return ModelError(
         "tool-arguments",
         f"the arguments do not fit `{name}`: task: it says nothing",
-        mend="call it again, with what is to be found out",
+        fix="call it again, with what is to be found out",
     )
 
 
 def interrupted() -> ModelError:
     """Why an answer broke off that a person did not wait for, or a crash."""
-    return ModelError("interrupted", "it was interrupted", mend="say `continue`, or what is wanted now")
+    return ModelError("interrupted", "it was interrupted", fix="say `continue`, or what is wanted now")
 
 
 def asks(
     models: run_models.RunModels,
-    pen: LogWriter[session.Session],
+    writer: LogWriter[session.Session],
     left: Callable[[], float],
     tell: Callable[[str], None],
     budget: Budget | None = None,
@@ -329,8 +329,8 @@ def asks(
 
     def opened(thread: str) -> requests.Exchanges:
         asker = requests.RequestScope(
-            pen.history.path_of(thread), thread, "summary", left, lambda what: tell(f"a summary: {what}")
+            writer.history.path_of(thread), thread, "summary", left, lambda what: tell(f"a summary: {what}")
         )
-        return requests.Exchanges(models, pen, asker, None, budget, within)
+        return requests.Exchanges(models, writer, asker, None, budget, within)
 
     return opened

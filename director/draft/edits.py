@@ -95,9 +95,9 @@ _FENCE = re.compile(r"\A\s*?```\w*(?=[\r\n])|^```\s*\Z", re.MULTILINE)
 HEAD = "give only what stands under `nodes:`; what stands above it is changed by `update_node` with the id `workflow`"
 
 
-def _no_nodes(document: Document, path: Path, what: str, mend: str) -> WorkflowInvalid:
+def _no_nodes(document: Document, path: Path, what: str, fix: str) -> WorkflowInvalid:
     problem = document.source.diagnostic(
-        "not-a-list", what, document.mark(path) or document.source.mark(0, 0), help=[mend]
+        "not-a-list", what, document.mark(path) or document.source.mark(0, 0), help=[fix]
     )
     return WorkflowInvalid([problem], GIVEN)
 
@@ -125,7 +125,7 @@ class Editor:
             raise ModelError(
                 "update-unclear",
                 f"{len(new.items)} nodes were given for the one `{node[:80]}`",
-                mend="give one; with `id` null each replaces the node with its own id; `create_nodes` adds further ones",
+                fix="give one; with `id` null each replaces the node with its own id; `create_nodes` adds further ones",
             )
         if node is None and (
             nameless := next((each for each in new.items if not isinstance(each.data.get("id"), str)), None)
@@ -134,11 +134,11 @@ class Editor:
             raise ModelError(
                 "update-unclear",
                 f"the node in line {mark.line} has no `id`, so it replaces none",
-                mend="give each node the id of the one that it replaces",
+                fix="give each node the id of the one that it replaces",
             )
         names = [node] if node is not None else new.ids
         if twice := {each for each in names if names.count(each) > 1}:
-            raise ModelError("update-unclear", f"`{min(twice)}` is given twice", mend="give each node once")
+            raise ModelError("update-unclear", f"`{min(twice)}` is given twice", fix="give each node once")
         paths = [self._place(each) for each in names]
         self._refuse_nested(names, paths)
         data: Any = copy.deepcopy(self._document.data)
@@ -159,7 +159,7 @@ class Editor:
                 raise ModelError(
                     "move-unclear",
                     f"`{each}` cannot be moved behind itself, or into itself",
-                    mend="`after` is a node that stays where it is",
+                    fix="`after` is a node that stays where it is",
                 )
         self._refuse_emptied(chosen, but=path)
         data: Any = copy.deepcopy(self._document.data)
@@ -181,7 +181,7 @@ class Editor:
             return items.ordered(order + [number for number in range(at, len(items.all)) if number not in here])
         if len(here) == len(items.all):
             raise ModelError(
-                "move-unclear", "all nodes of that block are moved, and others into it", mend="move those into it first"
+                "move-unclear", "all nodes of that block are moved, and others into it", fix="move those into it first"
             )
         while at and at - 1 in here:
             at -= 1
@@ -223,7 +223,7 @@ class Editor:
             raise ModelError(
                 "node-unknown",
                 f"the draft has no node `{node[:80]}`",
-                mend=f"did you mean `{close}`?" if close else "the outline (`get_workflow_summary`) lists the nodes",
+                fix=f"did you mean `{close}`?" if close else "the outline (`get_workflow_summary`) lists the nodes",
             )
         return found
 
@@ -245,14 +245,14 @@ class Editor:
             raise ModelError(
                 "block-unknown",
                 f"`{node}` has no block `{block[:80]}`" if block else f"`{node}` has no nodes in it",
-                mend=f"it has {named}" if named else f"`update_node` writes `{node}` anew with nodes in it",
+                fix=f"it has {named}" if named else f"`update_node` writes `{node}` anew with nodes in it",
             )
         return path, 0
 
     def _chosen(self, ids: Sequence[str]) -> dict[str, Path]:
         """Where each of the nodes stands."""
         if not ids:
-            raise ModelError("node-unknown", "no node is named", mend="give the ids of nodes")
+            raise ModelError("node-unknown", "no node is named", fix="give the ids of nodes")
         return {each: self._place(each) for each in ids}
 
     @staticmethod
@@ -263,7 +263,7 @@ class Editor:
                     raise ModelError(
                         "update-unclear",
                         f"`{name}` stands within `{other}`",
-                        mend=f"give `{other}` with `{name}` in it, or name only one of them",
+                        fix=f"give `{other}` with `{name}` in it, or name only one of them",
                     )
 
     def _refuse_emptied(self, chosen: Mapping[str, Path], but: Path | None = None) -> None:
@@ -274,12 +274,12 @@ class Editor:
                 continue
             owner = next((each for each, blocks in self._layout.blocks.items() if path in blocks.values()), None)
             where = f"the block of `{owner}`" if owner else "the draft"
-            mend = (
+            fix = (
                 f"take `{owner}` away as a whole, or write it anew: `update_node`"
                 if owner
                 else "replace its nodes in one call: `update_node` with `id` null, or `create_nodes` first"
             )
-            raise ModelError("block-empty", f"without {_named(inside)} {where} would be empty", mend=mend)
+            raise ModelError("block-empty", f"without {_named(inside)} {where} would be empty", fix=fix)
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -121,5 +121,5 @@ def _unsuited() -> ModelError:
     return ModelError(
         "edit-not-possible",
         "the head of the draft is not written a key a line, so it cannot be changed as it is written",
-        mend="ask the person to write it so",
+        fix="ask the person to write it so",
     )

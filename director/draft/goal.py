@@ -32,13 +32,13 @@ class Goal:
     """Names of the secrets that it may use."""
     force: bool = False
     """Whether ``save`` may be a file that was there before."""
-    mends: entries.Repairs | None = None
-    """Where a workflow is mended that is there."""
+    repairs: entries.Repairs | None = None
+    """Where a workflow is fixed that is there."""
 
     @property
     def place(self) -> Path:
         """Where the workflow is meant to stand: what it reads beside itself is found from there."""
-        return Path(self.mends.file) if self.mends is not None else self.save
+        return Path(self.repairs.file) if self.repairs is not None else self.save
 
     @classmethod
     def of(cls, build: entries.Build) -> Goal:
@@ -52,7 +52,7 @@ class Goal:
             build.inputs,
             build.secrets,
             build.force,
-            build.mends,
+            build.repairs,
         )
 
     def as_logged(self) -> entries.Build:
@@ -66,5 +66,5 @@ class Goal:
             effects=self.policy,
             inputs=dict(self.inputs),
             secrets=list(self.secrets),
-            mends=self.mends,
+            repairs=self.repairs,
         )

@@ -31,32 +31,32 @@ LONGEST_NAME = 60
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 
 
-def begun(wish: Goal) -> str:
+def begun(goal: Goal) -> str:
     """The head of a new draft, as text: all of it is what the person has said.
 
     Name and purpose come from the goal; the site's origin is the input ``base_url``, with that as its default; the other inputs have none: a run that forgets one
     must not do a deed on what the build was given. The secrets stand there by name; and what may be opened are the origins that the inputs name.
     """
-    values = given(wish)
+    values = given(goal)
     inputs = {name: _input(value, default=name == BASE) for name, value in values.items()}
     addresses = [name for name, value in values.items() if origin(str(value))]
-    data: dict[str, Json] = {"version": 1, "name": name_of(wish.goal)}
-    if wish.goal.strip():
-        data["description"] = " ".join(wish.goal.split())
+    data: dict[str, Json] = {"version": 1, "name": name_of(goal.goal)}
+    if goal.goal.strip():
+        data["description"] = " ".join(goal.goal.split())
     # An input a line: these are what a person looks for in the head.
     lines = ["inputs:", *(f"  {name}: {writer.inline(each)}" for name, each in inputs.items())] if inputs else []
     behind: dict[str, Json] = {}
-    if wish.secrets:
-        behind["secrets"] = list[Json](wish.secrets)
+    if goal.secrets:
+        behind["secrets"] = list[Json](goal.secrets)
     if addresses:
         behind["allowed_origins"] = [f"{{{{ inputs.{name} }}}}" for name in addresses]
     return "".join([writer.text(data), *(f"{line}\n" for line in lines), writer.text(behind) if behind else ""])
 
 
-def given(wish: Goal) -> dict[str, Json]:
+def given(goal: Goal) -> dict[str, Json]:
     """The inputs with which a draft begins, each with the value that the person gave; first among them where the site is, as far as that was said."""
-    at = origin(wish.url) if wish.url is not None else None
-    return {**({BASE: at} if at else {}), **wish.inputs}
+    at = origin(goal.url) if goal.url is not None else None
+    return {**({BASE: at} if at else {}), **goal.inputs}
 
 
 def name_of(goal: str) -> str:
@@ -111,12 +111,12 @@ def changed(document: Document, text: str) -> Edit:
     new = read(text)
     given: Any = new.data
     if not isinstance(given, dict) or not given:
-        raise ModelError("update-unclear", "the head is changed by a map of its keys", mend="such as `output: …`")
+        raise ModelError("update-unclear", "the head is changed by a map of its keys", fix="such as `output: …`")
     if "nodes" in given:
         raise ModelError(
             "update-unclear",
             "`nodes` are not changed with the head",
-            mend="`create_nodes`, `update_node` with a node's id, `move_nodes` and `delete_nodes` change them",
+            fix="`create_nodes`, `update_node` with a node's id, `move_nodes` and `delete_nodes` change them",
         )
     was: Any = document.data
     data: dict[str, Any] = {**was}

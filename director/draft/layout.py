@@ -141,12 +141,12 @@ class Layout:
             return {ids[part]}
         if (found := _RANGE.fullmatch(part)) is None:
             close = errors.near(part, ids)
-            mend = (
+            fix = (
                 f"did you mean `{close}`?"
                 if close
                 else "say positions (`1-10`, `3`), `all`, `recent`, an id, or `workflow`, its head"
             )
-            raise _unknown(f"there is no node `{part[:80]}`", mend)
+            raise _unknown(f"there is no node `{part[:80]}`", fix)
         first, last = int(found[1]), int(found[2] or found[1])
         within = {each.position for each in self.nodes if first <= each.position <= last}
         if not within:
@@ -261,5 +261,5 @@ def _label(block: tuple[str | int, ...], owner: Any) -> str:
             return ""
 
 
-def _unknown(what: str, mend: str) -> ModelError:
-    return ModelError("node-unknown", what, mend=mend)
+def _unknown(what: str, fix: str) -> ModelError:
+    return ModelError("node-unknown", what, fix=fix)

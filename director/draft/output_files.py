@@ -33,10 +33,10 @@ def workflow(session: str, text: str, lines: list[str]) -> str:
     return f"{mark}# Built by `runops build`, session {session}, sum {_sum(rest)}{end}{rest}"
 
 
-def mended(text: str, run: str) -> str:
-    """The text of a workflow as a mend of ``run`` has made it: where a head claims a proof for what it was before, it says that this is not that text any more."""
+def patched(text: str, run: str) -> str:
+    """The text of a workflow as a fix of ``run`` has made it: where a head claims a proof for what it was before, it says that this is not that text any more."""
     return _CLAIM.sub(
-        lambda found: f"{found[1]}of the text before it was changed by a mend of run {run}", text, count=1
+        lambda found: f"{found[1]}of the text before it was changed by a fix of run {run}", text, count=1
     )
 
 
@@ -119,7 +119,7 @@ def write(file: Path, text: str) -> None:
         raise UsageError(
             "file-not-written",
             f"{file} could not be written: {reason}",
-            mend="the person sees to it that it can be; then call `finish` again",
+            fix="the person sees to it that it can be; then call `finish` again",
         ) from None
 
 

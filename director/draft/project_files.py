@@ -11,7 +11,7 @@ from runtime.log import entries
 
 def of_build(build: entries.Build) -> Beside:
     """The files for the draft of a build, found from where it will stand."""
-    place = Path(build.mends.file if build.mends is not None else build.save)
+    place = Path(build.repairs.file if build.repairs is not None else build.save)
     return Beside(place.absolute().parent)
 
 
@@ -33,7 +33,7 @@ class Beside:
             text = project.read(path)
         except callees.Unusable as error:
             # The draft knows the file by its path from there.
-            raise callees.Unusable(error.code, error.message.replace(path, name), *error.mend) from None
+            raise callees.Unusable(error.code, error.message.replace(path, name), *error.fix) from None
         if len(text) <= yaml_text.LARGEST_FILE:
             try:
                 reader.parse(text, path, project)
@@ -41,6 +41,6 @@ class Beside:
                 raise callees.Unusable(
                     "use-not-valid",
                     f"{name} is no valid workflow",
-                    "use another one, or ask the person to mend it: `runops validate` shows what is wrong",
+                    "use another one, or ask the person to fix it: `runops validate` shows what is wrong",
                 ) from None
         return text

@@ -42,7 +42,7 @@ def unsuited(what: str) -> ModelError:
     return ModelError(
         "edit-not-possible",
         f"{what}, so this cannot be done in the text as it is written",
-        mend="do it in several calls, or write the whole container anew: `update_node` with its id and its text",
+        fix="do it in several calls, or write the whole container anew: `update_node` with its id and its text",
     )
 
 

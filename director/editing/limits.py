@@ -45,39 +45,39 @@ MEANT = {
 _ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
 
 
-def refused(made: Draft, before: Draft | None, wish: Goal, allowed: Sequence[str]) -> list[Diagnostic]:
+def refused(made: Draft, before: Draft | None, goal: Goal, allowed: Sequence[str]) -> list[Diagnostic]:
     """What keeps a draft from being written, though it is valid, each at its place; what stood in it ``before`` may stay.
 
     Its nodes may call functions of the ``allowed`` Python modules.
     """
     found = [
         *_browser(made, before),
-        *_secrets(made, before, wish),
-        *_inputs(made, wish),
-        *_unknown(made, before, wish),
+        *_secrets(made, before, goal),
+        *_inputs(made, goal),
+        *_unknown(made, before, goal),
         *_names(made, before),
     ]
     try:
         functions.check(made.loaded, allowed)
     except WorkflowInvalid as error:
         found += error.diagnostics
-    return found or _origins(made, before, wish)
+    return found or _origins(made, before, goal)
 
 
-def granted(wish: Goal) -> set[str]:
+def granted(goal: Goal) -> set[str]:
     """The origins that the person has named: with ``--url``, as an input, in the goal."""
     named = [
-        wish.url or "",
-        *(each for each in wish.inputs.values() if isinstance(each, str)),
-        *_ADDRESS.findall(wish.goal),
+        goal.url or "",
+        *(each for each in goal.inputs.values() if isinstance(each, str)),
+        *_ADDRESS.findall(goal.goal),
     ]
     return {known for each in named if (known := origin(each.rstrip(".,;:!?")))}
 
 
-def given(made: Draft, wish: Goal) -> dict[str, Json]:
+def given(made: Draft, goal: Goal) -> dict[str, Json]:
     """The values of the draft's inputs in a proof: as the person gave them, else the defaults. Raises UsageError."""
     declared = made.loaded.workflow.inputs
-    values = {name: value for name, value in wish.inputs.items() if name in declared}
+    values = {name: value for name, value in goal.inputs.items() if name in declared}
     known = {name: each for name, each in declared.items() if name in values or not each.required}
     return check(known, values)
 
@@ -104,9 +104,9 @@ def _browser(made: Draft, before: Draft | None) -> list[Diagnostic]:
     ]
 
 
-def _secrets(made: Draft, before: Draft | None, wish: Goal) -> list[Diagnostic]:
+def _secrets(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
     was = before.loaded.workflow.secrets if before is not None else ()
-    allowed = list(dict.fromkeys([*wish.secrets, *was]))
+    allowed = list(dict.fromkeys([*goal.secrets, *was]))
     return [
         diagnostic(
             made,
@@ -120,9 +120,9 @@ def _secrets(made: Draft, before: Draft | None, wish: Goal) -> list[Diagnostic]:
     ]
 
 
-def _inputs(made: Draft, wish: Goal) -> list[Diagnostic]:
+def _inputs(made: Draft, goal: Goal) -> list[Diagnostic]:
     declared = made.loaded.workflow.inputs
-    lacking = [name for name in wish.inputs if name not in declared]
+    lacking = [name for name in goal.inputs if name not in declared]
     found = [
         diagnostic(
             made,
@@ -133,7 +133,7 @@ def _inputs(made: Draft, wish: Goal) -> list[Diagnostic]:
         )
         for name in lacking
     ]
-    for name, value in wish.inputs.items():
+    for name, value in goal.inputs.items():
         if name in declared:
             try:
                 check({name: declared[name]}, {name: value})
@@ -144,7 +144,7 @@ def _inputs(made: Draft, wish: Goal) -> list[Diagnostic]:
     return found
 
 
-def _unknown(made: Draft, before: Draft | None, wish: Goal) -> list[Diagnostic]:
+def _unknown(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
     """New inputs of which nobody knows a value: no run of the draft could begin."""
     was = before.loaded.workflow.inputs if before is not None else {}
     return [
@@ -156,7 +156,7 @@ def _unknown(made: Draft, before: Draft | None, wish: Goal) -> list[Diagnostic]:
             "give it a `default`; or ask the person, who gives one with `-i`",
         )
         for name, each in made.loaded.workflow.inputs.items()
-        if each.required and name not in wish.inputs and name not in was
+        if each.required and name not in goal.inputs and name not in was
     ]
 
 
@@ -176,16 +176,16 @@ def _names(made: Draft, before: Draft | None) -> list[Diagnostic]:
     ]
 
 
-def _origins(made: Draft, before: Draft | None, wish: Goal) -> list[Diagnostic]:
+def _origins(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
     """Origins that nobody has granted."""
     try:
-        wanted = _opens(made, given(made, wish))
+        wanted = _opens(made, given(made, goal))
     except RunOpsError as error:
-        mend = error.mend or "write origins, or inputs that are addresses"
-        return [diagnostic(made, ("allowed_origins",), error.code, error.message, mend)]
-    allowed = granted(wish)
+        fix = error.fix or "write origins, or inputs that are addresses"
+        return [diagnostic(made, ("allowed_origins",), error.code, error.message, fix)]
+    allowed = granted(goal)
     if before is not None:
-        allowed |= set(_opens(before, given(before, wish)))
+        allowed |= set(_opens(before, given(before, goal)))
     wrong = [each for each in wanted if each not in allowed]
     may = f"these may be opened: {', '.join(sorted(allowed))}; " if allowed else ""
     return [
@@ -204,7 +204,7 @@ def _opens(draft: Draft, values: Mapping[str, Json]) -> Sequence[str]:
     return draft.loaded.origins(values)
 
 
-def diagnostic(made: Draft, path: tuple[str | int, ...], code: str, message: str, mend: str) -> Diagnostic:
+def diagnostic(made: Draft, path: tuple[str | int, ...], code: str, message: str, fix: str) -> Diagnostic:
     """What is refused, at a place of the draft."""
     document = made.loaded.document
-    return document.source.diagnostic(code, message, document.mark(path), help=[mend])
+    return document.source.diagnostic(code, message, document.mark(path), help=[fix])

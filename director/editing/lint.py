@@ -61,33 +61,33 @@ class Hint:
     node: str
     """The id of the node."""
     text: str
-    mend: str
+    fix: str
 
     def __str__(self) -> str:
-        return f"{self.node}: {self.text}; {self.mend}"
+        return f"{self.node}: {self.text}; {self.fix}"
 
 
-def hints(draft: Draft, wish: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
+def hints(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
     """All of them: ``literals``, ``effects``, ``after_crashes``, ``defaults``, ``addresses``, ``positions``, ``descriptions``."""
     found = [
         effects(draft),
         after_crashes(draft),
-        defaults(draft, wish),
+        defaults(draft, goal),
         addresses(draft),
         positions(draft),
         descriptions(draft),
     ]
-    return [*literals(draft, wish, secrets), *itertools.chain.from_iterable(found)]
+    return [*literals(draft, goal, secrets), *itertools.chain.from_iterable(found)]
 
 
-def literals(draft: Draft, wish: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
+def literals(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
     """Values of inputs that stand in nodes as they are, addresses of the site, and (errors) values of ``secrets``, which are given by name.
 
     A value of an input is meant where a whole field is just that, or where it stands as whole words of a text; never within an address.
     """
     found: list[Hint] = []
     declared = draft.loaded.workflow.inputs
-    given = {name: wish.inputs.get(name, each.default) for name, each in declared.items()}
+    given = {name: goal.inputs.get(name, each.default) for name, each in declared.items()}
     sites = {known: name for name, value in given.items() if isinstance(value, str) and (known := origin(value))}
     values = {
         name: value
@@ -188,15 +188,15 @@ def effects(draft: Draft) -> list[Hint]:
     for node, around in draft.loaded.index.values():
         if isinstance(node, Leaf) and effects_effects.presses(node) and not _in_confirm(node, around):
             why = "its click may do more than give a file, so it is governed as a deed"
-            mend = "`effect: idempotent`, where it only gives the file; or load its `url`"
-            found.append(Hint("hint", "download-by-click", node.id, why, mend))
+            fix = "`effect: idempotent`, where it only gives the file; or load its `url`"
+            found.append(Hint("hint", "download-by-click", node.id, why, fix))
         if not isinstance(node, Leaf) or node.effect_class != "effect" or _in_confirm(node, around):
             continue
         if not node.postconditions and not _read_next(node, around):
-            mend = "add `verify` rules"
+            fix = "add `verify` rules"
             if getattr(node, "action", None) in CLICKS:
-                mend += ", or `effect: read` where it only opens a page"
-            found.append(Hint("hint", "effect-without-verify", node.id, "nothing says that the deed succeeded", mend))
+                fix += ", or `effect: read` where it only opens a page"
+            found.append(Hint("hint", "effect-without-verify", node.id, "nothing says that the deed succeeded", fix))
         if node.confirm is None and node.after_crash is None:
             found.append(
                 Hint(
@@ -215,21 +215,21 @@ def after_crashes(draft: Draft) -> list[Hint]:
     return [Hint("hint", each.code, each.node, each.text, each.fix) for each in of_file.of(draft.loaded)]
 
 
-def defaults(draft: Draft, wish: Goal) -> list[Hint]:
+def defaults(draft: Draft, goal: Goal) -> list[Hint]:
     """Inputs that say on what a deed is done, and have for a default what the person gave this once: whoever forgets them later does the deed on that again."""
     loaded, found = draft.loaded, dict[str, Hint]()
     same = {
         name: each.default
         for name, each in loaded.workflow.inputs.items()
-        if each.default is not None and wish.inputs.get(name) == each.default and not origin(str(each.default))
+        if each.default is not None and goal.inputs.get(name) == each.default and not origin(str(each.default))
     }
     for leaf, path in effects_effects.deeds_of(loaded) if same else ():
         for name in sorted(requests.decided_by(loaded, leaf, path, same)):
             why = (
                 f"the input `{name}`, on which its deed depends, has `{_short(same[name])}` of this build for a default"
             )
-            mend = f"leave out the default of `{name}`: who forgets it would do the deed on that again"
-            found.setdefault(name, Hint("hint", "default-decides", leaf.id, why, mend))
+            fix = f"leave out the default of `{name}`: who forgets it would do the deed on that again"
+            found.setdefault(name, Hint("hint", "default-decides", leaf.id, why, fix))
     return list(found.values())
 
 

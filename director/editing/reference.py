@@ -71,11 +71,11 @@ def told(name: str) -> str:
     try:
         entry = reference.entry(TOPICS.get(name, name))
     except UsageError as error:
-        mend = (error.mend or "").replace("runops nodes show ", "")
+        fix = (error.fix or "").replace("runops nodes show ", "")
         known = (
             f"types: {', '.join(registry.node_types())}; topics: targets, rules, references, workflow, step, container"
         )
-        raise ModelError("type-unknown", error.message, mend=mend if mend.startswith("did you") else known) from None
+        raise ModelError("type-unknown", error.message, fix=fix if fix.startswith("did you") else known) from None
     return _bounded(_entry(entry))
 
 

@@ -29,7 +29,7 @@ MOST_HINTS = 4
 """Hints that are told of one edit."""
 
 
-def kits(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(shop: BuildContext) -> Sequence[Toolset]:
     """The tools, in order of weight."""
     edit = _Edits(shop)
     after = of(PERHAPS, "Node id; `ID/` or `ID/BLOCK`: first in that block; null: last.")
@@ -41,15 +41,15 @@ def kits(shop: BuildContext) -> Sequence[Toolset]:
     ids: dict[str, Json] = {"type": "array", "items": TEXT}
     node = of(PERHAPS, "`workflow`: the head; null: each node given replaces the one with its id.")
     return (
-        _kit("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": TEXT}, edit.reference, READ),
-        _kit("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": REASON}, edit.create),
-        _kit("update_node", "Writes a node anew.", {"id": node, "yaml": one, "reason": REASON}, edit.update),
-        _kit("move_nodes", "Moves nodes behind another, or into a block.", {"ids": ids, "after": after, "reason": REASON}, edit.move),
-        _kit("delete_nodes", "Takes nodes away, with what is in them.", {"ids": ids, "reason": REASON}, edit.delete),
+        _toolset("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": TEXT}, edit.reference, READ),
+        _toolset("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": REASON}, edit.create),
+        _toolset("update_node", "Writes a node anew.", {"id": node, "yaml": one, "reason": REASON}, edit.update),
+        _toolset("move_nodes", "Moves nodes behind another, or into a block.", {"ids": ids, "after": after, "reason": REASON}, edit.move),
+        _toolset("delete_nodes", "Takes nodes away, with what is in them.", {"ids": ids, "reason": REASON}, edit.delete),
     )  # fmt: skip
 
 
-def _kit(
+def _toolset(
     name: str,
     description: str,
     fields: dict[str, dict[str, Json]],
@@ -73,8 +73,8 @@ class _Edits:
             if before is not None:
                 return before.with_nodes(text, after, self._limits(before))
             if after is not None and after != "/":
-                raise ModelError("node-unknown", "there is no draft yet", mend="its first nodes have `after` null")
-            return Draft.begun(header.begun(self._shop.wish), text, self._shop.desk.files, self._limits(None))
+                raise ModelError("node-unknown", "there is no draft yet", fix="its first nodes have `after` null")
+            return Draft.begun(header.begun(self._shop.goal), text, self._shop.state.files, self._limits(None))
 
         return self._done(make, arguments, dry=bool(arguments["dry_run"]))
 
@@ -104,12 +104,12 @@ class _Edits:
             raise ModelError(
                 "draft-missing",
                 "there is no draft yet",
-                mend="begin it: `create_nodes`, whose `yaml` may be a map: `inputs: …` and what else the head says, and `nodes: …`",
+                fix="begin it: `create_nodes`, whose `yaml` may be a map: `inputs: …` and what else the head says, and `nodes: …`",
             )
         return draft
 
     def _limits(self, before: Draft | None) -> drafts.Limits:
-        return lambda made: limits.refused(made, before, self._shop.wish, self._shop.here.settings.python_modules)
+        return lambda made: limits.refused(made, before, self._shop.goal, self._shop.here.settings.python_modules)
 
     def _done(
         self,
@@ -120,10 +120,10 @@ class _Edits:
         dry: bool = False,
     ) -> str:
         """Make the edit, and keep it as a version; what is told of it. ``named`` are nodes that are told though they are as they were."""
-        desk = self._shop.desk
+        state = self._shop.state
         reason = str(arguments["reason"])
-        before = desk.draft
-        masker = self._shop.pen.masker
+        before = state.draft
+        masker = self._shop.writer.masker
         again = self._taken_again(make, reason) if not dry else None
         if again is not None:
             before, made = again
@@ -133,22 +133,22 @@ class _Edits:
             except WorkflowInvalid as error:
                 raise refused(error, masker, first=before is None) from None
             if not dry:
-                desk.write_draft(made, reason=reason, by="model")
+                state.write_draft(made, reason=reason, by="model")
                 self._shop.listener.changed("draft", "")
-        head = "it would be valid; nothing was changed" if dry else f"version {len(desk.history.versions('draft'))}"
-        lines = [head, told(before, made, named), *advised(before, made, self._shop.wish)]
+        head = "it would be valid; nothing was changed" if dry else f"version {len(state.history.versions('draft'))}"
+        lines = [head, told(before, made, named), *advised(before, made, self._shop.goal)]
         return masker.text("\n".join(lines))
 
     def _taken_again(self, make: Callable[[Draft | None], Draft], reason: str) -> tuple[Draft | None, Draft] | None:
         """The draft before and after this very edit, where it is the last one that was kept: a crash came before its answer, and it is not done twice."""
-        desk = self._shop.desk
-        versions = desk.history.versions("draft")
-        said = desk.masker.text(" ".join(reason.split()))
+        state = self._shop.state
+        versions = state.history.versions("draft")
+        said = state.masker.text(" ".join(reason.split()))
         if not versions or versions[-1].reason != said or versions[-1].by != "model" or versions[-1].cleared:
             return None
-        now = desk.draft
+        now = state.draft
         older = versions[-2] if len(versions) > 1 and not versions[-2].cleared else None
-        before = Draft.of(str(self._shop.pen.value_of(older)), desk.files) if older is not None else None
+        before = Draft.of(str(self._shop.writer.value_of(older)), state.files) if older is not None else None
         with contextlib.suppress(RunOpsError):
             made = make(before)
             if now is not None and made.text == now.text:
@@ -176,7 +176,7 @@ def refused(error: WorkflowInvalid, masker: masking.Masker, *, first: bool = Fal
         )
         where += f"; an input is declared by {how}, such as `most: {{type: number, default: 100}}`"
     return ModelError(
-        "draft-invalid", f"nothing was changed, for {what}:\n" + masker.text("\n".join([*shown, *more])), mend=where
+        "draft-invalid", f"nothing was changed, for {what}:\n" + masker.text("\n".join([*shown, *more])), fix=where
     )
 
 
@@ -199,9 +199,9 @@ def _said(draft: Draft | None) -> dict[str, dict[str, Json]]:
     return {each.id: workflow.plain(each) for each in draft.loaded.nodes()} if draft is not None else {}
 
 
-def advised(before: Draft | None, made: Draft, wish: Goal) -> list[str]:
+def advised(before: Draft | None, made: Draft, goal: Goal) -> list[str]:
     """What could be better in the nodes that are new or changed, a line each."""
     was: Mapping[str, str] = before.loaded.fingerprints if before is not None else {}
-    found = [each for each in lint.hints(made, wish) if was.get(each.node) != made.loaded.fingerprints[each.node]]
+    found = [each for each in lint.hints(made, goal) if was.get(each.node) != made.loaded.fingerprints[each.node]]
     more = [f"… and {len(found) - MOST_HINTS} more hints"] if len(found) > MOST_HINTS else []
     return [*(f"hint: {each}" for each in found[:MOST_HINTS]), *more]

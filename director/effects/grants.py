@@ -55,17 +55,19 @@ def refuse_allow(origins: Sequence[str]) -> None:
         raise UsageError(
             "effects-not-local",
             f"`--effects allow` does everything without a question, and is for sites on this machine only, not for {where}",
-            mend="use `--effects ask` or `--effects hold`, or build against a copy on 127.0.0.1",
+            fix="use `--effects ask` or `--effects hold`, or build against a copy on 127.0.0.1",
         )
 
 
 class Grants:
     """What was asked for, and what was answered. Implements ``director.tools.build_context.Effects``."""
 
-    def __init__(self, pen: LogWriter[session.Session], desk: SessionState, goal: Goal, person: persons.Person) -> None:
+    def __init__(
+        self, writer: LogWriter[session.Session], state: SessionState, goal: Goal, person: persons.Person
+    ) -> None:
         """Nobody is asked yet."""
-        self._pen = pen
-        self._desk = desk
+        self._writer = writer
+        self._state = state
         self._goal = goal
         self._person = person
         self._asking = asyncio.Lock()
@@ -84,7 +86,7 @@ class Grants:
         loaded = self._loaded
         given = self._inputs(loaded, inputs)
         once = place if astray or _SCOUTING.search(place) else ""
-        pinned = self._desk.variables.all() if pins is None else pins
+        pinned = self._state.variables.all() if pins is None else pins
         known_ = requests.Rests(given, {}, pinned)
         wanted = [requests.deed(loaded, leaf, path, known_, once) for leaf, path in deeds if effects.changes(leaf)]
         policy = self._policy(loaded, given)
@@ -110,7 +112,7 @@ class Grants:
 
     @property
     def _loaded(self) -> workflow.Loaded | None:
-        draft = self._desk.draft
+        draft = self._state.draft
         return draft.loaded if draft is not None else None
 
     def _inputs(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json] | None) -> Mapping[str, Json]:
@@ -125,7 +127,7 @@ class Grants:
     def _policy(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json]) -> str:
         goal = self._goal
         if goal.policy == "ask":
-            return "hold" if self._pen.history.latest("grant", ALL) is not None else "ask"
+            return "hold" if self._writer.history.latest("grant", ALL) is not None else "ask"
         if goal.policy != "allow":
             return "hold"
         try:
@@ -137,10 +139,10 @@ class Grants:
         return "allow" if origins and all(map(is_loopback, origins)) else "hold"
 
     async def _is_granted(self, deed: requests.EffectRequest, place: str, page: str | None) -> bool:
-        if self._pen.history.latest("grant", ALL) is not None:
+        if self._writer.history.latest("grant", ALL) is not None:
             return False
-        kept = self._pen.history.latest("grant", deed.key)
-        known: dict[str, Json] = self._pen.value_of(kept) if kept is not None else {}
+        kept = self._writer.history.latest("grant", deed.key)
+        known: dict[str, Json] = self._writer.value_of(kept) if kept is not None else {}
         if known.get("answer") is not None:
             return known["answer"] == YES
         # A question that waits is asked again in the words in which it was asked: its answer was given to these.
@@ -166,8 +168,8 @@ class Grants:
         return answer == YES
 
     async def _keep(self, name: str, value: Json, reason: str) -> None:
-        self._desk.keep(entries.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
-        await self._pen.barrier()
+        self._state.keep(entries.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
+        await self._writer.barrier()
 
     def question(self, deed: requests.EffectRequest, page: str | None) -> str:
         """What a person is asked: what would be done, on what, for what, and where. The words of the deed may come from a page, and are quoted."""
@@ -180,11 +182,11 @@ class Grants:
         if deed.place:
             lines.append(wording.ONCE)
         lines += wording.CHOICES
-        return self._pen.masker.text("\n".join(lines))
+        return self._writer.masker.text("\n".join(lines))
 
 
-def answers(pen: LogWriter[session.Session]) -> Iterator[dict[str, Json]]:
+def answers(writer: LogWriter[session.Session]) -> Iterator[dict[str, Json]]:
     """What was asked in a build, in order: ``answer`` (None while it waits), ``question``, ``what``, ``path``, ``place``."""
-    for name in pen.history.names_of("grant"):
-        if name != ALL and (found := pen.history.latest("grant", name)) is not None:
-            yield pen.value_of(found)
+    for name in writer.history.names_of("grant"):
+        if name != ALL and (found := writer.history.latest("grant", name)) is not None:
+            yield writer.value_of(found)

@@ -50,10 +50,10 @@ def as_saved(shop: BuildContext) -> workflow.Loaded:
 
     Raises ModelError ``draft-missing``, WorkflowInvalid where it does not hold there: it may use files by other paths.
     """
-    draft = shop.desk.draft
+    draft = shop.state.draft
     if draft is None:
-        raise ModelError("draft-missing", "there is no draft yet", mend="begin it with `create_nodes`")
-    place = shop.wish.place.absolute()
+        raise ModelError("draft-missing", "there is no draft yet", fix="begin it with `create_nodes`")
+    place = shop.goal.place.absolute()
     return reader.parse(draft.text, str(place), callees.Project(workflow.workspace(place.parent)))
 
 
@@ -71,20 +71,20 @@ def prepared(shop: BuildContext, loaded: workflow.Loaded, inputs: Mapping[str, J
         raise SetupError(
             "secret-missing",
             f"not set: {', '.join(lacking)}",
-            mend="only the person can set it in the environment of the build: `ask_user`, or do without",
+            fix="only the person can set it in the environment of the build: `ask_user`, or do without",
         )
     if masking.Masker(known).json(typed) != typed:
         raise UsageError(
             "secret-in-input",
             "an input holds a secret, and inputs are kept in the log",
-            mend="read it as `{{ secrets.NAME }}` where it is typed",
+            fix="read it as `{{ secrets.NAME }}` where it is typed",
         )
     return prepare.Prepared(loaded, typed, dict(known))
 
 
 def _refuse_origins(shop: BuildContext, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
     """Inputs that a model gives lead to no site that the person has not named, and that the draft does not open with theirs."""
-    named = limits.granted(shop.wish)
+    named = limits.granted(shop.goal)
     if theirs := _theirs(shop, loaded):
         named |= set(loaded.origins(theirs))
     wrong = [each for each in loaded.origins(typed) if each not in named]
@@ -92,7 +92,7 @@ def _refuse_origins(shop: BuildContext, loaded: workflow.Loaded, typed: Mapping[
         raise ModelError(
             "origin-not-named",
             f"with these inputs the draft would open {', '.join(wrong)}, which the person has not named",
-            mend=f"these may be opened: {', '.join(sorted(named))}",
+            fix=f"these may be opened: {', '.join(sorted(named))}",
         )
 
 
@@ -100,7 +100,7 @@ def _theirs(shop: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
     """The inputs as the person wishes them; empty where those do not fit the draft."""
     declared = loaded.workflow.inputs
     with contextlib.suppress(UsageError):
-        return loaded.check_inputs({name: each for name, each in shop.wish.inputs.items() if name in declared})
+        return loaded.check_inputs({name: each for name, each in shop.goal.inputs.items() if name in declared})
     return {}
 
 
@@ -151,9 +151,9 @@ def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> pro
 
 def passed_before(shop: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran]:
     """The whole runs of just this draft, with just these inputs and files, that passed in this session, oldest first: what they did need not be done again to be proved."""
-    calls = [call for call in shop.pen.history.runs_of if shop.pen.history.deeds[call].call.action in WHOLE]
+    calls = [call for call in shop.writer.history.runs_of if shop.writer.history.deeds[call].call.action in WHOLE]
     found: list[proofs.Ran] = []
-    for run_id in [run_id for call in calls for run_id in shop.pen.history.runs_of[call]][-MOST_BEFORE:]:
+    for run_id in [run_id for call in calls for run_id in shop.writer.history.runs_of[call]][-MOST_BEFORE:]:
         past = shop.runs.past(run_id)
         if past is not None and past.status == "passed" and counts(shop, fit, past):
             root = past.scopes[""].committed
@@ -164,12 +164,12 @@ def passed_before(shop: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran]
 
 def counts(shop: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
     """Whether a run was one of just this: of the draft as it stands, but for names, descriptions and layout, of the files that it uses and those that it gave to the site as they are, with these inputs."""
-    header, masker = past.header, shop.pen.masker
+    header, masker = past.header, shop.writer.masker
     if header is None or header.trial is not None or header.inputs != masker.json(dict(fit.inputs)):
         return False
     wanted = {path: _hash(masker.text(text)) for path, text in fit.loaded.texts().items()}
     if header.text.sha256 != _hash(masker.text(fit.loaded.text)):
-        was = shop.desk.draft_with(header.text.sha256)
+        was = shop.state.draft_with(header.text.sha256)
         if was is None or workflow.does(was.loaded) != workflow.does(fit.loaded):
             return False
     return {path: each.sha256 for path, each in header.callees.items()} == wanted and not _given_otherwise(
@@ -208,7 +208,7 @@ def _changed(file: Path, since: float) -> bool:
 
 def done_alone(shop: BuildContext, loaded: workflow.Loaded) -> set[str]:
     """The keys of the deeds that nodes of this draft, as they stand in it, did on the bench: tried by themselves, and in no whole run."""
-    history_ = shop.pen.history
+    history_ = shop.writer.history
     calls = [call for call in history_.runs_of if history_.deeds[call].call.action == "execute_nodes"]
     found: set[str] = set()
     for run_id in [run_id for call in calls for run_id in history_.runs_of[call]][-MOST_BEFORE:]:
@@ -222,7 +222,7 @@ def done_alone(shop: BuildContext, loaded: workflow.Loaded) -> set[str]:
 
 def last_failure(shop: BuildContext) -> tuple[str, dict[str, Json]] | None:
     """The step that ended the last run of the session which did not pass, with its error; None where the last one passed, or none was begun."""
-    runs = [each for runs in shop.pen.history.runs_of.values() for each in runs]
+    runs = [each for runs in shop.writer.history.runs_of.values() for each in runs]
     for run_id in reversed(runs):
         past = shop.runs.past(run_id)
         if past is None or past.ending is None:
@@ -233,5 +233,5 @@ def last_failure(shop: BuildContext) -> tuple[str, dict[str, Json]] | None:
 
 
 def refused(work: RunOpsError) -> str:
-    """An error in one sentence, with its mend."""
-    return f"{work.message} ({work.code}). {work.mend or ''}".rstrip()
+    """An error in one sentence, with its fix."""
+    return f"{work.message} ({work.code}). {work.fix or ''}".rstrip()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CHANGED = ModelError(
     "not-proved",
     "not done: a file that the draft uses was changed while it was proved, so the runs prove nothing of what stands there now",
-    mend="call `finish` again",
+    fix="call `finish` again",
 )
 
 MOST_OTHERS = 8
@@ -44,10 +44,10 @@ class MissingProof:
     """Something without which a build is not done."""
 
     what: str
-    mend: str
+    fix: str
 
     def __str__(self) -> str:
-        return f"- {self.what}\n  {self.mend}"
+        return f"- {self.what}\n  {self.fix}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -112,25 +112,25 @@ def lacks(shop: BuildContext, said: FinishRequest) -> list[MissingProof]:
 def _lacks(shop: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
     if not said.summary.strip():
         yield MissingProof("`summary` says nothing", "say what the workflow does and what its output is")
-    draft = shop.desk.draft
+    draft = shop.state.draft
     if draft is None:
         yield MissingProof("there is no draft", "begin it with `create_nodes`")
         return
-    wish, known = shop.wish, masking.Masker(shop.known())
-    if not wish.force and not output_files.may_write(wish.save, shop.pen.conversation.id):
+    goal, known = shop.goal, masking.Masker(shop.known())
+    if not goal.force and not output_files.may_write(goal.save, shop.writer.conversation.id):
         yield MissingProof(
-            f"{wish.save} is there already, and this build has not left it so",
+            f"{goal.save} is there already, and this build has not left it so",
             "ask the person to move it away, or to go on with `--force`",
         )
-    plain = [each for each in lint.hints(draft, wish, shop.known()) if each.level == "error"]
-    yield from (MissingProof(known.text(f"{each.node}: {each.text}"), each.mend) for each in plain)
+    plain = [each for each in lint.hints(draft, goal, shop.known()) if each.level == "error"]
+    yield from (MissingProof(known.text(f"{each.node}: {each.text}"), each.fix) for each in plain)
     if known.text(draft.text) != draft.text and not plain:
         yield MissingProof(
             "a secret stands in the draft itself",
             "write `{{ secrets.NAME }}` in a field that takes secrets, and the name under `secrets:`",
         )
     file = draft.loaded.workflow
-    for name in wish.inputs:
+    for name in goal.inputs:
         if name not in file.inputs:
             yield MissingProof(
                 f"the person gave the input `{name}`, and the draft declares none of that name",
@@ -139,7 +139,7 @@ def _lacks(shop: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
     yield from _hollow(shop, draft.loaded, said)
     if repair_builds.unchanged(shop):
         yield MissingProof("the draft says what the file says: there is nothing to review", repair_builds.UNCHANGED)
-    if file.output is None and wish.mends is None and not said.names("output"):
+    if file.output is None and goal.repairs is None and not said.names("output"):
         yield MissingProof(
             "the draft has no `output`",
             "say what a run yields (`update_node` of `workflow`, key `output`), or, where nothing was asked for, why none, with the word `output`, in `unproved`",
@@ -150,32 +150,32 @@ def _lacks(shop: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
     except diagnostics.WorkflowInvalid as invalid:
         for each in invalid.diagnostics:
             place = f" (line {each.mark.line}, column {each.mark.column})" if each.mark is not None else ""
-            yield MissingProof(f"{each.message}{place} ({each.code})", "; ".join(each.help) or "mend it in the draft")
+            yield MissingProof(f"{each.message}{place} ({each.code})", "; ".join(each.help) or "fix it in the draft")
     except RunOpsError as error:
-        yield MissingProof(f"{error.message} ({error.code})", error.mend or "mend it in the draft")
+        yield MissingProof(f"{error.message} ({error.code})", error.fix or "fix it in the draft")
 
 
 def _hollow(shop: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> Iterator[MissingProof]:
-    """What no run could prove of this draft, and of which the model did not speak. Where a workflow is mended, that is as it was."""
-    if shop.wish.mends is not None:
+    """What no run could prove of this draft, and of which the model did not speak. Where a workflow is fixed, that is as it was."""
+    if shop.goal.repairs is not None:
         return
-    unread = unused_values.unread(loaded, [each for each in shop.wish.inputs if each in loaded.workflow.inputs])
+    unread = unused_values.unread(loaded, [each for each in shop.goal.inputs if each in loaded.workflow.inputs])
     for name in unread:
         if not said.names(name):
-            mend = f"read `{{{{ inputs.{name} }}}}` where its value is used, or name it in `unproved` and say why"
-            yield MissingProof(f"nothing reads the input `{name}`, which the person gave", mend)
+            fix = f"read `{{{{ inputs.{name} }}}}` where its value is used, or name it in `unproved` and say why"
+            yield MissingProof(f"nothing reads the input `{name}`, which the person gave", fix)
     for name in unused_values.untold(loaded):
         if not said.names(name):
-            mend = "yield what a node reads, or name it in `unproved` and say why"
-            yield MissingProof(f"`{name}` of the output is the same whatever a run finds", mend)
+            fix = "yield what a node reads, or name it in `unproved` and say why"
+            yield MissingProof(f"`{name}` of the output is the same whatever a run finds", fix)
 
 
 def foreseen(shop: BuildContext, said: FinishRequest) -> str:
-    """What else ``finish`` would refuse, as far as earlier runs tell: told with what is lacking, so that all of it can be mended at once."""
+    """What else ``finish`` would refuse, as far as earlier runs tell: told with what is lacking, so that all of it can be fixed at once."""
     with contextlib.suppress(RunOpsError):
         names = expected(shop, draft_runs.as_saved(shop), said)
         if names:
-            return f"\n- earlier runs of this draft never did, or always left empty: {', '.join(map(_quoted, names))}\n  mend the draft, or name each in `unproved` and say why"
+            return f"\n- earlier runs of this draft never did, or always left empty: {', '.join(map(_quoted, names))}\n  fix the draft, or name each in `unproved` and say why"
     return ""
 
 
@@ -188,7 +188,7 @@ def expected(shop: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -
 
 def ahead(shop: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
     """What ``finish`` wants, in a line behind a run that went well; ``more`` is what was said already of deeds."""
-    times = "once" if shop.wish.runs == 1 else f"{shop.wish.runs} times"
+    times = "once" if shop.goal.runs == 1 else f"{shop.goal.runs} times"
     told = [f"`finish` runs this draft {times} anew with the wish's inputs."]
     lacking = "; ".join(each.what for each in lacks(shop, FinishRequest(summary="-", unproved="")))
     told += [f"Lacking for it: {lacking}."] if lacking else []
@@ -203,7 +203,7 @@ def ahead(shop: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str)
 
 def _declared(shop: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
     """The inputs of the wish that the draft has."""
-    return {name: each for name, each in shop.wish.inputs.items() if name in loaded.workflow.inputs}
+    return {name: each for name, each in shop.goal.inputs.items() if name in loaded.workflow.inputs}
 
 
 def _quoted(name: str) -> str:
@@ -212,8 +212,8 @@ def _quoted(name: str) -> str:
 
 def better(shop: BuildContext) -> list[str]:
     """What the draft could say better; no reason to refuse it."""
-    draft = shop.desk.draft
-    return [str(each) for each in lint.hints(draft, shop.wish, shop.known())] if draft is not None else []
+    draft = shop.state.draft
+    return [str(each) for each in lint.hints(draft, shop.goal, shop.known())] if draft is not None else []
 
 
 def hints(shop: BuildContext) -> str:
@@ -225,10 +225,10 @@ def hints(shop: BuildContext) -> str:
 
 async def prove(shop: BuildContext, call: entries.Call, loaded: workflow.Loaded, holds: run_state.Withholds) -> Proof:
     """Run the draft as often as the wish says, each time in a fresh browser with the inputs of the person; the first run that does not go well is the last."""
-    fit = draft_runs.prepared(shop, loaded, shop.wish.inputs)
+    fit = draft_runs.prepared(shop, loaded, shop.goal.inputs)
     before = draft_runs.passed_before(shop, fit)
     runs: list[draft_runs.Done] = []
-    for _number in range(max(1, shop.wish.runs)):
+    for _number in range(max(1, shop.goal.runs)):
         runs.append(await draft_runs.run(shop, call, loaded, fit, holds))
         if not runs[-1].ran.went_well:
             break
@@ -237,7 +237,7 @@ async def prove(shop: BuildContext, call: entries.Call, loaded: workflow.Loaded,
 
 def stands(shop: BuildContext, proof: Proof) -> bool:
     """Whether the draft, and every file that it uses or gives to the site, is still what was proved. Raises WorkflowInvalid where it does not hold any more."""
-    fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), shop.wish.inputs)
+    fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), shop.goal.inputs)
     pasts = [each.past for each in proof.runs]
     return proof.text == text_of(shop) and all(
         past is not None and draft_runs.counts(shop, fit, past) for past in pasts
@@ -246,7 +246,7 @@ def stands(shop: BuildContext, proof: Proof) -> bool:
 
 def text_of(shop: BuildContext) -> str:
     """The draft as it stands, with all that its parser leaves out: that is what is left."""
-    draft = shop.desk.draft
+    draft = shop.state.draft
     return draft.text if draft is not None else ""
 
 
@@ -268,7 +268,7 @@ def _sign_ins(proof: Proof) -> list[str]:
 def refusal(shop: BuildContext, proof: Proof) -> tuple[str, str]:
     """Why a proof that did not go well is none: in our words alone, and as it is told with what was seen."""
     last, number = proof.runs[-1], len(proof.runs)
-    why = f"not done: proof run {number} of {shop.wish.runs} did not pass: {report.head(last)}"
+    why = f"not done: proof run {number} of {shop.goal.runs} did not pass: {report.head(last)}"
     more = [each for each in (proofs.surprise(proof.ran),) if each]
     return "\n".join([why, *more]), "\n".join([why, *more, report.told(last, proof.loaded)])
 
@@ -279,7 +279,7 @@ def say_more(proof: Proof, names: Sequence[str]) -> str:
     alone = proofs.next_step(proof.effects)
     errors = "; ".join(f"{key}: {said}" for key, said in proofs.errors_of(proof.ran).items())
     return (
-        f"not done: nothing failed, but the runs never did, always left empty, or did on an error page of the site: {listed}. Mend the draft, or, where that is right, name each of them in "
+        f"not done: nothing failed, but the runs never did, always left empty, or did on an error page of the site: {listed}. Fix the draft, or, where that is right, name each of them in "
         "`unproved` and say why; as long as the draft stays as it is, these runs then count."
         f"{f' On error pages: {errors}.' if errors else ''}"
         f"{f' {report.SIGNS_IN}' if _sign_ins(proof) else ''}{f' {alone[:1].upper()}{alone[1:]}.' if alone else ''}"
@@ -288,8 +288,8 @@ def say_more(proof: Proof, names: Sequence[str]) -> str:
 
 def accepted(shop: BuildContext, proof: Proof, said: FinishRequest) -> dict[str, Json]:
     """Leave the workflow and its notes; what ``finish`` yields. Raises UsageError ``file-not-written``."""
-    wish, session = shop.wish, shop.pen.conversation.id
-    file, beside = wish.save, output_files.notes_of(wish.save)
+    goal, session = shop.goal, shop.writer.conversation.id
+    file, beside = goal.save, output_files.notes_of(goal.save)
     every, headline = proof.effects, proof.headline
     passed = sum(each.status == "passed" for each in proof.ran)
     lines = [
@@ -298,7 +298,7 @@ def accepted(shop: BuildContext, proof: Proof, said: FinishRequest) -> dict[str,
         f"how it was built and proved: {beside.name}",
     ]
     beside = _notes_place(shop, beside)
-    needed = _needed(proof.loaded, wish)
+    needed = _needed(proof.loaded, goal)
     command = notes.run_command(file, needed)
     text = notes.page(
         shop,
@@ -311,15 +311,15 @@ def accepted(shop: BuildContext, proof: Proof, said: FinishRequest) -> dict[str,
         every=every,
         not_executed=proof.not_executed,
         better=better(shop),
-        next_command=repair_builds.command(wish) or command,
+        next_command=repair_builds.command(goal) or command,
     )
-    masked = [shop.pen.masker.text(each) for each in lines]
+    masked = [shop.writer.masker.text(each) for each in lines]
     output_files.write(file, output_files.workflow(session, proof.text, masked))
     output_files.write(beside, output_files.notes(session, text))
-    mend = repair_builds.leave(shop, every, proof.ran, summary=said.summary)
+    fix = repair_builds.leave(shop, every, proof.ran, summary=said.summary)
     return {
         "done": True,
-        **({"mend": mend} if mend is not None else {}),
+        **({"fix": fix} if fix is not None else {}),
         "file": str(file),
         "notes": str(beside),
         "proved": headline,
@@ -337,10 +337,10 @@ def accepted(shop: BuildContext, proof: Proof, said: FinishRequest) -> dict[str,
     }
 
 
-def _needed(loaded: workflow.Loaded, wish: Goal) -> dict[str, Json]:
+def _needed(loaded: workflow.Loaded, goal: Goal) -> dict[str, Json]:
     """The inputs without which the workflow does not run, as they were in the proof."""
     declared = loaded.workflow.inputs
-    return {name: value for name, value in wish.inputs.items() if name in declared and declared[name].required}
+    return {name: value for name, value in goal.inputs.items() if name in declared and declared[name].required}
 
 
 def leave_partial(shop: BuildContext, why: str) -> dict[str, Json]:
@@ -349,12 +349,12 @@ def leave_partial(shop: BuildContext, why: str) -> dict[str, Json]:
     Nothing that stood there before is overwritten, whatever the person said: a draft that is not done is no better than what there is. Then it is left
     beside it, and ``stays`` is what is as it was. Raises UsageError ``file-not-written``.
     """
-    draft, session = shop.desk.draft, shop.pen.conversation.id
+    draft, session = shop.state.draft, shop.writer.conversation.id
     left: dict[str, Json] = {"done": False, "file": None, "notes": None, "proved": "not", "summary": why}
     if draft is None:
         return left
     failure = draft_runs.last_failure(shop)
-    file = output_files.partial_name(shop.wish.save, session)
+    file = output_files.partial_name(shop.goal.save, session)
     beside = output_files.free_name(output_files.notes_of(file), session)
     step = briefs.ours(failure[0]) if failure is not None else ""
     failing = (
@@ -370,16 +370,16 @@ def leave_partial(shop: BuildContext, why: str) -> dict[str, Json]:
         failure=failure,
         next_command=f"runops build --resume {session}",
     )
-    masked = [shop.pen.masker.text(each) for each in lines]
+    masked = [shop.writer.masker.text(each) for each in lines]
     output_files.write(file, output_files.workflow(session, draft.text, masked))
     output_files.write(beside, output_files.notes(session, text))
-    stays = {"stays": str(shop.wish.save)} if file != shop.wish.save else {}
+    stays = {"stays": str(shop.goal.save)} if file != shop.goal.save else {}
     return {**left, "file": str(file), "notes": str(beside), "failing": step or None, **stays}
 
 
 def _notes_place(shop: BuildContext, beside: Path) -> Path:
     """Where the notes are left: beside the workflow, and where somebody else's page stands there, beside that."""
-    return beside if shop.wish.force else output_files.free_name(beside, shop.pen.conversation.id)
+    return beside if shop.goal.force else output_files.free_name(beside, shop.writer.conversation.id)
 
 
 def _ours(path: str | None) -> str | None:

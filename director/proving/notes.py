@@ -64,7 +64,7 @@ def page(
         _section("What it cost", _cost(shop)),
         _section("Go on", [markdown.fenced(next_command, "console")] if next_command else []),
     ]
-    return shop.pen.masker.text("\n\n".join(filter(None, parts)) + "\n")
+    return shop.writer.masker.text("\n\n".join(filter(None, parts)) + "\n")
 
 
 def run_command(file: Path, needed: Mapping[str, Json]) -> str:
@@ -82,31 +82,31 @@ def _section(title: str, lines: Iterator[str] | Sequence[str]) -> str:
 
 
 def _head(shop: BuildContext, file: Path, headline: str) -> str:
-    draft = shop.desk.draft
+    draft = shop.state.draft
     name = draft.loaded.workflow.name if draft is not None else file.stem
     return "\n".join(
         [
             f"# Build of {_line(name)}",
             "",
             f"- workflow: {_code(file.name)}",
-            f"- session: {_code(shop.pen.conversation.id)}, begun {shop.pen.history.started}",
+            f"- session: {_code(shop.writer.conversation.id)}, begun {shop.writer.history.started}",
             f"- proved: {_line(headline)}",
         ]
     )
 
 
 def _wanted(shop: BuildContext) -> Iterator[str]:
-    wish = shop.wish
-    yield markdown.fenced(wish.goal.strip() or "(nothing was said)", "text")
+    goal = shop.goal
+    yield markdown.fenced(goal.goal.strip() or "(nothing was said)", "text")
     yield ""
-    if wish.url is not None:
-        yield f"- site: {_code(wish.url)}"
-    for name, value in wish.inputs.items():
+    if goal.url is not None:
+        yield f"- site: {_code(goal.url)}"
+    for name, value in goal.inputs.items():
         yield f"- input {_code(name)}: {_code(json.dumps(value, ensure_ascii=False))}"
-    if wish.secrets:
-        yield f"- secrets: {', '.join(map(_code, wish.secrets))}"
-    yield f"- deeds of class *effect*: {wish.policy}; runs of proof: {wish.runs}"
-    if agreed := shop.desk.description:
+    if goal.secrets:
+        yield f"- secrets: {', '.join(map(_code, goal.secrets))}"
+    yield f"- deeds of class *effect*: {goal.policy}; runs of proof: {goal.runs}"
+    if agreed := shop.state.description:
         yield f"- as it was agreed: {_line(agreed)}"
 
 
@@ -123,12 +123,12 @@ def _fails(failure: tuple[str, dict[str, Json]]) -> Iterator[str]:
     yield f"- error: {_code(str(error.get('code')))}"
     yield ""
     yield markdown.fenced(_cut(str(error.get("message") or ""), A_BLOCK), "text")
-    if mend := str(error.get("mend") or ""):
-        yield markdown.fenced(_cut(f"mend: {mend}", A_BLOCK), "text")
+    if fix := str(error.get("fix") or ""):
+        yield markdown.fenced(_cut(f"fix: {fix}", A_BLOCK), "text")
 
 
 def _outline(shop: BuildContext) -> Iterator[str]:
-    draft = shop.desk.draft
+    draft = shop.state.draft
     if draft is not None:
         yield markdown.fenced(draft.outline(), "text")
         for node in draft.loaded.nodes():
@@ -137,12 +137,12 @@ def _outline(shop: BuildContext) -> Iterator[str]:
 
 
 def _decisions(shop: BuildContext) -> Iterator[str]:
-    kept = shop.pen.history.versions("draft")
+    kept = shop.writer.history.versions("draft")
     for each in kept[-MOST:]:
         yield f"- version {each.number}: {_line(each.reason)}"
     if len(kept) > MOST:
         yield f"- (and {len(kept) - MOST} before these)"
-    plan = shop.desk.plan
+    plan = shop.state.plan
     if plan is not None:
         told = [each for each in plan.tasks() if each.notes]
         for each in told[:MOST]:
@@ -153,9 +153,9 @@ def _decisions(shop: BuildContext) -> Iterator[str]:
 
 def _targets(shop: BuildContext) -> Iterator[str]:
     for deed in list(_calls(shop, "propose_target"))[-MOST:]:
-        given: dict[str, Json] = shop.pen.value_of(deed.call) or {}
+        given: dict[str, Json] = shop.writer.value_of(deed.call) or {}
         yield f"- {_line(str(given.get('reason') or ''))}"
-        value = shop.pen.value_of(deed.result) if deed.result is not None else None
+        value = shop.writer.value_of(deed.result) if deed.result is not None else None
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         yield _indented(markdown.fenced(_cut(text, A_BLOCK // 2), "text"))
 
@@ -188,17 +188,17 @@ def _proved(
 
 
 def _questions(shop: BuildContext) -> Iterator[str]:
-    places = {str(each.get("place")) for each in grants.answers(shop.pen)}
-    for each in shop.pen.history.questions:
+    places = {str(each.get("place")) for each in grants.answers(shop.writer)}
+    for each in shop.writer.history.questions:
         if each.place not in places:
             yield f"- {_line(each.question)}"
             yield f"  - {_line(each.answer) if each.answer is not None else '(not answered)'}"
 
 
 def _grants(shop: BuildContext) -> Iterator[str]:
-    for each in grants.answers(shop.pen):
+    for each in grants.answers(shop.writer):
         yield f"- {_code(str(each.get('path')))}: {_line(str(each.get('what')))}: {_line(str(each.get('answer') or 'not answered'))}"
-    draft = shop.desk.draft
+    draft = shop.state.draft
     for node in draft.loaded.nodes() if draft is not None else ():
         if not isinstance(node, Leaf) or effects.changes(node):
             continue
@@ -209,7 +209,7 @@ def _grants(shop: BuildContext) -> Iterator[str]:
 
 
 def _cost(shop: BuildContext) -> Iterator[str]:
-    book = shop.pen.history.ledger
+    book = shop.writer.history.ledger
     own = book.totals()
     yield f"- the build itself: {costs.told(own)}" if own is not None else "- the build itself: nothing"
     runs = list(book.totals_by_run().values())
@@ -218,7 +218,7 @@ def _cost(shop: BuildContext) -> Iterator[str]:
 
 
 def _calls(shop: BuildContext, name: str) -> Iterator[session.SideEffect]:
-    return (each for each in shop.pen.history.deeds.values() if each.call.action == name and _went_well(each.result))
+    return (each for each in shop.writer.history.deeds.values() if each.call.action == name and _went_well(each.result))
 
 
 def _went_well(result: entries.Result | None) -> bool:

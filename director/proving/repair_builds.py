@@ -1,4 +1,4 @@
-"""A build that mends a workflow which is there: it begins with the file as its draft, and ends with a patch beside the run that failed."""
+"""A build that fixes a workflow which is there: it begins with the file as its draft, and ends with a patch beside the run that failed."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from director.draft.goal import Goal
     from director.tools.build_context import BuildContext
 
-UNCHANGED = "change what the mend needs; where it passes as it is, or nothing in the file would mend it, finish with `done` false and say so"
+UNCHANGED = "change what the fix needs; where it passes as it is, or nothing in the file would fix it, finish with `done` false and say so"
 
 
 def equip(shop: BuildContext) -> None:
-    """Put the file that is to be mended on the desk, as its first draft; nothing where that is done, or nothing is to be mended.
+    """Put the file that is to be fixed on the desk, as its first draft; nothing where that is done, or nothing is to be fixed.
 
     Raises UsageError ``file-not-found``, ModelError ``secret-refused`` where a secret stands in it, WorkflowInvalid.
     """
-    if shop.wish.mends is None or shop.desk.history.versions("draft"):
+    if shop.goal.repairs is None or shop.state.history.versions("draft"):
         return
-    draft = drafts.Draft.of(text_of(shop.wish.place), shop.desk.files)
-    shop.desk.write_draft(draft, reason="the workflow as it failed", by="person")
+    draft = drafts.Draft.of(text_of(shop.goal.place), shop.state.files)
+    shop.state.write_draft(draft, reason="the workflow as it failed", by="person")
 
 
 def text_of(file: Path) -> str:
@@ -40,69 +40,69 @@ def text_of(file: Path) -> str:
     try:
         return regular_files.read(file).decode()
     except (OSError, UnicodeError) as error:
-        raise UsageError("file-not-found", f"{file} cannot be read: {error}", mend="name the file") from None
+        raise UsageError("file-not-found", f"{file} cannot be read: {error}", fix="name the file") from None
 
 
 def unchanged(shop: BuildContext) -> bool:
-    """Whether the draft of a build that mends says just what the file said."""
-    draft = shop.desk.draft
-    return shop.wish.mends is not None and draft is not None and draft.text == _before(shop)
+    """Whether the draft of a build that fixes says just what the file said."""
+    draft = shop.state.draft
+    return shop.goal.repairs is not None and draft is not None and draft.text == _before(shop)
 
 
 def _before(shop: BuildContext) -> str:
     """The file's text, as it was when the build began."""
-    return str(shop.pen.value_of(shop.desk.history.versions("draft")[0]))
+    return str(shop.writer.value_of(shop.state.history.versions("draft")[0]))
 
 
 def missed(shop: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ran]) -> ModelError | None:
-    """Why runs that went well prove no mend: none of them came to the step that failed. None where one did, or nothing is to be mended.
+    """Why runs that went well prove no fix: none of them came to the step that failed. None where one did, or nothing is to be fixed.
 
     Where the draft has that step no more, each must have gone to its end.
     """
-    mends = shop.wish.mends
-    if mends is None:
+    repairs = shop.goal.repairs
+    if repairs is None:
         return None
-    key = effects.key_of(loaded, mends.path)
-    stands = loaded.find(mends.path) is not None
+    key = effects.key_of(loaded, repairs.path)
+    stands = loaded.find(repairs.path) is not None
     if stands and any(key in each.reached for each in ran):
         return None
     if not stands and all(each.status == "passed" for each in ran):
         return None
-    step = briefs.ours(mends.path)
+    step = briefs.ours(repairs.path)
     held = next((briefs.ours(each.held) for each in ran if each.held is not None), None)
     why = f"they were held at {held}" if held is not None else "they passed by it"
     return ModelError(
-        "mend-not-reached",
-        f"not done: no proof run came to `{step}`, the step that is to be mended: {why}",
-        mend="see that a run comes to it; where that needs a deed that is held, finish with `done` false and say so",
+        "fix-not-reached",
+        f"not done: no proof run came to `{step}`, the step that is to be fixed: {why}",
+        fix="see that a run comes to it; where that needs a deed that is held, finish with `done` false and say so",
     )
 
 
-def command(wish: Goal) -> str | None:
-    """What writes the mend into the file; None where nothing is to be mended."""
-    return f"runops repair --run {wish.mends.run} --apply" if wish.mends is not None else None
+def command(goal: Goal) -> str | None:
+    """What writes the fix into the file; None where nothing is to be fixed."""
+    return f"runops repair --run {goal.repairs.run} --apply" if goal.repairs is not None else None
 
 
 def leave(
     shop: BuildContext, every: Sequence[proofs.Effect], ran: Sequence[proofs.Ran], *, summary: str
 ) -> dict[str, Json] | None:
-    """Keep the change as a patch beside the run that failed, where ``runops repair --apply`` finds it; what is told of it. None where nothing is to be mended.
+    """Keep the change as a patch beside the run that failed, where ``runops repair --apply`` finds it; what is told of it. None where nothing is to be fixed.
 
     Raises LogError where the disk does not take it.
     """
-    mends, draft = shop.wish.mends, shop.desk.draft
-    if mends is None or draft is None:
+    repairs, draft = shop.goal.repairs, shop.state.draft
+    if repairs is None or draft is None:
         return None
     whole = all(each.status == "passed" for each in ran)
     done = [each.key for each in every if each.done or each.alone]
-    change = patches.Patch(shop.wish.place, _before(shop), output_files.mended(draft.text, mends.run))
+    change = patches.Patch(shop.goal.place, _before(shop), output_files.patched(draft.text, repairs.run))
     patch = patch_files.unified([change], Path.cwd())
     known = patch_files.KnownPatch("proved" if whole else "held", [change], done, ran[-1].run)
-    place = patch_files.keep(shop.here.kept, mends.run, known, patch)
+    place = patch_files.keep(shop.here.kept, repairs.run, known, patch)
     held = next((each.held for each in ran if each.held is not None), None)
     return {
         "verdict": known.verdict,
-        "steps": [{"path": mends.path, "what": summary, "file": mends.file}],
+        "steps": [{"path": repairs.path, "what": summary, "file": repairs.file}],
         "run": known.proof,
         "reached": held,
         "done": list[Json](done),

@@ -119,7 +119,7 @@ def hints(past: history.History) -> Iterator[str]:
 
 def failure(error: dict[str, Json]) -> str:
     """Why a run did not pass: our own words, and what may be a page's in a fence."""
-    mend, theirs = run_items.mend_of(error)
+    fix, theirs = run_items.fix_of(error)
     seen = [str(error.get("message") or ""), theirs]
     seen += [f"{name}: {_cut(text, EVIDENCE // 3)}" for name, text in evidence_of(error) if text]
     code = error.get("code") or error.get("reason")
@@ -128,8 +128,8 @@ def failure(error: dict[str, Json]) -> str:
         page_text.fenced(_cut("\n".join(filter(None, seen)), EVIDENCE)),
     ]
     if error.get("reason") == "question":
-        mend = "a run of a build has nobody to ask: take an input in its place"
-    return "\n".join([*lines, f"mend: {mend}"] if mend else lines)
+        fix = "a run of a build has nobody to ask: take an input in its place"
+    return "\n".join([*lines, f"fix: {fix}"] if fix else lines)
 
 
 def evidence_of(error: Mapping[str, Json]) -> Iterator[tuple[str, str]]:

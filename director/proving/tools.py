@@ -40,7 +40,7 @@ END = tool(
 )
 
 
-def kits(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(shop: BuildContext) -> Sequence[Toolset]:
     """The tools that run the whole draft, and end the build."""
     return (RunDraft(shop, RUN), Finish(shop, END))
 
@@ -68,13 +68,13 @@ class RunDraft(OfBuild):
                 told = f"{told}\nnext: {more}"
             if ran.went_well:
                 told = f"{told}\n{finish.ahead(shop, fit, ran, more)}"
-            told = shop.pen.masker.text(told)
+            told = shop.writer.masker.text(told)
             if ran.went_well:
                 return turn.Outcome(told, told)
-            failed = ModelError("draft-failed", report.head(done), mend="mend the draft where it fails")
+            failed = ModelError("draft-failed", report.head(done), fix="fix the draft where it fails")
             return turn.Outcome(told, told, failed.as_json())
 
-        return await barrier.done(shop.pen, RUN_DRAFT, arguments, place, work)
+        return await barrier.done(shop.writer, RUN_DRAFT, arguments, place, work)
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
@@ -94,11 +94,11 @@ class Finish(OfBuild):
         shop = self._shop
         said = finish.FinishRequest(str(arguments["summary"]), str(arguments["unproved"] or ""))
         if not arguments["done"]:
-            return await barrier.done(shop.pen, FINISH, arguments, place, lambda _call: self._given_up(said))
+            return await barrier.done(shop.writer, FINISH, arguments, place, lambda _call: self._given_up(said))
         if lacking := finish.lacks(shop, said):
             told = "\n".join(["not done; lacking:", *map(str, lacking)]) + finish.foreseen(shop, said)
-            said_too = shop.pen.masker.text(f"{told}{finish.hints(shop)}")
-            return turn.Outcome(said_too, error=shop.pen.masker.json(_unfinished(told)))
+            said_too = shop.writer.masker.text(f"{told}{finish.hints(shop)}")
+            return turn.Outcome(said_too, error=shop.writer.masker.json(_unfinished(told)))
         loaded = draft_runs.as_saved(shop)
         holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, pins={})
 
@@ -108,14 +108,14 @@ class Finish(OfBuild):
                 proof = await finish.prove(shop, call, loaded, holds)
             return self._judged(proof, said)
 
-        return await barrier.done(shop.pen, FINISH, arguments, place, work)
+        return await barrier.done(shop.writer, FINISH, arguments, place, work)
 
     def _judged(self, proof: finish.Proof, said: finish.FinishRequest) -> turn.Outcome:
         shop = self._shop
         if not proof.went_well:
             ours, told = finish.refusal(shop, proof)
-            failed = ModelError("not-proved", ours, mend="mend the draft where it fails")
-            return turn.Outcome(shop.pen.masker.text(told), error=shop.pen.masker.json(failed.as_json()))
+            failed = ModelError("not-proved", ours, fix="fix the draft where it fails")
+            return turn.Outcome(shop.writer.masker.text(told), error=shop.writer.masker.json(failed.as_json()))
         if not finish.stands(shop, proof):
             return _failed(shop, finish.CHANGED)
         if (missed := repair_builds.missed(shop, proof.loaded, proof.ran)) is not None:
@@ -124,17 +124,17 @@ class Finish(OfBuild):
             self._counts = proof
             told = finish.say_more(proof, names)
             return turn.Outcome(f"{told}{finish.hints(shop)}", error=_unfinished(told))
-        value: dict[str, Json] = shop.pen.masker.json(finish.accepted(shop, proof, said))
+        value: dict[str, Json] = shop.writer.masker.json(finish.accepted(shop, proof, said))
         told = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
         told += [f"{each.key}: {each.words()}" for each in proof.effects]
-        if "mend" in value:
-            told.append(f"the change is left for review: {value['mend']['kept']}")
+        if "fix" in value:
+            told.append(f"the change is left for review: {value['fix']['kept']}")
         if proof.not_executed:
             told.append(f"executed in no run: {', '.join(proof.not_executed)}")
         return turn.Outcome("\n".join(told), value)
 
     async def _given_up(self, said: finish.FinishRequest) -> turn.Outcome:
-        value = self._shop.pen.masker.json(finish.leave_partial(self._shop, said.summary))
+        value = self._shop.writer.masker.json(finish.leave_partial(self._shop, said.summary))
         where = f"the draft as it is: {value['file']}" if value["file"] else "there was no draft to save"
         stays = f"; {value['stays']} is as it was" if "stays" in value else ""
         return turn.Outcome(f"given up; {where}{stays}", value)
@@ -163,16 +163,16 @@ def found_out(shop: BuildContext, call: entries.Call) -> turn.Outcome:
     error = ModelError(
         "interrupted",
         f"`{call.action}` was interrupted, and nothing came of it: {ran}",
-        mend="what a run did on the site stands: look at it, then call again; all runs are made anew",
+        fix="what a run did on the site stands: look at it, then call again; all runs are made anew",
     )
-    return turn.Outcome("", error=shop.pen.masker.json(error.as_json()))
+    return turn.Outcome("", error=shop.writer.masker.json(error.as_json()))
 
 
 def _known(shop: BuildContext) -> dict[str, Json]:
     """The inputs of the wish that the draft declares by now."""
-    draft = shop.desk.draft
+    draft = shop.state.draft
     declared = draft.loaded.workflow.inputs if draft is not None else {}
-    return {name: each for name, each in shop.wish.inputs.items() if name in declared}
+    return {name: each for name, each in shop.goal.inputs.items() if name in declared}
 
 
 def _map(text: Json) -> dict[str, Json]:
@@ -184,15 +184,13 @@ def _map(text: Json) -> dict[str, Json]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise ModelError(
-            "tool-arguments", "`inputs` is no JSON map", mend='write it like `{"number": "1007"}`, or null'
-        )
+        raise ModelError("tool-arguments", "`inputs` is no JSON map", fix='write it like `{"number": "1007"}`, or null')
     return value
 
 
 def _failed(shop: BuildContext, error: ModelError) -> turn.Outcome:
-    return turn.Outcome(shop.pen.masker.text(str(error)), error=shop.pen.masker.json(error.as_json()))
+    return turn.Outcome(shop.writer.masker.text(str(error)), error=shop.writer.masker.json(error.as_json()))
 
 
 def _unfinished(told: str) -> dict[str, Json]:
-    return ModelError("not-finished", told, mend="see to each of them").as_json()
+    return ModelError("not-finished", told, fix="see to each of them").as_json()

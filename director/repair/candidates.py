@@ -1,7 +1,7 @@
 """What an element might be called by now: elements of the page, ranked by how much they have of what was meant. Pure.
 
 What was meant is told by the target that finds nothing any more, by what the step does, and by what the step is called. An element that shares no word with
-any of that may be it all the same, but nobody can tell; nor where another one is called nearly as much alike. Such a mend is never more than a guess (``named``).
+any of that may be it all the same, but nobody can tell; nor where another one is called nearly as much alike. Such a fix is never more than a guess (``named``).
 Where a link leads tells nothing of what it is called.
 """
 

@@ -1,4 +1,4 @@
-"""What of the deeds that change the site is done while a mend is proved: all, none, or those of which a person says so."""
+"""What of the deeds that change the site is done while a fix is proved: all, none, or those of which a person says so."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Effects:
         if key in self._granted or self._policy != "ask":
             return
         lines = wording.told(deed, page or deed.way.opened)
-        asked = "\n".join(["To prove the mend, this would be done on the site. May it be?", *lines, *wording.CHOICES])
+        asked = "\n".join(["To prove the fix, this would be done on the site. May it be?", *lines, *wording.CHOICES])
         said = await self._who.ask(asked, grants.CHOICES)
         if said != grants.YES:
             self.refused = True

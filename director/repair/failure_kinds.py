@@ -1,6 +1,6 @@
 """Of what a run failed, told from its log, from what its page showed, and from one fresh look. Pure: no model is asked, nothing is opened.
 
-Only a drifted target, a slow page and an overlay have a mend in the file. Everything else is for somebody else to mend, and a target that is bent until it
+Only a drifted target, a slow page and an overlay have a fix in the file. Everything else is for somebody else to fix, and a target that is bent until it
 finds something would hide it.
 """
 
@@ -27,8 +27,8 @@ Kind = Literal[
     "unknown",
 ]
 
-MENDED = frozenset({"drift", "slow page", "overlay"})
-"""What a change of the file may mend."""
+PATCHED = frozenset({"drift", "slow page", "overlay"})
+"""What a change of the file may fix."""
 
 FOUND_NOTHING = frozenset(
     {"target-not-found", "target-ambiguous", "field-ambiguous", "field-not-found", "not-a-table", "column-not-found"}
@@ -57,18 +57,18 @@ _EMPTY = re.compile(
 READS_ROWS = frozenset({"extract", "table", "count"})
 """Queries that read many things alike."""
 
-NO_MEND: Mapping[Kind, str] = {
+NO_FIX: Mapping[Kind, str] = {
     "drift": "none was found: look at what the page showed, and correct the target",
     "slow page": "none was found: give the step a larger `timeout`, or go on with `runops resume` once the site is faster",
     "overlay": "none was found: put a step before it that closes what lies over the page",
     "signed out": "look at the steps that sign in, at the account and its password, or sign in anew and start again",
     "data changed": "look at the data: what the step is about is not there any more; give other inputs, or let the file allow for it (`when`, `min: 0`)",
     "site error": "wait until the site works, then go on with `runops resume`",
-    "finding": "nothing is to be mended in the file: the workflow found what it was made to find",
-    "workflow": "mend the file where the error says",
+    "finding": "nothing is to be fixed in the file: the workflow found what it was made to find",
+    "workflow": "fix the file where the error says",
     "unknown": "none was found: look at what the page showed",
 }
-"""What to do where no mend is proposed."""
+"""What to do where no fix is proposed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -159,8 +159,8 @@ class Found:
     kind: Kind
     why: Sequence[str]
     """What speaks for it, each in a sentence."""
-    mend: str
-    """What to do where no mend is proposed."""
+    fix: str
+    """What to do where no fix is proposed."""
 
 
 def classify(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Found:
@@ -173,7 +173,7 @@ def classify(failure: Failure, then: PageGlance | None, now: PageLook | None) ->
 
 
 def _found(kind: Kind, *why: str) -> Found:
-    return Found(kind, [each for each in why if each], NO_MEND[kind])
+    return Found(kind, [each for each in why if each], NO_FIX[kind])
 
 
 def _finding(failure: Failure, _then: PageGlance | None, _now: PageLook | None) -> Found | None:

@@ -1,4 +1,4 @@
-"""What a model is asked that is to mend a run of which no candidate was proved: the goal, and what is known of the failure. Pure."""
+"""What a model is asked that is to fix a run of which no candidate was proved: the goal, and what is known of the failure. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from runtime.observation import page_text
 if TYPE_CHECKING:
     from director.repair import repair
 
-ASKED = failure_kinds.MENDED | {"unknown"}
-"""Kinds of failures of which a model may find a mend in the file."""
+ASKED = failure_kinds.PATCHED | {"unknown"}
+"""Kinds of failures of which a model may find a fix in the file."""
 
 WORDS = 4_000
 """Characters of what the page showed."""
@@ -30,7 +30,7 @@ LINE = 400
 
 
 def is_open(outcome: repair.Outcome) -> bool:
-    """Whether a model could find more than was found: a mend in the file is possible, and none is proved, nor was one found whose proof a person refused."""
+    """Whether a model could find more than was found: a fix in the file is possible, and none is proved, nor was one found whose proof a person refused."""
     proved = outcome.proof is not None and (outcome.proof.verdict != "guess" or outcome.refused)
     return outcome.found.kind in ASKED and not proved and not outcome.works_now and not outcome.case.gone
 
@@ -44,22 +44,22 @@ def of(
     policy: Policy,
     runs: int,
 ) -> Goal:
-    """The wish of a build that mends it."""
+    """The wish of a build that fixes it."""
     assert past.header is not None
     declared = loaded.workflow.inputs
     inputs: Mapping[str, Json] = {name: value for name, value in past.header.inputs.items() if name in declared}
     path = outcome.case.failure.path
     file = loaded.path.absolute()
     return Goal(
-        goal=f"Mend the step `{briefs.ours(path)}` of the workflow {loaded.workflow.name!r}, which fails.",
+        goal=f"Fix the step `{briefs.ours(path)}` of the workflow {loaded.workflow.name!r}, which fails.",
         url=_site(outcome.case.failure.asked_for),
-        save=(kept.files(outcome.run) / f"{file.stem}.mended.yaml").absolute(),
+        save=(kept.files(outcome.run) / f"{file.stem}.fixed.yaml").absolute(),
         runs=runs,
         policy=policy,
         inputs=inputs,
         secrets=tuple(loaded.workflow.secrets),
         force=True,
-        mends=entries.Repairs(run=outcome.run, path=path, file=str(file), evidence=evidence(outcome)),
+        repairs=entries.Repairs(run=outcome.run, path=path, file=str(file), evidence=evidence(outcome)),
     )
 
 
@@ -81,7 +81,7 @@ def evidence(outcome: repair.Outcome) -> str:
     lines += [f"why {found.kind}: {_fact(each)}" for each in found.why]
     lines += [f"tried in vain: {_fact(each)}" for each in outcome.tried]
     if outcome.proof is not None:
-        lines += [f"only guessed, not proved: {_fact(each.what)}" for each in outcome.proof.mends]
+        lines += [f"only guessed, not proved: {_fact(each.what)}" for each in outcome.proof.repairs]
     if then is not None:
         lines.append(f"page then: {_fact(then.url)}")
         lines += [f"alert: {_fact(then.alert)}"] if then.alert else []

@@ -146,11 +146,11 @@ class Looker:
             return
 
     async def _glance(self, at: RunState, page: Tab) -> failure_kinds.PageGlance:
-        found = evidence.Gathering(at.journal)
+        found = evidence.Gathering(at.writer)
         signs = await found.part(page.signs) if page.dialog is None else None
         view: Observation | None = await found.part(page.look) if page.dialog is None else None
         kept: dict[str, Json] = {"url": page.url, "signs": signs, "dialog": page.dialog}
-        glance = failure_kinds.PageGlance.of(at.journal.masker.json(kept), view.words if view is not None else "")
+        glance = failure_kinds.PageGlance.of(at.writer.masker.json(kept), view.words if view is not None else "")
         assert glance is not None
         return glance
 

@@ -1,4 +1,4 @@
-"""A mend beside its run: as a patch for people, and as what ``--apply`` writes into the files that were looked at."""
+"""A fix beside its run: as a patch for people, and as what ``--apply`` writes into the files that were looked at."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def patches_of(made: Sequence[repair.Patch], run: str) -> list[patches.Patch]:
-    """The change of each file, all mends of it together, of which none claims to be proved as it was before ``run`` failed. Raises OSError."""
-    last = {mend.file: output_files.mended(mend.text, run) for mend in made}
+    """The change of each file, all fixes of it together, of which none claims to be proved as it was before ``run`` failed. Raises OSError."""
+    last = {fix.file: output_files.patched(fix.text, run) for fix in made}
     return [patches.Patch.of(file, text) for file, text in last.items()]
 
 
@@ -38,7 +38,7 @@ def _named(file: Path, folder: Path) -> str:
 
 
 def keep(kept: store.Kept, run: str, known: KnownPatch, patch: str) -> Path:
-    """Keep a mend beside its run; the file of the patch. Raises LogError where the disk does not take it."""
+    """Keep a fix beside its run; the file of the patch. Raises LogError where the disk does not take it."""
     folder = kept.files(run)
     file = folder / f"{run}.patch"
     files = [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in known.changes]
@@ -61,18 +61,18 @@ def keep(kept: store.Kept, run: str, known: KnownPatch, patch: str) -> Path:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownPatch:
-    """A mend as it is kept."""
+    """A fix as it is kept."""
 
     verdict: str
     changes: Sequence[patches.Patch]
     done: Sequence[str]
     """The deeds that its proof did on the site."""
     proof: str
-    """The copy of the run in which it was proved; of a mend that a model built the last run of the whole workflow."""
+    """The copy of the run in which it was proved; of a fix that a model built the last run of the whole workflow."""
 
 
 def known(kept: store.Kept, run: str) -> KnownPatch | None:
-    """The mend of a run that was made last; None where there is none."""
+    """The fix of a run that was made last; None where there is none."""
     told = runs_patches.read(kept, run)
     if told is None:
         return None
@@ -90,5 +90,5 @@ def apply(changes: Sequence[patches.Patch]) -> None:
             each.apply()
     except OSError as error:
         raise UsageError(
-            "file-not-written", f"{error.filename}: {error.strerror or error}", mend="make it writable"
+            "file-not-written", f"{error.filename}: {error.strerror or error}", fix="make it writable"
         ) from None

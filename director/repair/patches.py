@@ -58,8 +58,8 @@ class Patch:
         if regular_files.read(self.file).decode() != self.before:
             raise UsageError(
                 "file-changed",
-                f"{self.file} has changed since the mend was made",
-                mend="have it made again: the same without `--apply`",
+                f"{self.file} has changed since the fix was made",
+                fix="have it made again: the same without `--apply`",
             )
 
     def apply(self) -> None:

@@ -1,6 +1,6 @@
-"""Mends of a run that failed: made from what a fresh look found, each tried in a copy of the run until one is proved.
+"""Fixes of a run that failed: made from what a fresh look found, each tried in a copy of the run until one is proved.
 
-A mend is proved by going on: from before the step that failed, with the file as it would be, to the end of the workflow. What finds something there may
+A fix is proved by going on: from before the step that failed, with the file as it would be, to the end of the workflow. What finds something there may
 still be the wrong thing. So it counts only where the step's own `verify` says that it worked, or where what is found is called as what was meant, and nothing
 else in its place nearly so; anything else is told as a guess, with what it may be instead.
 """
@@ -30,10 +30,10 @@ from runtime.runs.runtime import Runtime
 from runtime.workspace import host, run_index
 
 MOST_TRIES = 4
-"""Mends of one step that are tried."""
+"""Fixes of one step that are tried."""
 
 MOST_STEPS = 6
-"""Steps that are mended one behind the other: a site that changed has often changed in several places."""
+"""Steps that are fixed one behind the other: a site that changed has often changed in several places."""
 
 LEAST_SECONDS, MOST_SECONDS = 5.0, 60.0
 """What a step is given that ran out of time, where nobody has seen how long it takes."""
@@ -50,7 +50,7 @@ class Patch:
     """A change of one file."""
 
     path: str
-    """Of the step that it mends."""
+    """Of the step that it fixes."""
     what: str
     """In a sentence."""
     file: Path
@@ -76,10 +76,10 @@ class Patch:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    """How far a copy of the run came with mends."""
+    """How far a copy of the run came with fixes."""
 
     verdict: Verdict
-    mends: Sequence[Patch]
+    repairs: Sequence[Patch]
     loaded: workflow.Loaded
     """The workflow as it would be."""
     run: str
@@ -130,7 +130,7 @@ class Repair:
         self._inputs: Mapping[str, Json] = {}
 
     async def repair(self, run: str, loaded: workflow.Loaded) -> Outcome:
-        """Find out of what the run failed, and what mends it. Raises UsageError ``not-failed``, and what keeps the file from being run."""
+        """Find out of what the run failed, and what fixes it. Raises UsageError ``not-failed``, and what keeps the file from being run."""
         past, reading = run_index.load_history(self._kept, run)
         run_index.refuse_trial(past, run)
         self._lines = len(reading.entries)
@@ -142,8 +142,8 @@ class Repair:
         seen, copy = await self._look(case, loaded)
         found = failure_kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
         proof: Proof | None = None
-        if found.kind in failure_kinds.MENDED and seen is not None:
-            proof = await self._mended(case, loaded, found, seen, ())
+        if found.kind in failure_kinds.PATCHED and seen is not None:
+            proof = await self._find_patch(case, loaded, found, seen, ())
         works_now = seen is not None and seen.look.code is None
         return Outcome(run, case, found, proof, self._tried, copy, works_now, self._deeds.refused)
 
@@ -175,9 +175,9 @@ class Repair:
             self._tried += looker.seen.left_out
         return looker.seen, ended.run
 
-    # The mends.
+    # The fixes.
 
-    async def _mended(
+    async def _find_patch(
         self,
         case: failures.Case,
         loaded: workflow.Loaded,
@@ -185,13 +185,13 @@ class Repair:
         seen: inspection.Seen,
         before: Sequence[Patch],
     ) -> Proof | None:
-        """The first mend that is proved, behind those that were made ``before``; else the best guess."""
+        """The first fix that is proved, behind those that were made ``before``; else the best guess."""
         guess: Proof | None = None
-        for mend in self._mends(case, loaded, found, seen)[:MOST_TRIES]:
-            if not mend.told and not mend.shares and not mend.clear:
-                self._tried.append(f"{mend.what}: and nothing tells it from others")
+        for fix in self._repairs(case, loaded, found, seen)[:MOST_TRIES]:
+            if not fix.told and not fix.shares and not fix.clear:
+                self._tried.append(f"{fix.what}: and nothing tells it from others")
                 continue
-            proof = await self._try(case, loaded, mend, before)
+            proof = await self._try(case, loaded, fix, before)
             if proof is None:
                 continue
             if proof.verdict != "guess" or self._deeds.refused:
@@ -200,7 +200,7 @@ class Repair:
             guess = guess or proof
         return guess
 
-    def _mends(
+    def _repairs(
         self, case: failures.Case, loaded: workflow.Loaded, found: failure_kinds.Found, seen: inspection.Seen
     ) -> list[Patch]:
         if case.found is None or case.leaf is None:
@@ -208,12 +208,12 @@ class Repair:
         if found.kind == "slow page" and seen.look.came_after is not None:
             seconds = float(round(seen.look.came_after * 3 + 0.5))
             text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
-            return [self._mend(case, f"give it {seconds:g} s", text, named=True)]
+            return [self._fix(case, f"give it {seconds:g} s", text, named=True)]
         if found.kind == "slow page" and case.failure.code == "timeout" and seen.look.code is not None:
             # Nobody has seen how long it takes: whether this is enough, the proof finds out.
             seconds = float(round(min(MOST_SECONDS, max(LEAST_SECONDS, 4 * case.failure.seconds))))
             text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
-            return [self._mend(case, f"give it {seconds:g} s", text, named=True)]
+            return [self._fix(case, f"give it {seconds:g} s", text, named=True)]
         if found.kind == "overlay" and seen.closer is not None:
             return [self._closing(case, seen.closer)]
         if found.kind == "drift" and case.failure.code == "column-not-found":
@@ -222,7 +222,7 @@ class Repair:
             return self._targets(case, seen)
         return []
 
-    def _mend(
+    def _fix(
         self,
         case: failures.Case,
         what: str,
@@ -256,14 +256,14 @@ class Repair:
         if closer.harmless:
             fields["effect"] = "idempotent"
         text = patches.with_node_before(case.found.file, case.leaf.id, fields)
-        return self._mend(case, f'press "{closer.name}" before it, where that is there', text, named=True)
+        return self._fix(case, f'press "{closer.name}" before it, where that is there', text, named=True)
 
     def _targets(self, case: failures.Case, seen: inspection.Seen) -> list[Patch]:
         """The target in the place of the one that finds nothing: first what its name tells, then those that are called alike."""
         raw, leaf = case.raw, case.leaf
         if raw is None or leaf is None or case.found is None:
             return []
-        mends: list[Patch] = []
+        repairs: list[Patch] = []
         verified = bool(case.rules) and seen.look.proves
         ordered = sorted(seen.candidates, key=lambda each: (not each.named, not each.shares, -each.worth))
         for each in ordered:
@@ -275,13 +275,13 @@ class Repair:
             except RunOpsError:
                 # A name of the page that no file can hold.
                 continue
-            if text == case.found.file.text or any(text == known.text for known in mends):
+            if text == case.found.file.text or any(text == known.text for known in repairs):
                 continue
             what = f"find it as {each.target}: {each.why}"
             instead = [str(other.target) for other in others if other.shares or not each.shares]
             told = {"named": each.named, "shares": each.shares, "verified": verified, "clear": clear}
-            mends.append(self._mend(case, what, text, **told, target=each.target, others=instead))
-        return mends
+            repairs.append(self._fix(case, what, text, **told, target=each.target, others=instead))
+        return repairs
 
     def _columns(self, case: failures.Case) -> list[Patch]:
         """Another header for the column that the table has no more: what is called alike, or holds what is read as the column is."""
@@ -289,14 +289,14 @@ class Repair:
         if column is None or case.found is None or case.leaf is None:
             return []
         name, typed, scores = column
-        mends: list[Patch] = []
+        repairs: list[Patch] = []
         for each in scores:
             text = patches.with_column(case.found.file, case.leaf.id, name, each.seen.name)
             others = [f'the column "{other.seen.name}"' for other in scores if other is not each]
             named = candidates.named(each, scores)
             what = f'read `{name}` from the column "{each.seen.name}"{": it is called alike" if each.shares else ""}'
-            mends.append(self._mend(case, what, text, named=named, shares=each.shares, clear=typed, others=others))
-        return mends
+            repairs.append(self._fix(case, what, text, named=named, shares=each.shares, clear=typed, others=others))
+        return repairs
 
     # Trying them.
 
@@ -315,64 +315,66 @@ class Repair:
         return await carried.to_its_end()
 
     async def _try(
-        self, case: failures.Case, loaded: workflow.Loaded, mend: Patch, before: Sequence[Patch]
+        self, case: failures.Case, loaded: workflow.Loaded, fix: Patch, before: Sequence[Patch]
     ) -> Proof | None:
-        """How far the run comes with the mend; None where it does not come past the step that it mends."""
-        self._say(f"trying to {mend.what}")
+        """How far the run comes with the fix; None where it does not come past the step that it fixes."""
+        self._say(f"trying to {fix.what}")
         try:
-            patched = self._patched(loaded, mend)
+            patched = self._patched(loaded, fix)
             page = case.then.url if case.then is not None else None
-            wanted = repair_effects.after(patched, mend.path)
-            holds = await self._deeds.demand(patched, wanted, inputs=self._inputs, at=mend.path, page=page)
-            if not mend.told:
-                holds = _but(holds, mend.path)
-            about: dict[str, Json] = {"node": mend.path, "copy": case.run, "for": "proof"}
+            wanted = repair_effects.after(patched, fix.path)
+            holds = await self._deeds.demand(patched, wanted, inputs=self._inputs, at=fix.path, page=page)
+            if not fix.told:
+                holds = _but(holds, fix.path)
+            about: dict[str, Json] = {"node": fix.path, "copy": case.run, "for": "proof"}
             options = start.Options(holds=holds, parent=case.run)
             ended = await self._copied(case.run, patched, about, options)
         except UsageError as error:
-            self._tried.append(f"{mend.what}: {error.message}")
+            self._tried.append(f"{fix.what}: {error.message}")
             return None
-        mends = (*before, mend)
+        repairs = (*before, fix)
         past = run_index.load_history(self._kept, ended.run)[0]
         if ended.status == "passed":
-            verdict: Verdict = "proved" if _counts(mends) else "guess"
-            return Proof(verdict, mends, patched, ended.run, None, _done(past, self._lines))
+            verdict: Verdict = "proved" if _counts(repairs) else "guess"
+            return Proof(verdict, repairs, patched, ended.run, None, _done(past, self._lines))
         reason = (ended.question or {}).get("reason")
         if ended.status == "paused" and reason == "held":
-            at_step = ended.path == mend.path
-            sure = all(each.named for each in mends) if at_step else _counts(mends)
-            return Proof("held" if sure else "guess", mends, patched, ended.run, ended.path, _done(past, self._lines))
-        if _same_step(ended.path, mend.path) or past.done(mend.path) is None:
-            self._tried.append(f"{mend.what}: {(ended.error or ended.question or {}).get('message')}")
+            at_step = ended.path == fix.path
+            sure = all(each.named for each in repairs) if at_step else _counts(repairs)
+            return Proof("held" if sure else "guess", repairs, patched, ended.run, ended.path, _done(past, self._lines))
+        if _same_step(ended.path, fix.path) or past.done(fix.path) is None:
+            self._tried.append(f"{fix.what}: {(ended.error or ended.question or {}).get('message')}")
             return None
-        return await self._further(ended, patched, mends)
+        return await self._further(ended, patched, repairs)
 
-    async def _further(self, ended: events.RunEnded, patched: workflow.Loaded, mends: Sequence[Patch]) -> Proof | None:
-        """The step is mended, for all that it says, and another one behind it failed: that may have drifted, too, or the mend was the wrong one."""
-        mend = mends[-1]
-        if not _counts(mends) or len(mends) >= MOST_STEPS or ended.status != "failed":
+    async def _further(
+        self, ended: events.RunEnded, patched: workflow.Loaded, repairs: Sequence[Patch]
+    ) -> Proof | None:
+        """The step is fixed, for all that it says, and another one behind it failed: that may have drifted, too, or the fix was the wrong one."""
+        fix = repairs[-1]
+        if not _counts(repairs) or len(repairs) >= MOST_STEPS or ended.status != "failed":
             code = (ended.error or ended.question or {}).get("code") or (ended.question or {}).get("reason")
-            self._tried.append(f"{mend.what}: then {briefs.ours(ended.path or '')} failed ({code})")
+            self._tried.append(f"{fix.what}: then {briefs.ours(ended.path or '')} failed ({code})")
             return None
         past = run_index.load_history(self._kept, ended.run)[0]
         case = failures.read(ended.run, past, self._kept, patched)
         seen, _copy = await self._look(case, patched)
         found = failure_kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
         proof = None
-        if found.kind in failure_kinds.MENDED and seen is not None:
-            proof = await self._mended(case, patched, found, seen, mends)
+        if found.kind in failure_kinds.PATCHED and seen is not None:
+            proof = await self._find_patch(case, patched, found, seen, repairs)
         if proof is None:
-            self._tried.append(f"{mend.what}: then {briefs.ours(ended.path or '')} failed ({found.kind})")
+            self._tried.append(f"{fix.what}: then {briefs.ours(ended.path or '')} failed ({found.kind})")
         return proof
 
-    def _patched(self, loaded: workflow.Loaded, mend: Patch) -> workflow.Loaded:
-        """The workflow with the mend in one of its files."""
+    def _patched(self, loaded: workflow.Loaded, fix: Patch) -> workflow.Loaded:
+        """The workflow with the fix in one of its files."""
         texts = {**loaded.texts()}
         folder, text = loaded.path.parent, loaded.text
-        if mend.file == loaded.path:
-            text = mend.text
+        if fix.file == loaded.path:
+            text = fix.text
         else:
-            texts[os.path.relpath(mend.file, folder)] = mend.text
+            texts[os.path.relpath(fix.file, folder)] = fix.text
         return reader.parse(text, str(loaded.path), callees.Texts(texts, str(folder)))
 
     @staticmethod
@@ -380,9 +382,9 @@ class Repair:
         return reader.parse(text, str(file.path), callees.Texts(file.texts(), str(file.path.parent)))
 
 
-def _counts(mends: Sequence[Patch]) -> bool:
-    """Whether of each mend something says that what it finds is what was meant."""
-    return all(each.told for each in mends)
+def _counts(repairs: Sequence[Patch]) -> bool:
+    """Whether of each fix something says that what it finds is what was meant."""
+    return all(each.told for each in repairs)
 
 
 def _but(holds: run_state.Withholds, at: str) -> run_state.Withholds:

@@ -77,7 +77,7 @@ class ScoutAction(start.Part):
         async with page.settling(SETTLE_SECONDS):
             # Within a unit no checkpoint is taken: nothing ever goes on from here.
             value = await engine.block([self.node], engine.state.root, "", unit=True)
-        engine.state.journal.scope("", "committed", "run", value=value)
+        engine.state.writer.scope("", "committed", "run", value=value)
         return value
 
 
@@ -104,11 +104,11 @@ class ScoutActions:
         """Open a tab of that name at an address."""
         name = str(arguments["name"])
         if name == observer.BENCH or name.startswith(observer.SCOUT):
-            raise ModelError("tool-arguments", f"`{name}` is what a browser is called", mend="give another name")
+            raise ModelError("tool-arguments", f"`{name}` is what a browser is called", fix="give another name")
         async with self._eyes.scout.used() as session:
             if name in session.tabs.named:
                 raise ModelError(
-                    "tool-arguments", f"a tab `{name[:80]}` is open", mend="give another name, or `debug_navigate`"
+                    "tool-arguments", f"a tab `{name[:80]}` is open", fix="give another name, or `debug_navigate`"
                 )
             page = self._page(None)
             url = self._address(str(arguments["url"]), page.url)
@@ -128,7 +128,7 @@ class ScoutActions:
                 await self._eyes.look_at(page)
             action = str(arguments["action"])
             if page.dialog is not None and action != "dialog":
-                raise SiteError("dialog-open", "the page shows a dialog", mend=f"{page_tools.ANSWER} first")
+                raise SiteError("dialog-open", "the page shows a dialog", fix=f"{page_tools.ANSWER} first")
             earlier = self._eyes.last_of(page)
             try:
                 fields = await self._fields(page, action, arguments["ref"], arguments["value"])
@@ -153,13 +153,13 @@ class ScoutActions:
         elif name is not None:
             where, name = self._eyes.place(name)
             if where == "bench":
-                mend = "run nodes there: `execute_nodes`; or null"
-                raise ModelError("page-unknown", "the bench is no tab of the scout", mend=mend)
+                fix = "run nodes there: `execute_nodes`; or null"
+                raise ModelError("page-unknown", "the bench is no tab of the scout", fix=fix)
         return self._eyes.page("scout", name)
 
     def _address(self, url: str, here: str) -> str:
         """A whole address of a web site."""
-        base = here if origins.origin(here) is not None else self._shop.wish.url or ""
+        base = here if origins.origin(here) is not None else self._shop.goal.url or ""
         whole = urllib.parse.urljoin(base, url) if url.startswith(("/", "?")) else url
         if origins.origin(whole) is not None:
             return whole
@@ -167,7 +167,7 @@ class ScoutActions:
         raise OriginRefused(
             "origin-refused",
             f"`{url[:100]}` is no whole address of a web site",
-            mend=f"give it with https:// or http://, or from / on; {', '.join(allowed) or 'no site'} may be opened",
+            fix=f"give it with https:// or http://, or from / on; {', '.join(allowed) or 'no site'} may be opened",
             evidence={"allowed": list[Json](allowed), "kind": "main frame"},
         )
 
@@ -202,7 +202,7 @@ class ScoutActions:
 
     def _answer(self, page: Tab, value: Json) -> dict[str, Json]:
         if page.dialog is None:
-            raise SiteError("no-dialog", "the page shows no dialog", mend="go on without one")
+            raise SiteError("no-dialog", "the page shows no dialog", fix="go on without one")
         if value in (None, "dismiss"):
             return {"action": "dialog", "answer": "dismiss"}
         typed = {} if value == "accept" else {"value": value}
@@ -229,7 +229,7 @@ class ScoutActions:
         session.tabs.name_new()
         name = tab or next((each for each, there in session.tabs.named.items() if there is page.page), None)
         if name is None:
-            raise ModelError("page-unknown", "the tab is closed", mend="`debug_open_tab` opens one")
+            raise ModelError("page-unknown", "the tab is closed", fix="`debug_open_tab` opens one")
         written = self._written({**fields, **({"tab": name} if fields["action"] == "open_tab" else {})})
         prepared = prepare.Prepared(written.loaded, written.inputs, dict(self._shop.known()))
         # No file could name a tab that no node of it opens.
@@ -257,7 +257,7 @@ class ScoutActions:
         said = written.literal.summary()
         what = self._eyes.mask(str(fields["action"]) if said == written.literal.type else said)
         if paused == HELD:
-            refused = self._shop.wish.policy == "ask"
+            refused = self._shop.goal.policy == "ask"
             why = "the person does not want it" if refused else "what it needs was found and is ready"
             ours.append(f"held: {why}, and it was not done; that is no failure")
             # What a person refused is done in no other way either.
@@ -270,7 +270,7 @@ class ScoutActions:
             error = ended.error or _unknown(ended.question)
             if error["code"] in ENDED or not session.tabs.all():
                 await self._eyes.scout.demand_alive()
-                error = {**error, "mend": "`debug_close_tab` closes the tab, `debug_open_tab` opens another one"}
+                error = {**error, "fix": "`debug_close_tab` closes the tab, `debug_open_tab` opens another one"}
             ours.append(_failed(error))
             what = f"{what}\n{error['message']}"
         complained = [f"page complains: {self._eyes.mask(each)}" for each in self._eyes.scout.complaints()]
@@ -308,12 +308,12 @@ class ScoutActions:
             raise ModelError(
                 "secret-refused",
                 f"there is no secret `{unknown[0][:80]}`",
-                mend=f"there are: {', '.join(known) or 'none'}",
+                fix=f"there are: {', '.join(known) or 'none'}",
             )
         rest = {**fields, "value": _SECRET.sub("", value)} if names and isinstance(value, str) else fields
         if (why := secret_checks.refusal(dict(rest), self._masker)) is not None:
-            mend = "type one as `{{ secrets.NAME }}` in `value` of fill, and nowhere else"
-            raise ModelError("secret-refused", why, mend=mend)
+            fix = "type one as `{{ secrets.NAME }}` in `value` of fill, and nowhere else"
+            raise ModelError("secret-refused", why, fix=fix)
         return list(dict.fromkeys(names))
 
     # What became of it.
@@ -358,17 +358,17 @@ def _options(value: str) -> Json:
 
 
 def _misfit(message: str) -> ModelError:
-    return ModelError("tool-arguments", message, mend="call it again, mended")
+    return ModelError("tool-arguments", message, fix="call it again, fixed")
 
 
 def _unknown(question: Mapping[str, Any] | None) -> dict[str, Json]:
     """A run that paused: nobody knows whether its deed was done."""
     message = str((question or {}).get("message") or "the run did not end")
     return ModelError(
-        "scout-unknown", f"nobody knows whether it was done: {message}", mend="look at what the site says"
+        "scout-unknown", f"nobody knows whether it was done: {message}", fix="look at what the site says"
     ).as_json()
 
 
 def _failed(error: Mapping[str, Json]) -> str:
-    mend = f"; {error['mend']}" if error.get("mend") else ""
-    return f"failed: {error['code']}{mend}"
+    fix = f"; {error['fix']}" if error.get("fix") else ""
+    return f"failed: {error['code']}{fix}"

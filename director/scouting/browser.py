@@ -59,7 +59,7 @@ class Browser:
                 raise ModelError(
                     "page-unknown",
                     "the scout has no page yet",
-                    mend=f"open one: `debug_navigate` {self._shop.wish.url or ''}",
+                    fix=f"open one: `debug_navigate` {self._shop.goal.url or ''}",
                 )
             yield self._session
 
@@ -81,17 +81,17 @@ class Browser:
 
     def origins(self) -> list[str]:
         """The origins whose documents may load: those that the person has named, and those of the draft as it is now."""
-        named = sorted(limits.granted(self._shop.wish))
-        made = self._shop.desk.draft
+        named = sorted(limits.granted(self._shop.goal))
+        made = self._shop.state.draft
         # Where an input is lacking, or is none of its kind, nobody knows what the draft allows.
         with contextlib.suppress(RunOpsError):
             if made is not None:
-                named += made.loaded.origins(limits.given(made, self._shop.wish))
+                named += made.loaded.origins(limits.given(made, self._shop.goal))
         return list(dict.fromkeys(named))
 
     async def _open(self) -> Session:
         shop = self._shop
-        private = shop.here.kept.private(shop.pen.conversation.id)
+        private = shop.here.kept.private(shop.writer.conversation.id)
         chosen = shop.here.settings.model_copy(update={"browser_mode": "shared"})
         self._session = await open_browser.open_browser(
             self._options(), origins=self.origins(), private=private, chosen=chosen
@@ -102,13 +102,13 @@ class Browser:
 
     def _options(self) -> BrowserOptions | None:
         """What the draft says of the browser, as far as a browser for several can be made so: a page looks as the workflow will see it."""
-        made = self._shop.desk.draft
+        made = self._shop.state.draft
         wanted = made.loaded.workflow.browser if made is not None else None
         if made is None or wanted is None:
             return None
         # What lacks a value is told by the run that needs it.
         with contextlib.suppress(RunOpsError):
-            values = {"inputs": limits.given(made, self._shop.wish), "secrets": dict(self._shop.known())}
+            values = {"inputs": limits.given(made, self._shop.goal), "secrets": dict(self._shop.known())}
             filled = rendering.filled(wanted, made.loaded.templates, values, rendering.RecordedClock([]))
             return filled.model_copy(update={"mode": "shared", "switches": []})
         return None
@@ -126,7 +126,7 @@ class Browser:
         raise ModelError(
             "scout-ended",
             "the scout's browser has ended, with its tabs and what was signed in there",
-            mend="`debug_navigate` opens it anew",
+            fix="`debug_navigate` opens it anew",
         )
 
     async def shut(self, names: Sequence[str]) -> None:

@@ -113,13 +113,13 @@ class PageObserver(Observer):
         """The tab, as it stands. Raises ModelError ``page-unknown``."""
         browser = self._bench if where == "bench" else self.scout.session
         if browser is None:
-            begins = self._shop.wish.url
-            mend = (
+            begins = self._shop.goal.url
+            fix = (
                 "run nodes there first: `execute_nodes`"
                 if where == "bench"
                 else f"open one: `debug_navigate`{f' {begins}' if begins else ''}"
             )
-            raise ModelError("page-unknown", f"the {where} has no page yet", mend=mend)
+            raise ModelError("page-unknown", f"the {where} has no page yet", fix=fix)
         name = tab if tab is not None or where == "bench" else self._latest(browser)
         try:
             return cast("Tabs", browser.tabs).get(name)
@@ -128,7 +128,7 @@ class PageObserver(Observer):
             raise ModelError(
                 "page-unknown",
                 f"the {where} has no tab `{(name or '')[:80]}`",
-                mend=f"open there: {named or 'none'}" + ("; `debug_open_tab` opens one" if where == "scout" else ""),
+                fix=f"open there: {named or 'none'}" + ("; `debug_open_tab` opens one" if where == "scout" else ""),
             ) from None
 
     def _latest(self, browser: port.Browser) -> str | None:
@@ -160,7 +160,7 @@ class PageObserver(Observer):
 
     def masking(self) -> Callable[[str], str]:
         """Takes secrets out of texts: those that the session knew when it began, and those that the draft has named since."""
-        first, then = self._shop.pen.masker, secrets_masking.Masker(self._shop.known())
+        first, then = self._shop.writer.masker, secrets_masking.Masker(self._shop.known())
         return lambda text: then.text(first.text(text))
 
     def mask(self, text: str) -> str:
@@ -344,5 +344,5 @@ def gone(ref: str, why: str = "") -> SiteError:
     return SiteError(
         "ref-gone",
         f"the page has no element {ref[:40]} now{why}",
-        mend="take the ref that the element has now: `inspect_tab` and `find` show it",
+        fix="take the ref that the element has now: `inspect_tab` and `find` show it",
     )

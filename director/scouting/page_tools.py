@@ -49,11 +49,11 @@ class Looking:
             raise ModelError(
                 "page-unknown",
                 f"`{name[:80]}` is no tab of yours",
-                mend=f"yours: {', '.join(self._mine)}; null is the first",
+                fix=f"yours: {', '.join(self._mine)}; null is the first",
             )
         session = self._eyes.scout.session
         if session is None or name not in session.tabs.named:
-            raise ModelError("page-unknown", "you have no page yet", mend="load one: `debug_navigate`")
+            raise ModelError("page-unknown", "you have no page yet", fix="load one: `debug_navigate`")
         return "scout", name
 
     @contextlib.asynccontextmanager
@@ -63,8 +63,8 @@ class Looking:
         async with self._eyes.alone(where):
             page = self._eyes.page(where, name)
             if page.dialog is not None and not despite_dialog:
-                mend = f"{ANSWER} first" if where == "scout" else "a `dialog` node of the draft answers it"
-                raise SiteError("dialog-open", "the page shows a dialog", mend=mend)
+                fix = f"{ANSWER} first" if where == "scout" else "a `dialog` node of the draft answers it"
+                raise SiteError("dialog-open", "the page shows a dialog", fix=fix)
             yield page
 
     async def inspect(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
@@ -98,7 +98,7 @@ class Looking:
         role, name, row, text = (arguments[each] or None for each in ("role", "name", "row", "text"))
         if not (role or name or row or text):
             raise ModelError(
-                "tool-arguments", "give at least one of role, name, row and text", mend="call it again, mended"
+                "tool-arguments", "give at least one of role, name, row and text", fix="call it again, fixed"
             )
         async with self._page(arguments["tab"]) as page:
             view = await self._eyes.look_at(page)
@@ -120,7 +120,7 @@ class Looking:
             data = await page.screenshot(target, full_page=False, hide=lambda text: mask(text) != text)
         name = f"{place.path.replace('/', '-')}.png"
         try:
-            kept = await self._shop.pen.put_file(name, data)
+            kept = await self._shop.writer.put_file(name, data)
         except OSError as error:
             raise files.not_kept("a picture", Path(name), error) from None
         ours = f"kept: {kept['path']} ({kept['size']:,} bytes)"

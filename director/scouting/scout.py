@@ -46,7 +46,7 @@ SCOUT = toolbox.tool(
 )
 
 
-def kits(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(shop: BuildContext) -> Sequence[Toolset]:
     """The tool that sends one."""
     return (Scouting(shop),)
 
@@ -61,7 +61,7 @@ class Scouting(subagents.SubagentCall):
 
     def __init__(self, shop: BuildContext) -> None:
         """Who asks the models is said later: ``employ``."""
-        super().__init__(shop.pen, None, shop.listener, subagents.Sender(0, budgets.Requester("", None), tuple))
+        super().__init__(shop.writer, None, shop.listener, subagents.Sender(0, budgets.Requester("", None), tuple))
         self._shop = shop
 
     @property
@@ -77,16 +77,16 @@ class Scouting(subagents.SubagentCall):
     @override
     def word(self, arguments: dict[str, Json]) -> str:
         """Its task, where it begins, and the secrets that it may type."""
-        task, wish = super().word(arguments), self._shop.wish
-        url = arguments.get("url") or wish.url
+        task, goal = super().word(arguments), self._shop.goal
+        url = arguments.get("url") or goal.url
         begins = f"Begin at {url}." if url else ""
-        secrets = f"Secrets that you may type: {', '.join(wish.secrets)}." if wish.secrets else ""
+        secrets = f"Secrets that you may type: {', '.join(goal.secrets)}." if goal.secrets else ""
         return "\n\n".join(filter(None, (task, begins, secrets))) if task else ""
 
     @override
     def left(self, call: entries.Call) -> str:
         """That it changed something on the site, or may have."""
-        past, thread = self._shop.pen.history, entries.delegate_thread(call.call)
+        past, thread = self._shop.writer.history, entries.delegate_thread(call.call)
         runs = [run for each, of in past.runs_of.items() if past.deeds[each].call.thread == thread for run in of]
         logs = filter(None, map(self._shop.runs.past, runs))
         number = sum(each.may_have_happened for log_ in logs for each in log_.all_attempts())
@@ -102,12 +102,12 @@ class _Tools(ModelTools, subagents.SubagentConfig):
 
     def __init__(self, shop: BuildContext, call: entries.Call) -> None:
         # In the order in which they are sent they are called scout1, scout2.
-        sent = [each for each, deed in shop.pen.history.deeds.items() if deed.call.action == NAME]
+        sent = [each for each, deed in shop.writer.history.deeds.items() if deed.call.action == NAME]
         self._mine = [f"scout{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
-        kits = tools.of_thread(shop, entries.delegate_thread(call.call), self._mine)
-        super().__init__(shop.desk, shop.listener, [_Unasked(each) for each in kits])
+        toolsets = tools.of_thread(shop, entries.delegate_thread(call.call), self._mine)
+        super().__init__(shop.state, shop.listener, [_Unasked(each) for each in toolsets])
         self._shop = shop
-        self._every: Sequence[Toolset] = kits
+        self._every: Sequence[Toolset] = toolsets
 
     @property
     @override
@@ -133,18 +133,18 @@ class _Tools(ModelTools, subagents.SubagentConfig):
 class _Unasked(Toolset):
     """A tool of a scout. Where a person would have to be asked and nobody is there, the scout leaves it, and says so: its sender can do it, and wait for the answer."""
 
-    def __init__(self, kit: Toolset) -> None:
-        self._kit = kit
+    def __init__(self, toolset: Toolset) -> None:
+        self._toolset = toolset
 
     @property
     @override
     def tool(self) -> Tool:
-        return self._kit.tool
+        return self._toolset.tool
 
     @property
     @override
     def modes(self) -> frozenset[entries.Mode]:
-        return self._kit.modes
+        return self._toolset.modes
 
     @property
     @override
@@ -154,11 +154,11 @@ class _Unasked(Toolset):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         try:
-            return await self._kit.take(arguments, place)
+            return await self._toolset.take(arguments, place)
         except Paused:
             error = ModelError(
                 "scout-unasked",
                 "a person must be asked for it, and nobody is there now",
-                mend="leave it, and say in the report what would have to be done",
+                fix="leave it, and say in the report what would have to be done",
             ).as_json()
-            return turn.Outcome(f"{error['message']} ({error['code']}). {error['mend']}", error=error)
+            return turn.Outcome(f"{error['message']} ({error['code']}). {error['fix']}", error=error)

@@ -98,7 +98,7 @@ class ActionTool(OfBuild):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         name = self.tool.name
-        return await barrier.done(self._shop.pen, name, arguments, place, lambda call: self._do(call, arguments))
+        return await barrier.done(self._shop.writer, name, arguments, place, lambda call: self._do(call, arguments))
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
@@ -113,7 +113,7 @@ def found_out(shop: BuildContext, call: entries.Call) -> turn.Outcome:
     if eyes.scout.session is not None:
         gone = "`inspect_tab` shows the page as it is now"
     attempts: list[log_attempts.Attempt] = []
-    for run in shop.pen.history.runs_of.get(call.call, ()):
+    for run in shop.writer.history.runs_of.get(call.call, ()):
         past = shop.runs.past(run)
         attempts += past.all_attempts() if past is not None else ()
     done = [each for each in attempts if each.result is not None and each.result.status == "ok"]
@@ -123,10 +123,10 @@ def found_out(shop: BuildContext, call: entries.Call) -> turn.Outcome:
     began = any(each.call.effect == "effect" for each in attempts)
     what = "it was interrupted, and may have happened" if began else "it was interrupted before it was done"
     look = "look at what the site says before it is done again; " if began else ""
-    return turn.Outcome("", error=ModelError("scout-interrupted", what, mend=f"{look}{gone}").as_json())
+    return turn.Outcome("", error=ModelError("scout-interrupted", what, fix=f"{look}{gone}").as_json())
 
 
-def kits(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(shop: BuildContext) -> Sequence[Toolset]:
     """The tools, in order of weight."""
     return of_thread(shop, entries.SESSION_THREAD)
 

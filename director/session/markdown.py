@@ -16,14 +16,14 @@ def save(path: Path, text: str) -> None:
             raise UsageError(
                 "file-not-written",
                 f"{path} is there already, and is no saved session",
-                mend="name another file: /save FILE.md",
+                fix="name another file: /save FILE.md",
             )
         files.write(path, text.encode())
     except OSError as error:
         raise UsageError(
             "file-not-written",
             f"{path} could not be written: {error.strerror}",
-            mend="name another file: /save FILE.md",
+            fix="name another file: /save FILE.md",
         ) from None
 
 

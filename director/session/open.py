@@ -24,11 +24,11 @@ SessionWriter = LogWriter[session.Session]
 
 async def begin(kept: store.Store, header: log_entries.SessionHeader, masker: masking.Masker) -> SessionWriter:
     """A new session, which this process owns. Raises LogError."""
-    pen = LogWriter(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
-    async with store.release_on_error(pen.conversation):
-        _open(pen, header)
-        _claimed(pen)
-    return pen
+    writer = LogWriter(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
+    async with store.release_on_error(writer.conversation):
+        _open(writer, header)
+        _claimed(writer)
+    return writer
 
 
 async def reopen(
@@ -49,12 +49,12 @@ async def reopen(
     owned, entries = await kept.claim(conversation, take_over=take_over)
     async with store.release_on_error(owned):
         past = await asyncio.to_thread(session.Session, entries)
-        pen = LogWriter(owned, past, masker, kept.kept)
+        writer = LogWriter(owned, past, masker, kept.kept)
         told: dict[str, Json] = {"taken_from": owned.taken_from.told()} if owned.taken_from is not None else {}
         if budget is not None and budget != past.budget:
             told["budget"] = budget
-        _claimed(pen, **told)
-    return pen
+        _claimed(writer, **told)
+    return writer
 
 
 async def fork(
@@ -77,7 +77,7 @@ async def fork(
     assert past.header is not None
     if line is not None and not 1 <= line <= past.last_seq:
         raise UsageError(
-            "usage", f"session {conversation} has no line {line}", mend=f"its lines are 1 to {past.last_seq}"
+            "usage", f"session {conversation} has no line {line}", fix=f"its lines are 1 to {past.last_seq}"
         )
     taken = _taken(reading.entries[: line if line is not None else None])
     update = {
@@ -88,15 +88,15 @@ async def fork(
         "versions": version.versions(),
         "budget": budget if budget is not None else past.budget,
     }
-    pen = LogWriter(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
-    async with store.release_on_error(pen.conversation):
-        _open(pen, past.header.model_copy(update=update))
+    writer = LogWriter(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
+    async with store.release_on_error(writer.conversation):
+        _open(writer, past.header.model_copy(update=update))
         # A power cut leaves the line that says what this is, so that a piece of what follows is seen for what it is.
-        await pen.barrier()
-        _copy(pen, taken)
-        _claimed(pen)
-        await pen.barrier()
-    return pen
+        await writer.barrier()
+        _copy(writer, taken)
+        _claimed(writer)
+        await writer.barrier()
+    return writer
 
 
 def look(kept: store.Kept, reading: store.Reading, past: session.Session, masker: masking.Masker) -> SessionWriter:
@@ -117,7 +117,7 @@ def find(kept: store.Kept, name: str, purpose: Purpose | None = None) -> str:
             raise UsageError(
                 "unknown-session",
                 f"there are no {'builds' if builds else 'sessions'} in {kept.place}",
-                mend='begin one: `runops build "GOAL" --url URL`' if builds else "begin one: `runops chat`",
+                fix='begin one: `runops build "GOAL" --url URL`' if builds else "begin one: `runops chat`",
             )
         return last
     wanted = name.upper()
@@ -130,7 +130,7 @@ def find(kept: store.Kept, name: str, purpose: Purpose | None = None) -> str:
     what = f"no session is called {name!r}"
     if found:
         what = f"{len(found)} conversations are called {name!r}: {', '.join(found[:5])}"
-    raise UsageError("unknown-session", what, mend="`runops runs --sessions` lists the sessions")
+    raise UsageError("unknown-session", what, fix="`runops runs --sessions` lists the sessions")
 
 
 def _has_begun(kept: store.Kept, conversation: str, purpose: Purpose | None) -> bool:
@@ -143,13 +143,13 @@ def _has_begun(kept: store.Kept, conversation: str, purpose: Purpose | None) -> 
     return purpose is None or (header is not None and header.purpose == purpose)
 
 
-def _open(pen: SessionWriter, header: log_entries.SessionHeader) -> None:
-    pen.scope("", "opened", "session", thread=log_entries.SESSION_THREAD, session=header)
+def _open(writer: SessionWriter, header: log_entries.SessionHeader) -> None:
+    writer.scope("", "opened", "session", thread=log_entries.SESSION_THREAD, session=header)
 
 
-def _claimed(pen: SessionWriter, **told: Json) -> None:
-    data: dict[str, Json] = {**owners.me(), "epoch": pen.conversation.epoch, "version": version.VERSION, **told}
-    pen.noted("claimed", data, log_entries.SESSION_THREAD)
+def _claimed(writer: SessionWriter, **told: Json) -> None:
+    data: dict[str, Json] = {**owners.me(), "epoch": writer.conversation.epoch, "version": version.VERSION, **told}
+    writer.noted("claimed", data, log_entries.SESSION_THREAD)
 
 
 # What a fork takes over.
@@ -208,10 +208,10 @@ def _is_taken(entry: log_entries.AnyEntry) -> bool:
             return False
 
 
-def _copy(pen: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
+def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
     lines: list[int] = []
     """The line that each had."""
-    first = pen.history.last_seq + 1
+    first = writer.history.last_seq + 1
     calls: dict[str, str] = {}
 
     def now(line: int) -> int:
@@ -219,7 +219,7 @@ def _copy(pen: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
         return first + bisect.bisect_right(lines, line) - 1
 
     for entry in taken:
-        written = pen.copy(_as_taken(entry, calls, now))
+        written = writer.copy(_as_taken(entry, calls, now))
         if isinstance(entry, log_entries.Call) and isinstance(written, log_entries.Call):
             calls[entry.call] = written.call
         lines.append(entry.seq)

@@ -36,7 +36,7 @@ class Nobody(Person):
         raise Paused(
             "question",
             question,
-            mend="answer it: `runops build --resume last --answer TEXT`",
+            fix="answer it: `runops build --resume last --answer TEXT`",
             evidence={"choices": list(choices)},
         )
 
@@ -44,44 +44,44 @@ class Nobody(Person):
 class Remembering(Person):
     """Keeps in the session's log what was asked and answered: nobody is asked the same twice at the same place, also not after a crash."""
 
-    def __init__(self, pen: LogWriter[session.Session], asked: Person) -> None:
+    def __init__(self, writer: LogWriter[session.Session], asked: Person) -> None:
         """``asked`` is who answers what has no answer yet."""
-        self._pen, self._asked = pen, asked
+        self._writer, self._asked = writer, asked
 
     @override
     async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "", free: bool = False) -> str:
-        masker = self._pen.masker
+        masker = self._writer.masker
         shown, offered = masker.text(question), [masker.text(each) for each in choices]
-        known = self._pen.history.asked(shown, place)
+        known = self._writer.history.asked(shown, place)
         if known is not None and known.answer is not None:
             return known.answer
         asked: dict[str, Json] = {"question": shown, "choices": list[Json](offered), "free": free, "place": place}
         try:
             answer = await self._asked.ask(shown, offered, place=place, free=free)
         except Paused:
-            self._pen.noted("paused", asked, entries.SESSION_THREAD)
-            await self._pen.barrier()
+            self._writer.noted("paused", asked, entries.SESSION_THREAD)
+            await self._writer.barrier()
             raise
-        self._pen.noted("answered", {**asked, "answer": answer}, entries.SESSION_THREAD)
-        await self._pen.barrier()
+        self._writer.noted("answered", {**asked, "answer": answer}, entries.SESSION_THREAD)
+        await self._writer.barrier()
         return masker.text(answer)
 
 
-async def answer(pen: LogWriter[session.Session], text: str) -> None:
+async def answer(writer: LogWriter[session.Session], text: str) -> None:
     """Answer the question that a session waits with. Raises UsageError ``no-question``, ``bad-answer``."""
-    found = pen.history.waits_for
+    found = writer.history.waits_for
     if found is None:
         raise UsageError(
             "no-question",
-            f"session {pen.conversation.id} waits for no answer",
-            mend=f"go on with it: `runops build --resume {pen.conversation.id}`",
+            f"session {writer.conversation.id} waits for no answer",
+            fix=f"go on with it: `runops build --resume {writer.conversation.id}`",
         )
     meant = meaning(text, found.choices, free=found.free)
     if meant is None:
         raise UsageError(
             "bad-answer",
             f"{text[:80]!r} is none of the choices",
-            mend=f"answer with one of: {', '.join(listed(found.choices))}",
+            fix=f"answer with one of: {', '.join(listed(found.choices))}",
             evidence={"question": found.question},
         )
     asked: dict[str, Json] = {
@@ -90,8 +90,8 @@ async def answer(pen: LogWriter[session.Session], text: str) -> None:
         "free": found.free,
         "place": found.place,
     }
-    pen.noted("answered", {**asked, "answer": meant}, entries.SESSION_THREAD)
-    await pen.barrier()
+    writer.noted("answered", {**asked, "answer": meant}, entries.SESSION_THREAD)
+    await writer.barrier()
 
 
 def meaning(text: str, choices: Sequence[str], *, free: bool) -> str | None:

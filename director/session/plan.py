@@ -89,7 +89,7 @@ class Plan(Part):
             raise ModelError(
                 "task-unknown",
                 f"the plan has no task `{task_id}`",
-                mend=f"did you mean `{close}`?" if close else f"these are its tasks: {', '.join(known) or 'none'}",
+                fix=f"did you mean `{close}`?" if close else f"these are its tasks: {', '.join(known) or 'none'}",
             )
         given = {"status": status, "notes": notes, "description": description, "node_ids": node_ids}
         update = {name: value for name, value in given.items() if value is not None}
@@ -172,8 +172,8 @@ def _together(statuses: Sequence[Status]) -> Status:
     return "in_progress" if set(statuses) & {"in_progress", "completed"} else "pending"
 
 
-def _invalid(what: str, mend: str = "write the whole plan again, mended") -> ModelError:
-    return ModelError("plan-invalid", f"this is no plan: {what}", mend=mend)
+def _invalid(what: str, fix: str = "write the whole plan again, fixed") -> ModelError:
+    return ModelError("plan-invalid", f"this is no plan: {what}", fix=fix)
 
 
 def _without_nulls(data: Any) -> Any:

@@ -32,13 +32,13 @@ def nothing(_asked: str) -> Sequence[Part]:
 def around(
     mode: entries.Mode,
     limits: window.Limits,
-    desk: SessionState,
+    state: SessionState,
     subject: Subject,
     tools: Sequence[Tool],
     knowledge: Knowledge = nothing,
 ) -> window.RequestFrame:
     """What stands around the conversation now. No secret that the session knows stands in it."""
-    masked = desk.masker.text
+    masked = state.masker.text
 
     def known(asked: str) -> Sequence[Part]:
         return [Part(masked(each.name), masked(each.text)) for each in knowledge(asked)]
@@ -46,7 +46,7 @@ def around(
     return window.RequestFrame(
         tuple(Part(each.name, masked(each.text)) for each in _prefix(mode, subject)),
         tuple(tools),
-        tuple(Part(each.name, masked(each.text)) for each in _state(limits.strategy, desk, subject)),
+        tuple(Part(each.name, masked(each.text)) for each in _state(limits.strategy, state, subject)),
         known,
     )
 
@@ -74,11 +74,11 @@ def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
         yield Part("directive", subject.directive() or "RUN_DIRECTIVE\nThere is no run yet.")
 
 
-def _state(strategy: window.Strategy, desk: SessionState, subject: Subject) -> Iterator[Part]:
+def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> Iterator[Part]:
     """What the session keeps, as far as the strategy tells it, in order of weight."""
     if strategy == "clean":
         return
-    plan = desk.plan
+    plan = state.plan
     if strategy == "hybrid":
         yield Part("status", _one_line(subject.title))
         if plan is not None:
@@ -86,7 +86,7 @@ def _state(strategy: window.Strategy, desk: SessionState, subject: Subject) -> I
         return
     yield Part("plan", plans.as_text(plan) if plan is not None else "(there is no plan yet)")
     yield Part("outline", subject.outline() or "(there is no workflow yet)")
-    told = "\n".join(variables.told({**subject.variables(), **desk.variables.all()}))
+    told = "\n".join(variables.told({**subject.variables(), **state.variables.all()}))
     # Whatever a step has read may stand in a variable.
     yield Part("variables", page_text.fenced(told) if told else "(none has a value)")
     yield Part("browser state", subject.browser_state())

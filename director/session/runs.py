@@ -38,9 +38,11 @@ class Runs:
     spent (``settle``).
     """
 
-    def __init__(self, pen: LogWriter[log_session.Session], kept: store.Kept, listener: Listener, price: Price) -> None:
-        """``pen`` is the session's; ``kept`` keeps its runs; ``price`` says what a usage of a model costs."""
-        self._pen, self._kept, self._listener, self._price = pen, kept, listener, price
+    def __init__(
+        self, writer: LogWriter[log_session.Session], kept: store.Kept, listener: Listener, price: Price
+    ) -> None:
+        """``writer`` is the session's; ``kept`` keeps its runs; ``price`` says what a usage of a model costs."""
+        self._writer, self._kept, self._listener, self._price = writer, kept, listener, price
 
     async def follow(self, call: entries.Call, begin: Begin) -> events.RunEnded:
         """Start a run for the tool's ``call``, and await its end. Raises RunOpsError for what could not start; the session has what it spent in any case."""
@@ -54,12 +56,12 @@ class Runs:
                 "call": call.call,
                 "spent": NOTHING.model_dump(mode="json"),
             }
-            self._pen.noted("following", data, entries.SESSION_THREAD)
-            await self._pen.barrier()
+            self._writer.noted("following", data, entries.SESSION_THREAD)
+            await self._writer.barrier()
 
         status = "interrupted"
         try:
-            options = start.Options(parent=self._pen.conversation.id, purse=self._purse(), begun=begun)
+            options = start.Options(parent=self._writer.conversation.id, purse=self._purse(), begun=begun)
             ended = await (await begin(self._listener.ran, options)).to_its_end()
             status = ended.status
         finally:
@@ -69,11 +71,11 @@ class Runs:
 
     def of(self, call: entries.Call) -> Sequence[str]:
         """The runs that were begun for a call, in order; also those of which is known by now how they ended."""
-        return self._pen.history.runs_of.get(call.call, [])
+        return self._writer.history.runs_of.get(call.call, [])
 
     async def settle(self) -> None:
         """Write of each run how it ended that was under way when the session's process died, and what it spent."""
-        for run, note in list(self._pen.history.open_runs.items()):
+        for run, note in list(self._writer.history.open_runs.items()):
             if "call" not in note.data:
                 continue
             past = await tasks.in_thread(self.past, run)
@@ -87,14 +89,14 @@ class Runs:
 
     def _purse(self) -> budgets.Allowance | None:
         """What is left for a run; None where the session has no budget."""
-        session = self._pen.history
+        session = self._writer.history
         if session.budget is None:
             return None
         spent = budgets.spent_in_all(session.ledger, self._price)
-        return budgets.Allowance(self._pen.conversation.id, node_budgets.parse(session.budget), spent, "build")
+        return budgets.Allowance(self._writer.conversation.id, node_budgets.parse(session.budget), spent, "build")
 
     async def _followed(self, run: str, status: str) -> None:
         past = await tasks.in_thread(self.past, run)
         spent = budgets.ran(past.ledger, self._price, NOTHING) if past is not None else None
         told = spent.model_dump(mode="json") if spent is not None and spent.calls else None
-        self._pen.noted("followed", {"run": run, "status": status, "spent": told}, entries.SESSION_THREAD)
+        self._writer.noted("followed", {"run": run, "status": status, "spent": told}, entries.SESSION_THREAD)

@@ -50,7 +50,7 @@ def of_session(
     return chosen.model_copy(update=kept)
 
 
-def wished(wish: Goal, own: SessionState) -> Goal:
+def with_settings(goal: Goal, own: SessionState) -> Goal:
     """The wish of a build, with what was said of its deeds and its proof since it began."""
     policy, runs = own.value("setting", "build_effects"), own.value("setting", "build_runs")
-    return dataclasses.replace(wish, policy=policy or wish.policy, runs=runs or wish.runs)
+    return dataclasses.replace(goal, policy=policy or goal.policy, runs=runs or goal.runs)

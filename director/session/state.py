@@ -27,38 +27,38 @@ LONGEST = 20_000
 class SessionState:
     """Reads and writes what a session keeps."""
 
-    def __init__(self, pen: LogWriter[session.Session], files: callees.Files | None = None) -> None:
-        """``pen`` is the session's; ``files`` are those that the draft may use: of a build those of the project in which it will stand, where nothing else is said."""
-        header = pen.history.header
+    def __init__(self, writer: LogWriter[session.Session], files: callees.Files | None = None) -> None:
+        """``writer`` is the session's; ``files`` are those that the draft may use: of a build those of the project in which it will stand, where nothing else is said."""
+        header = writer.history.header
         if files is None and header is not None and header.build is not None:
             files = project_files.of_build(header.build)
-        self._pen, self._files = pen, files
+        self._writer, self._files = writer, files
         self._drafts: dict[int, drafts.Draft] = {}
         self.variables = variables.Variables(self)
 
     @property
     def history(self) -> session.Session:
         """The session's fold."""
-        return self._pen.history
+        return self._writer.history
 
     @property
     def masker(self) -> masking.Masker:
         """What finds the secrets that the session knows."""
-        return self._pen.masker
+        return self._writer.masker
 
     @property
     def conversation(self) -> str:
         """The session's id."""
-        return self._pen.conversation.id
+        return self._writer.conversation.id
 
     def value(self, of: str, name: str = "") -> Json:
         """What is kept now; None where nothing is."""
-        found = self._pen.history.latest(of, name)
-        return self._pen.value_of(found) if found is not None else None
+        found = self._writer.history.latest(of, name)
+        return self._writer.value_of(found) if found is not None else None
 
     def value_of(self, result: entries.Result) -> Json:
         """What a call of the session yielded."""
-        return self._pen.value_of(result)
+        return self._writer.value_of(result)
 
     def keep(self, version: entries.Version, value: Json) -> entries.Version:
         """Write a further version: its number follows from those before. Raises ModelError ``reason-missing``.
@@ -67,18 +67,18 @@ class SessionState:
         """
         reason = self.masker.text(" ".join(version.reason.split()))
         if not reason:
-            raise ModelError("reason-missing", "there is no reason for the change", mend="say in a sentence why")
-        before = self._pen.history.versions(version.of, version.name)
+            raise ModelError("reason-missing", "there is no reason for the change", fix="say in a sentence why")
+        before = self._writer.history.versions(version.of, version.name)
         if before and self._says(before[-1], version.model_copy(update={"reason": reason}), value):
             return before[-1]
         number = len(before) + 1
         path = "/".join(filter(None, (version.of, version.name, str(number))))
-        return self._pen.version(version.model_copy(update={"number": number, "reason": reason}), value, path)
+        return self._writer.version(version.model_copy(update={"number": number, "reason": reason}), value, path)
 
     def _says(self, last: entries.Version, version: entries.Version, value: Json) -> bool:
         """Whether the last version says just that."""
         same = (last.cleared, last.reason, last.by) == (version.cleared, version.reason, version.by)
-        return same and self._pen.value_of(last) == self.masker.json(value)
+        return same and self._writer.value_of(last) == self.masker.json(value)
 
     # The plan.
 
@@ -106,7 +106,7 @@ class SessionState:
         """Change one task in what is given; the plan as it is then. Raises ModelError ``plan-missing``, ``task-unknown``, ``plan-invalid``."""
         before = self.plan
         if before is None:
-            raise ModelError("plan-missing", "there is no plan yet", mend="write one first: `update_plan`")
+            raise ModelError("plan-missing", "there is no plan yet", fix="write one first: `update_plan`")
         patched = before.patch(task_id, status=status, notes=notes, description=description, node_ids=node_ids)
         self.set_plan(patched, reason=reason, by=by)
         return patched
@@ -124,7 +124,7 @@ class SessionState:
             raise ModelError(
                 "description-too-long",
                 f"the description has {len(text):,} characters, and may have {LONGEST:,}",
-                mend="say it in fewer words",
+                fix="say it in fewer words",
             )
         return self.keep(entries.Version(of="description", number=0, reason=reason, by=by), text)
 
@@ -152,7 +152,7 @@ class SessionState:
         """The draft of which a run kept a text with this checksum, secrets masked; None where it was none of this session, or is none any more."""
         for each in reversed(self.history.versions("draft")):
             if not each.cleared:
-                text = self.masker.text(str(self._pen.value_of(each)))
+                text = self.masker.text(str(self._writer.value_of(each)))
                 if entries.blob_of(text.encode(), "").sha256 == sha256:
                     return self._once(each)
         return None
@@ -186,5 +186,5 @@ class SessionState:
 
     def _draft_of(self, version: entries.Version) -> drafts.Draft:
         if version.seq not in self._drafts:
-            self._drafts[version.seq] = drafts.Draft.of(str(self._pen.value_of(version)), self._files)
+            self._drafts[version.seq] = drafts.Draft.of(str(self._writer.value_of(version)), self._files)
         return self._drafts[version.seq]

@@ -34,14 +34,14 @@ def part(text: str, start: int | None, end: int | None) -> str:
     return f"(characters {first} to {last} of {len(text)}{more})\n{page_text.fenced(text[first:last])}"
 
 
-def of_session(desk: SessionState, path: str, texts: Texts) -> str | None:
+def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
     """What a path of the session's own log stands for; None where it stands for nothing there."""
     if path.startswith(LINE):
         number = path.removeprefix(LINE)
         wanted = int(number) if number.isdecimal() and len(number) < 12 else 0
-        found = next((each for each in _said(desk) if each.seq == wanted), None)
+        found = next((each for each in _said(state) if each.seq == wanted), None)
         return texts.text_of(found) if found is not None else None
-    return of_entries(_with_blobs(desk), path, texts)
+    return of_entries(_with_blobs(state), path, texts)
 
 
 def of_entries(entries: Iterator[log_entries.AnyEntry], path: str, texts: Texts) -> str | None:
@@ -73,13 +73,13 @@ def unknown(path: str) -> ModelError:
     return ModelError(
         "state-unknown",
         f"nothing is kept at `{path[:200]}`",
-        mend="take a path as you were told it, from `@state/` on",
+        fix="take a path as you were told it, from `@state/` on",
     )
 
 
-def _said(desk: SessionState) -> Iterator[log_entries.Said]:
+def _said(state: SessionState) -> Iterator[log_entries.Said]:
     """What was said in the session and by its delegates."""
-    past = desk.history
+    past = state.history
     names = [log_entries.SESSION_THREAD, *(log_entries.delegate_thread(call) for call in past.deeds)]
     for name in names:
         thread = past.thread(name)
@@ -96,10 +96,10 @@ def _said(desk: SessionState) -> Iterator[log_entries.Said]:
                     yield each
 
 
-def _with_blobs(desk: SessionState) -> Iterator[log_entries.AnyEntry]:
+def _with_blobs(state: SessionState) -> Iterator[log_entries.AnyEntry]:
     """What of the session may be large."""
-    past = desk.history
-    for each in _said(desk):
+    past = state.history
+    for each in _said(state):
         if isinstance(
             each,
             log_entries.User

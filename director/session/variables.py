@@ -120,13 +120,13 @@ def told(values: Mapping[str, object]) -> Iterator[str]:
 def unknown(name: str, names: list[str], lacks: tuple[str, str] | None = None) -> ModelError:
     """The error of whoever asks for a variable that has no value; ``lacks`` is why it has none, and what gives it one, where that is known."""
     if lacks is not None:
-        return ModelError("variable-unknown", f"`{name[:100]}` has no value that counts: {lacks[0]}", mend=lacks[1])
+        return ModelError("variable-unknown", f"`{name[:100]}` has no value that counts: {lacks[0]}", fix=lacks[1])
     close = errors.near(name, names)
     listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return ModelError(
         "variable-unknown",
         f"there is no variable `{name[:100]}`",
-        mend=f"did you mean `{close}`?" if close else f"these have a value: {listed or 'none'}",
+        fix=f"did you mean `{close}`?" if close else f"these have a value: {listed or 'none'}",
     )
 
 
@@ -136,9 +136,9 @@ def refuse_secret(masker: masking.Masker, value: Json, what: str) -> None:
         raise ModelError(
             "secret-refused",
             f"a secret stands in {what}, and no secret is kept",
-            mend="leave it out; a workflow names it: `secrets: [NAME]`, and `{{ secrets.NAME }}` where it is typed",
+            fix="leave it out; a workflow names it: `secrets: [NAME]`, and `{{ secrets.NAME }}` where it is typed",
         )
 
 
-def _invalid(what: str, mend: str) -> ModelError:
-    return ModelError("variable-invalid", what, mend=mend)
+def _invalid(what: str, fix: str) -> ModelError:
+    return ModelError("variable-invalid", what, fix=fix)

@@ -40,14 +40,14 @@ def of_file(path: Path, here: host.Host) -> Subject:
     return FileSubject(path, here)
 
 
-def of_draft(desk: SessionState) -> Subject:
+def of_draft(state: SessionState) -> Subject:
     """The workflow that a session builds, as it stands when it is asked."""
-    return DraftSubject(desk)
+    return DraftSubject(state)
 
 
-def gone(what: str, why: RunOpsError, desk: SessionState) -> Subject:
+def gone(what: str, why: RunOpsError, state: SessionState) -> Subject:
     """What a session was about and nobody can read any more: ``what`` it was, and ``why`` it cannot be read. It has its draft still."""
-    return GoneSubject(what, why, desk)
+    return GoneSubject(what, why, state)
 
 
 def secrets_of(path: Path) -> list[str]:
@@ -82,7 +82,7 @@ class FileSubject(NoRun):
         """Raises UsageError where the file cannot be read."""
         if path.resolve().is_relative_to(here.settings.home.resolve()):
             raise UsageError(
-                "file-not-read", f"{path} belongs to the logs in {here.settings.home}", mend="name a workflow file"
+                "file-not-read", f"{path} belongs to the logs in {here.settings.home}", fix="name a workflow file"
             )
         self._path = path
         self._allowed = here.settings.python_modules
@@ -179,7 +179,7 @@ class _File:
         if self.problem is None:
             return []
         if not isinstance(self.problem, WorkflowInvalid):
-            return [f"Not valid: {self.problem.message} ({self.problem.code}). {self.problem.mend or ''}".rstrip()]
+            return [f"Not valid: {self.problem.message} ({self.problem.code}). {self.problem.fix or ''}".rstrip()]
         every = self.problem.diagnostics
         told = [each.render() for each in every[:MOST_PROBLEMS]]
         more = [f"… and {len(every) - MOST_PROBLEMS} more"] if len(every) > MOST_PROBLEMS else []
@@ -189,68 +189,68 @@ class _File:
 class DraftSubject(NoRun):
     """The draft on a desk."""
 
-    def __init__(self, desk: SessionState) -> None:
-        """``desk`` is the session's."""
-        self._desk = desk
+    def __init__(self, state: SessionState) -> None:
+        """``state`` is the session's."""
+        self._state = state
 
     @property
     @override
     def title(self) -> str:
-        draft = self._desk.draft
+        draft = self._state.draft
         return "draft: no nodes yet" if draft is None else f"draft of {draft.loaded.workflow.name}"
 
     @override
     def summary(self) -> str:
-        draft = self._desk.draft
+        draft = self._state.draft
         if draft is None:
             return self.title
-        number = len(self._desk.history.versions("draft"))
+        number = len(self._state.history.versions("draft"))
         return f"{draft.summary()}\nVersion: {number}, valid"
 
     @override
     def outline(self) -> str:
-        draft = self._desk.draft
+        draft = self._state.draft
         return draft.outline() if draft is not None else ""
 
     @override
     def nodes(self, which: str, kind: str | None) -> str:
-        draft = self._desk.draft
+        draft = self._state.draft
         if draft is None:
             return ""
-        return draft.layout.read(which, kind, self._desk.recent_nodes())
+        return draft.layout.read(which, kind, self._state.recent_nodes())
 
     @override
     def variables(self) -> dict[str, object]:
-        draft = self._desk.draft
+        draft = self._state.draft
         return _declared(draft.loaded.workflow) if draft is not None else {}
 
     @override
     def description(self) -> str:
-        return self._desk.description
+        return self._state.description
 
 
 class GoneSubject(DraftSubject):
     """A file that was renamed, a run that was pruned: the session goes on without it, about its draft if it has one."""
 
-    def __init__(self, what: str, why: RunOpsError, desk: SessionState) -> None:
+    def __init__(self, what: str, why: RunOpsError, state: SessionState) -> None:
         """See ``gone``."""
-        super().__init__(desk)
+        super().__init__(state)
         self._what, self._why = what, why
 
     @property
     @override
     def title(self) -> str:
         lost = f"{self._what}: cannot be read any more"
-        return lost if self._desk.draft is None else f"{lost}; {super().title}"
+        return lost if self._state.draft is None else f"{lost}; {super().title}"
 
     @override
     def summary(self) -> str:
-        lost = f"{self._what}: cannot be read any more: {self._why.message} ({self._why.code}). {self._why.mend or ''}".rstrip()
-        return lost if self._desk.draft is None else f"{lost}\n{super().summary()}"
+        lost = f"{self._what}: cannot be read any more: {self._why.message} ({self._why.code}). {self._why.fix or ''}".rstrip()
+        return lost if self._state.draft is None else f"{lost}\n{super().summary()}"
 
     @override
     def nodes(self, which: str, kind: str | None) -> str:
-        return self.summary() if self._desk.draft is None else super().nodes(which, kind)
+        return self.summary() if self._state.draft is None else super().nodes(which, kind)
 
 
 def _declared(file: workflow.Workflow) -> dict[str, object]:

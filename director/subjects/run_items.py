@@ -128,18 +128,18 @@ class Step(window.WindowItem):
 def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
     """An error: our own words outside of what the page may have said."""
     told = f"{head}: {error.get('code')} ({error.get('who')}, {error.get('phase')} the deed)"
-    mend, theirs = mend_of(error)
+    fix, theirs = fix_of(error)
     if not pointers:
         evidence = json.dumps(error.get("evidence"), ensure_ascii=False) if error.get("evidence") else ""
         seen = filter(None, [str(error.get("message", ""))[:EVIDENCE], evidence[:EVIDENCE], theirs])
         told = f"{told}\n{page_text.fenced(chr(10).join(seen))}"
-    return f"{told}\nmend: {mend}" if mend else told
+    return f"{told}\nmend: {fix}" if fix else told
 
 
-def mend_of(error: dict[str, Json]) -> tuple[str, str]:
-    """What mends an error in our own words, and in words that may be a page's: a near miss on it."""
-    mend = str(error.get("mend") or "")
-    return ("", f"mend: {mend}") if mend and error.get("who") == "site" else (mend, "")
+def fix_of(error: dict[str, Json]) -> tuple[str, str]:
+    """What fixes an error in our own words, and in words that may be a page's: a near miss on it."""
+    fix = str(error.get("fix") or "")
+    return ("", f"fix: {fix}") if fix and error.get("who") == "site" else (fix, "")
 
 
 class Steps(Sequence[window.WindowItem]):

@@ -131,7 +131,7 @@ class View:
         self.past = history.History(reading.entries)
         if self.past.header is None:
             raise UsageError(
-                "unknown-run", f"{reading.id} is no run, or died before it began", mend="`runops runs` lists the runs"
+                "unknown-run", f"{reading.id} is no run, or died before it began", fix="`runops runs` lists the runs"
             )
         self.header: entries.RunHeader = self.past.header
         self.state = run_index.state_of(self.past, held=reading.held)
@@ -184,12 +184,12 @@ class View:
             line = f" ({Path(place).name.rpartition(':')[0]})" if place is not None else ""
             yield f"Ended{where}{line}: {error.get('code')} (who must act: {error.get('who')}, {error.get('phase')} the deed)"
             evidence = value_text(error.get("evidence") or {})
-            mend, theirs = run_items.mend_of(error)
+            fix, theirs = run_items.fix_of(error)
             at = _theirs(path)
             seen = "\n".join(filter(None, [*at, str(error.get("message", "")), evidence]))[:EVIDENCE]
             yield page_text.fenced("\n".join(filter(None, [seen, theirs])))
-            if mend:
-                yield f"Mend: {mend}"
+            if fix:
+                yield f"Fix: {fix}"
         question = run_index.question_of(self.past, self.run)
         if question is not None:
             yield f"Waits at {briefs.ours(question.path or '')}: {question.code}"

@@ -57,7 +57,7 @@ async def of(
         raise SiteError(
             "no-target",
             f"no target finds the {role or pointed.facts.tag} and nothing else",
-            mend="point at what it stands in, or at another element that leads to the same",
+            fix="point at what it stands in, or at another element that leads to the same",
         )
     who = await pointed.identity()
     again = await _again(tab, found, who)

@@ -20,7 +20,7 @@ from runtime.observation.tree import ACTING
 NAME = "propose_target"
 
 
-def kits(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(shop: BuildContext) -> Sequence[Toolset]:
     """The tools that propose targets."""
     return (Propose(shop, PROPOSE),)
 
@@ -43,7 +43,7 @@ class Propose(OfBuild):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """The best target as YAML, the fields of its row where it is read, others behind it, with what was proved of each."""
-        masker, sight = self._shop.pen.masker, cast("observer.PageObserver", self._shop.eyes)
+        masker, sight = self._shop.writer.masker, cast("observer.PageObserver", self._shop.eyes)
         where, name = sight.place(cast("str | None", arguments["tab"]))
         anchor = cast("str | None", arguments["anchor"]) or None
 

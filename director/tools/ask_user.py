@@ -40,7 +40,7 @@ class AskUser(OfBuild):
             raise ModelError(
                 "question-invalid",
                 f"a question has 1 to {LONGEST:,} characters, and at most {MOST} choices, none of them empty",
-                mend="ask again, in short",
+                fix="ask again, in short",
             )
         # No line of it stands where ours stand: our answers, our commands.
         question = "\n    ".join(filter(None, map(str.strip, question.splitlines())))
@@ -49,6 +49,6 @@ class AskUser(OfBuild):
         return turn.Outcome(answer, answer)
 
 
-def kits(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(shop: BuildContext) -> Sequence[Toolset]:
     """The tools of asking."""
     return (AskUser(shop, ASK),)

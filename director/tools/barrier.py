@@ -15,7 +15,7 @@ TOLD = (ModelError, SiteError)
 
 
 async def done(
-    pen: LogWriter[session.Session],
+    writer: LogWriter[session.Session],
     name: str,
     arguments: dict[str, Json],
     place: turn.Place,
@@ -26,8 +26,8 @@ async def done(
     Whoever takes up the session after a crash asks ``Kit.find_out`` what became of an open call; it is never done a second time. But a call that waits for
     a person, and for which no run was begun, has done nothing yet: it is closed as skipped, and taken again with the answer.
     """
-    before = [each for each in pen.history.deeds.values() if each.call.path == place.path]
-    call = await pen.announce(
+    before = [each for each in writer.history.deeds.values() if each.call.path == place.path]
+    call = await writer.announce(
         entries.Call(
             thread=place.thread,
             path=place.path,
@@ -44,15 +44,15 @@ async def done(
     try:
         outcome = await work(call)
     except RunOpsError as error:
-        if isinstance(error, Paused) and call.call not in pen.history.runs_of:
-            pen.result(call, "skipped")
+        if isinstance(error, Paused) and call.call not in writer.history.runs_of:
+            writer.result(call, "skipped")
         if error.who in ENDS:
             raise
-        recorded = pen.masker.json(error.as_json())
+        recorded = writer.masker.json(error.as_json())
         outcome = turn.Outcome(call_checks.told(recorded), error=recorded)
     status: entries.Status = "ok" if outcome.error is None else "error"
     seconds = round(time.monotonic() - begun, 4)
-    pen.result(call, status, value=normalise(outcome.value), error=outcome.error, seconds=seconds)
+    writer.result(call, status, value=normalise(outcome.value), error=outcome.error, seconds=seconds)
     return turn.Outcome(outcome.told, outcome.value, outcome.error, written=True)
 
 

@@ -136,12 +136,12 @@ class Observer(Protocol):
 class BuildContext:
     """One build, in this process. Tools read it; what a tool keeps stands in the session's log."""
 
-    pen: LogWriter[session.Session]
-    desk: SessionState
+    writer: LogWriter[session.Session]
+    state: SessionState
     here: host.Host
     """Its settings are those of the runs and browsers that it starts."""
     listener: Listener
-    wish: Goal
+    goal: Goal
     person: persons.Person
     runs: session_runs.Runs
     known: Callable[[], Mapping[str, str]]

@@ -127,15 +127,15 @@ class OfBuild(Offered):
 class ModelTools(turn.Tools):
     """The tools of one model, in a session."""
 
-    def __init__(self, desk: SessionState, listener: Listener, kits: Sequence[Toolset]) -> None:
-        """``desk`` is that of the session."""
-        self._desk, self._listener = desk, listener
-        self._kits: Mapping[str, Toolset] = {each.tool.name: each for each in kits}
+    def __init__(self, state: SessionState, listener: Listener, toolsets: Sequence[Toolset]) -> None:
+        """``state`` is that of the session."""
+        self._state, self._listener = state, listener
+        self._toolsets: Mapping[str, Toolset] = {each.tool.name: each for each in toolsets}
 
     @property
     @override
     def offered(self) -> Sequence[Tool]:
-        return tuple(each.tool for each in self._kits.values())
+        return tuple(each.tool for each in self._toolsets.values())
 
     @property
     @override
@@ -145,31 +145,31 @@ class ModelTools(turn.Tools):
     @property
     @override
     def side_by_side(self) -> Collection[str]:
-        return frozenset(name for name, each in self._kits.items() if each.side_by_side)
+        return frozenset(name for name, each in self._toolsets.items() if each.side_by_side)
 
     @property
     @override
     def reads(self) -> Collection[str]:
-        return frozenset(name for name, each in self._kits.items() if each.reads)
+        return frozenset(name for name, each in self._toolsets.items() if each.reads)
 
     @override
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         self._listener.called(place.path, asked.name, asked.arguments)
-        outcome = await self._outcome(self._kits[asked.name], arguments, place)
+        outcome = await self._outcome(self._toolsets[asked.name], arguments, place)
         told = self._bounded(outcome.told, place) if asked.name != state_paths.NAME else outcome.told
-        self._listener.done(place.path, self._desk.masker.text(told), failed=outcome.error is not None)
+        self._listener.done(place.path, self._state.masker.text(told), failed=outcome.error is not None)
         return dataclasses.replace(outcome, told=told)
 
     def refused(self, asked: ToolCall, place: turn.Place, told: str) -> None:
         """A call came to no tool; whoever watches hears of it all the same."""
-        masker = self._desk.masker
+        masker = self._state.masker
         self._listener.called(place.path, asked.name, masker.text(asked.arguments))
         self._listener.done(place.path, masker.text(told), failed=True)
 
-    async def _outcome(self, kit: Toolset, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+    async def _outcome(self, toolset: Toolset, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         try:
-            self._refuse(kit)
-            return await kit.take(arguments, place)
+            self._refuse(toolset)
+            return await toolset.take(arguments, place)
         except ModelError as error:
             return turn.Outcome(_words(error.as_json()), error=error.as_json())
         except RunOpsError as error:
@@ -178,21 +178,21 @@ class ModelTools(turn.Tools):
                 raise
             return turn.Outcome(_words(error.as_json()), error=error.as_json())
 
-    def _refuse(self, kit: Toolset) -> None:
-        mode = self._desk.history.mode
-        if mode not in kit.modes:
-            allowed = " or ".join(f"`/mode {each}`" for each in sorted(kit.modes))
+    def _refuse(self, toolset: Toolset) -> None:
+        mode = self._state.history.mode
+        if mode not in toolset.modes:
+            allowed = " or ".join(f"`/mode {each}`" for each in sorted(toolset.modes))
             raise ModelError(
                 "tool-not-in-mode",
-                f"`{kit.tool.name}` cannot be used in mode {mode}",
-                mend=f"tell the person what you would do; they allow it with {allowed}",
+                f"`{toolset.tool.name}` cannot be used in mode {mode}",
+                fix=f"tell the person what you would do; they allow it with {allowed}",
             )
 
     def _bounded(self, text: str, place: turn.Place) -> str:
         """What is told of a text: all of it, or its beginning, with where the rest is: the value of the call is the whole."""
         if len(text) <= LONGEST:
             return text
-        where = f"@state/{self._desk.conversation}/{place.path}"
+        where = f"@state/{self._state.conversation}/{place.path}"
         begins = text[:BEGINNING]
         if begins.rfind(page_text.BEGIN) > begins.rfind(page_text.END):
             begins = f"{begins}\n{page_text.END}"
@@ -202,15 +202,15 @@ class ModelTools(turn.Tools):
     def told(self, asked: ToolCall, result: entries.Result) -> str:
         if result.error is not None:
             return _words(result.error)
-        value = self._desk.value_of(result)
+        value = self._state.value_of(result)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        call = self._desk.history.deeds[result.call].call
+        call = self._state.history.deeds[result.call].call
         return self._bounded(text, turn.Place(0, call.path, call.thread)) if asked.name != state_paths.NAME else text
 
 
 def _words(error: dict[str, Json]) -> str:
-    """An error as a model is told it: what is wrong, and the mend."""
-    return f"{error['message']} ({error['code']}). {error.get('mend') or ''}".rstrip()
+    """An error as a model is told it: what is wrong, and the fix."""
+    return f"{error['message']} ({error['code']}). {error.get('fix') or ''}".rstrip()
 
 
 TEXT: dict[str, Json] = {"type": "string"}

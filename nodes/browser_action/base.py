@@ -54,6 +54,6 @@ def demand_whole(url: str) -> None:
         raise AuthorError(
             "address-incomplete",
             f"`{url}` is no whole address",
-            mend=f"write http:// or https:// before it: `https://{url}`",
+            fix=f"write http:// or https:// before it: `https://{url}`",
             evidence={"url": url},
         )

@@ -171,7 +171,7 @@ class Pdf(BrowserAction):
             raise AuthorError(
                 "secret-on-page",
                 "the page shows a secret of the workflow, and a PDF would keep it",
-                mend="print before the secret is filled in or shown, or take a `screenshot`, where it is painted over",
+                fix="print before the secret is filled in or shown, or take a `screenshot`, where it is painted over",
             )
         return await ctx.artifacts.keep(named(self.save_as or self.id, ".pdf"), await ctx.page.pdf(self.landscape))
 

@@ -78,7 +78,7 @@ class LoadSession(Session):
             raise SiteError(
                 "session-not-found",
                 f"no signed-in state `{self.name}` can be loaded: {why}",
-                mend="sign in and keep the state with `save_session`, in the `catch` of a `handle` around this node",
+                fix="sign in and keep the state with `save_session`, in the `catch` of a `handle` around this node",
                 evidence={"name": self.name, "saved_at": state.saved_at if state else None},
             )
         await ctx.act()

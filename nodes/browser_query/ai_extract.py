@@ -157,7 +157,7 @@ class AiExtract(BrowserQuery):
             raise ModelError(
                 "model-output-invalid",
                 f"the model's answer does not fit `output`: {misfit}",
-                mend="say in `instruction` what is wanted, or make `output` simpler",
+                fix="say in `instruction` what is wanted, or make `output` simpler",
                 evidence={"problems": list[Json](misfit.problems)},
             ) from None
         if not missing:
@@ -166,7 +166,7 @@ class AiExtract(BrowserQuery):
         raise SiteError(
             "not-on-page",
             f"the page does not have {_listed(places)}, says the model",
-            mend="write `?` behind the kind of a field that a page may lack (`string?`); else look at the page: is it the right one, was all of it loaded,"
+            fix="write `?` behind the kind of a field that a page may lack (`string?`); else look at the page: is it the right one, was all of it loaded,"
             " does it fit into `max_chars`?",
             evidence={"missing": places[:LISTED], "page": view.url},
         )
@@ -209,7 +209,7 @@ class AiExtract(BrowserQuery):
         raise SiteError(
             "value-unseen",
             message,
-            mend="ask for what stands on the page word for word, and work out the rest with a `transform`; to go on all the same, write `unseen: flag`",
+            fix="ask for what stands on the page word for word, and work out the rest with a `transform`; to go on all the same, write `unseen: flag`",
             evidence=evidence,
         )
 
@@ -230,6 +230,6 @@ def _masked(value: Value) -> AuthorError:
     return AuthorError(
         "value-secret",
         f"a secret of the run stands where {answers.place_of(value.path)} is read, and secrets are sent to no model",
-        mend="read it with `query: text`, or leave it out of `output`",
+        fix="read it with `query: text`, or leave it out of `output`",
         phase="after",
     )

@@ -105,7 +105,7 @@ class Assert(BrowserQuery):
                 raise AssertFailed(
                     "assert-failed",
                     error.message,
-                    mend="look at the page: if it is right, correct the rule; if not, this is what the workflow found",
+                    fix="look at the page: if it is right, correct the rule; if not, this is what the workflow found",
                     phase="after",
                     evidence=error.evidence,
                 ) from None

@@ -62,8 +62,8 @@ class Extract(OfElement):
             rows = await ctx.page.rows(target, list(self.fields.values()), self.min)
         except SiteError as error:
             if error.code == "target-not-found" and self.min == 1:
-                mend = "if there may be no row, write `min: 0`; else look at the page, and correct the target"
-                raise error.replaced(mend=mend) from None
+                fix = "if there may be no row, write `min: 0`; else look at the page, and correct the target"
+                raise error.replaced(fix=fix) from None
             raise
         return [
             {
@@ -82,7 +82,7 @@ def _typed(name: str, field: FieldOf, text: str | None, row: int) -> Json:
     raise SiteError(
         "field-not-found",
         f"row {row} has no field `{name}`",
-        mend="mark the field `optional: true` if a row may lack it, or make `target` match only the rows that have it",
+        fix="mark the field `optional: true` if a row may lack it, or make `target` match only the rows that have it",
         evidence={
             "field": name,
             "row": row,
@@ -169,6 +169,6 @@ def _place(header: str | int, names: list[str]) -> int:
     raise SiteError(
         "column-not-found",
         f"the table has no column {header!r}; it has {', '.join(repr(name) for name in names) or 'none'}",
-        mend=f"did you mean `{near[0]}`?" if near else "correct the header, or give the number of the column, from 1",
+        fix=f"did you mean `{near[0]}`?" if near else "correct the header, or give the number of the column, from 1",
         evidence={"header": header, "headers": list[Json](names)},
     )

@@ -136,10 +136,10 @@ class _Reader:
             if OPENING in said:
                 return {}  # told as a reference
             close = near(said.rstrip("[]?"), WORDS)
-            mend = "to choose from texts, write a list of them"
+            fix = "to choose from texts, write a list of them"
             if close:
-                mend = f"did you mean `{close}`?" if close not in said else "a list of lists is written with `items`"
-            return self._wrong(path, f"`{said}` is no kind of value: {mend}", WORDS)
+                fix = f"did you mean `{close}`?" if close not in said else "a list of lists is written with `items`"
+            return self._wrong(path, f"`{said}` is no kind of value: {fix}", WORDS)
         word, unknown, many, no_list = found.groups()
         one: dict[str, Json] = {"type": [word, "null"] if unknown else word}
         if not many:
@@ -172,8 +172,8 @@ class _Reader:
         for key in said:
             if key not in SPELT:
                 close = near(key, sorted(SPELT))
-                mend = f"did you mean `{close}`?" if close else "the fields of a map stand under `fields`"
-                self._wrong((*path, key), f"`{key}` says nothing of a field: {mend}")
+                fix = f"did you mean `{close}`?" if close else "the fields of a map stand under `fields`"
+                self._wrong((*path, key), f"`{key}` says nothing of a field: {fix}")
         schema = dict(self._base(said, path))
         description, optional = said.get("description"), said.get("optional", False)
         if "description" in said:

@@ -98,7 +98,7 @@ REF = re.compile(r"#/\$defs/([A-Za-z0-9_.-]+)")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake in what a file says: where, and what it is and how it is mended."""
+    """One mistake in what a file says: where, and what it is and how it is fixed."""
 
     path: Path
     text: str
@@ -154,8 +154,8 @@ def _unknown(key: str, place: Path) -> Problem:
     if key in INSTEAD:
         return Problem(place, f"`{key}` cannot be used: {INSTEAD[key]}")
     close = near(key, sorted(KNOWN))
-    mend = f"did you mean `{close}`?" if close else "take it out, or begin its name with `x-`"
-    return Problem(place, f"`{key}` is no keyword of JSON Schema: {mend}")
+    fix = f"did you mean `{close}`?" if close else "take it out, or begin its name with `x-`"
+    return Problem(place, f"`{key}` is no keyword of JSON Schema: {fix}")
 
 
 def _patterns(key: str, value: Json, place: Path) -> Iterator[Problem]:
@@ -177,8 +177,8 @@ def _types(value: Json, place: Path) -> Iterator[Problem]:
             where = (*place, index) if isinstance(value, list) else place
             close = near(each, TYPES) if isinstance(each, str) else None
             written = "null" if each is None else each
-            mend = 'write "null" in quotes' if each is None else f"did you mean `{close}`?" if close else "take another"
-            yield Problem(where, f"`{written}` is no type: {mend}", TYPES)
+            fix = 'write "null" in quotes' if each is None else f"did you mean `{close}`?" if close else "take another"
+            yield Problem(where, f"`{written}` is no type: {fix}", TYPES)
 
 
 def _reference(value: Json, place: Path, defs: Json) -> Iterator[Problem]:

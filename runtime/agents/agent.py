@@ -47,18 +47,18 @@ class PageAgent:
     async def work(self, task: Task) -> Json:
         """Let it work until it is done, and has shown so; the value."""
         run = self._place.run
-        thread = requests.Exchanges(self._models, run.journal, self._asker, task.model, task.budget)
+        thread = requests.Exchanges(self._models, run.writer, self._asker, task.model, task.budget)
         at_work = page_tools.PageTools(self._place, task)
         call = self._place.call
         frame = request.Frame(
-            run.journal,
+            run.writer,
             self._asker.thread,
             lambda: window.RequestFrame((window.Part("rules", tool_schemas.RULES),), at_work.offered),
             lambda: LIMITS,
             max_output=task.max_output,
         )
         seat = turn.TurnOptions(call.path, self._asker.thread, attempts.AGENT, call.fingerprint)
-        turns = turn.Turns(thread, frame, at_work, run.journal, seat)
+        turns = turn.Turns(thread, frame, at_work, run.writer, seat)
         most = task.max_turns
         if not turns.begun:
             turns.say(task.goal)
@@ -71,7 +71,7 @@ class PageAgent:
                 raise ModelError(
                     "agent-turns",
                     f"the goal was not reached in {most} turns",
-                    mend="give it a larger `max_turns`, or a smaller goal",
+                    fix="give it a larger `max_turns`, or a smaller goal",
                     phase="after",
                 )
             at_work.turn = turns.count + 1
@@ -84,7 +84,7 @@ class PageAgent:
                 raise ModelError(
                     "agent-silent",
                     f"the model asked for no tool, {SILENT} times in a row",
-                    mend="choose a model that can use tools",
+                    fix="choose a model that can use tools",
                     phase="after",
                     evidence={"said": said},
                 )
@@ -108,6 +108,6 @@ def _value(end: turn.Done) -> Json:
     raise ModelError(
         "agent-gave-up",
         f"the model gave up: {note[:500]}",
-        mend="read what stands in the way, and say in the goal what it lacks",
+        fix="read what stands in the way, and say in the goal what it lacks",
         phase="after",
     )

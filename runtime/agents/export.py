@@ -50,7 +50,7 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
         raise UsageError(
             "not-an-agent",
             f"`{path}` is no step of an `agent` that run {run} has done",
-            mend=f"its agents: {', '.join(agents)}" if agents else "it has done no step of an `agent`",
+            fix=f"its agents: {', '.join(agents)}" if agents else "it has done no step of an `agent`",
         )
     # The last attempt that a model worked in: one that was never begun did nothing.
     attempt = attempts[-1]

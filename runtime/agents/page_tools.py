@@ -88,7 +88,7 @@ class PageTools:
         self._place = place
         self._run = place.run
         self._task = task
-        self._masker = place.run.journal.masker
+        self._masker = place.run.writer.masker
         self._seen: tuple[ports.Page, Observation] | None = None
         """The last look, and the tab that it shows."""
         self._shown: dict[str, tuple[str, str]] = {}
@@ -119,7 +119,7 @@ class PageTools:
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Do it, and say what the model is told. The arguments fit the tool's schema."""
         if (why := secret_checks.refusal(arguments, self._masker)) is not None:
-            return self._refused(ModelError("secret-refused", why, mend="go on without it"))
+            return self._refused(ModelError("secret-refused", why, fix="go on without it"))
         self._waiting(asked.name, arguments)
         try:
             await self._ready()
@@ -197,7 +197,7 @@ class PageTools:
         if not (role or name or row or text):
             return self._refused(
                 ModelError(
-                    "tool-arguments", "give at least one of role, name, row and text", mend="call it again, mended"
+                    "tool-arguments", "give at least one of role, name, row and text", fix="call it again, fixed"
                 )
             )
         view = await self._view()
@@ -231,13 +231,13 @@ class PageTools:
             node = self._node(asked.name, fields)
         except ValidationError as error:
             said = "; ".join(str(each["msg"]).removeprefix("Value error, ") for each in error.errors())
-            return self._refused(ModelError("tool-arguments", said, mend="call it again, mended"))
+            return self._refused(ModelError("tool-arguments", said, fix="call it again, fixed"))
         if self._place.closing and node.effect_class == "effect":
             return self._refused(
                 ModelError(
                     "goal-reached",
                     "the goal is reached, and nothing more may be done",
-                    mend="look, if you must, and call `finish`",
+                    fix="look, if you must, and call `finish`",
                 )
             )
         step = attempt.Step(
@@ -313,7 +313,7 @@ class PageTools:
                 return {"action": "goto", "url": url}
             case "dialog":
                 if self._page.dialog is None:
-                    raise SiteError("no-dialog", "the page shows no dialog", mend="go on without one")
+                    raise SiteError("no-dialog", "the page shows no dialog", fix="go on without one")
                 if not arguments["accept"]:
                     return {"action": "dialog", "answer": "dismiss"}
                 typed = {} if arguments["text"] is None else {"value": arguments["text"]}
@@ -331,7 +331,7 @@ class PageTools:
         raise OriginRefused(
             "origin-refused",
             f"an agent opens addresses of web sites only, and not {scheme}",
-            mend="give the whole address, with https:// or http://",
+            fix="give the whole address, with https:// or http://",
             evidence={"origin": scheme, "allowed": list[Json](allowed), "kind": "main frame"},
         )
 
@@ -412,20 +412,20 @@ class PageTools:
     def _failed(self, error: RunOpsError, ours: str, theirs: str) -> turn.Outcome:
         """The outcome of a call that did not, told with what the page says now: it may say why."""
         head = f"failed: {error.code}"
-        if not isinstance(error, OriginRefused) and error.mend:
-            head += f"; {error.mend}"
+        if not isinstance(error, OriginRefused) and error.fix:
+            head += f"; {error.fix}"
         elif isinstance(error, OriginRefused):
             head += f"; {page_text.refused_words(error)}"
         said = "\n".join(filter(None, [self._masker.text(error.message), theirs]))
-        recorded = self._run.journal.error(error)
+        recorded = self._run.writer.error(error)
         return turn.Outcome(told=self._text("\n".join(filter(None, [head, ours])), said), error=recorded)
 
     def _refused(self, error: ModelError) -> turn.Outcome:
         """The outcome of a call that was not even tried."""
-        mend = f". {error.mend}" if error.mend else ""
+        fix = f". {error.fix}" if error.fix else ""
         return turn.Outcome(
-            told=self._text(f"refused: {error.message} ({error.code}){mend}", ""),
-            error=self._run.journal.error(error),
+            told=self._text(f"refused: {error.message} ({error.code}){fix}", ""),
+            error=self._run.writer.error(error),
         )
 
     def _text(self, ours: str, theirs: str) -> str:
@@ -451,7 +451,7 @@ class PageTools:
                 value = self._task.output.read(tool_schemas.answered(self._task.output, arguments["output"]))
             except Mismatch as misfit:
                 return self._refused(
-                    ModelError("output-misfit", f"`output` does not fit:\n{misfit}", mend="call `finish` again, mended")
+                    ModelError("output-misfit", f"`output` does not fit:\n{misfit}", fix="call `finish` again, fixed")
                 )
         return turn.Outcome(told="ended", value={"done": True, "note": note, "output": value})
 
@@ -470,7 +470,7 @@ class PageTools:
                 seen = error.evidence.get("seen")
                 words = f"the work is not done: {rule} does not hold on the page"
                 shown = f"it shows: {seen}" if isinstance(seen, str | int | float) else ""
-                recorded = self._run.journal.error(error)
+                recorded = self._run.writer.error(error)
                 return turn.Outcome(told=self._text(words, self._masker.text(shown)), error=recorded)
         return None
 
@@ -488,7 +488,7 @@ class PageTools:
         denied = ModelError(
             "goal-denied",
             "the work is not done: the site does not have it",
-            mend="look at what the page says, and do it, or end with `done` false",
+            fix="look at what the page says, and do it, or end with `done` false",
             phase="after",
         )
         return self._refused(denied)
@@ -498,5 +498,5 @@ def _gone(ref: str, why: str = "") -> SiteError:
     return SiteError(
         "ref-gone",
         f"the page has no element {ref[:40]} now{why}",
-        mend="take the ref that the element has now; look, where it is not shown here",
+        fix="take the ref that the element has now; look, where it is not shown here",
     )

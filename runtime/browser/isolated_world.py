@@ -153,6 +153,6 @@ def unreadable(why: str, url: str) -> SiteError:
     return SiteError(
         "page-unreadable",
         f"the page cannot be read: {playwright_errors.short(why, 200)}",
-        mend="look at what the page's scripts and its names of elements replace; load another page, or pass it over with `on_error`",
+        fix="look at what the page's scripts and its names of elements replace; load another page, or pass it over with `on_error`",
         evidence={"page": url} if url else None,
     )

@@ -76,5 +76,5 @@ def _mode(options: BrowserOptions | None, chosen: Chosen, usual: Mode) -> tuple[
     if mode is None:
         mode = "own" if wanted.unfit(usual) or chosen.keep_browser else usual
     if message := wanted.unfit(mode):
-        raise UsageError("browser-mode", message, mend="change the setting browser_mode, or the workflow's `browser`")
+        raise UsageError("browser-mode", message, fix="change the setting browser_mode, or the workflow's `browser`")
     return wanted, mode

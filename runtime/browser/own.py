@@ -113,7 +113,7 @@ class Own:
         assert self._guard is not None
         assert self._ward is not None
         alive = self._chromium.alive
-        desk = devtools_downloads.DownloadManager(
+        state = devtools_downloads.DownloadManager(
             alive.address, self._guard, Path(alive.folders[0]) / "downloads", None
         )
         session = Session(
@@ -121,7 +121,7 @@ class Own:
             self._ward,
             self.end,
             watch=self._guard,
-            desk=desk,
+            state=state,
             reattached=known is not None,
             lost_tabs=lost,
             unseen=() if known is None else self._ward.allowed,
@@ -251,7 +251,7 @@ def lost_while_connecting(executable: Path, error: Exception) -> SetupError:
     return SetupError(
         "browser-not-started",
         f"{executable} ended while it was being connected to: {playwright_errors.short(str(error), 200)}",
-        mend=f"type it again; if it stays so, set {find.VARIABLE} to another browser",
+        fix=f"type it again; if it stays so, set {find.VARIABLE} to another browser",
     )
 
 

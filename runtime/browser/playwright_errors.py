@@ -213,7 +213,7 @@ def short(text: str, length: int = 120) -> str:
 def bad_target(target: object, error: Error) -> AuthorError:
     """The css or xpath of a target cannot be parsed."""
     why = short(head(error).strip().split(": ", 1)[-1], 200)
-    return AuthorError("bad-target", f"{target} cannot be read: {why}", mend="correct the css or xpath")
+    return AuthorError("bad-target", f"{target} cannot be read: {why}", fix="correct the css or xpath")
 
 
 def gone(error: Error, url: str, phase: Phase) -> RunOpsError:
@@ -222,7 +222,7 @@ def gone(error: Error, url: str, phase: Phase) -> RunOpsError:
     return SiteError(
         "page-crashed",
         "the page crashed" if crashed else "the tab or its browser was closed",
-        mend="type runops resume to go on from the last checkpoint",
+        fix="type runops resume to go on from the last checkpoint",
         phase=phase,
         evidence={"url": url},
     )
@@ -233,7 +233,7 @@ def no_address(url: str, seen: str, phase: Phase, evidence: dict[str, Json]) -> 
     return SiteError(
         "navigation-failed",
         f"{url} could not be loaded: {seen}",
-        mend="look whether the site is up and the address right",
+        fix="look whether the site is up and the address right",
         phase=phase,
         evidence=evidence,
     )

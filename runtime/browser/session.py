@@ -33,7 +33,7 @@ class Session:
         end: Callable[[bool], Awaitable[None]],
         *,
         watch: origin_guard.Guard,
-        desk: devtools_downloads.DownloadManager,
+        state: devtools_downloads.DownloadManager,
         name: str | None = None,
         reattached: bool = False,
         lost_tabs: Sequence[LostTab] = (),
@@ -46,7 +46,7 @@ class Session:
         self.reattached = reattached
         self.lost_tabs = lost_tabs
         self.patience = Deadline()
-        self.desk = desk
+        self.state = state
         """Where files arrive that the site gives."""
         self._context = context
         self._ward = ward
@@ -297,5 +297,5 @@ class Session:
             self._answers.close()
             if self._reading is not None:
                 self._reading.cancel()
-            await self.desk.close()
+            await self.state.close()
             await self._end(keep)

@@ -98,8 +98,8 @@ class Worker:
             await leave()
 
         alive = self._chromium.alive
-        desk = devtools_downloads.DownloadManager(alive.address, watch, Path(alive.folders[0]) / "downloads", name)
-        session = Session(context, ward, end, watch=watch, desk=desk, name=name)
+        state = devtools_downloads.DownloadManager(alive.address, watch, Path(alive.folders[0]) / "downloads", name)
+        session = Session(context, ward, end, watch=watch, state=state, name=name)
         await session.begin_with(page)
         return session
 

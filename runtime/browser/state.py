@@ -82,7 +82,7 @@ def failed(why: str) -> SiteError:
     return SiteError(
         "checkpoint-failed",
         f"the state of the browser could not be read: {why}",
-        mend="type runops resume to go on from the checkpoint before",
+        fix="type runops resume to go on from the checkpoint before",
         phase="after",
     )
 
@@ -183,12 +183,12 @@ def _read(data: bytes) -> dict[str, Any]:
         readable = state["format"] == FORMAT
     except (ValueError, KeyError, TypeError) as error:
         raise SetupError(
-            "checkpoint-unreadable", f"the checkpoint cannot be read: {error}", mend="start a new run"
+            "checkpoint-unreadable", f"the checkpoint cannot be read: {error}", fix="start a new run"
         ) from None
     if not readable:
         raise SetupError(
             "checkpoint-unreadable",
             f"the checkpoint has format {state['format']}, and this RunOps reads {FORMAT}",
-            mend="go on with the RunOps that wrote it",
+            fix="go on with the RunOps that wrote it",
         )
     return state

@@ -23,7 +23,7 @@ from runtime.display.text import one_line
 
 BUG = 70
 
-EPILOG = """Exit codes: 0 passed, 1 failed, 2 wrong usage or workflow file, 3 setup missing, 4 paused, 5 budget used up, 6 a mend is ready, 70 a bug in RunOps, 75 the run goes on elsewhere, 130 interrupted. A run that was killed, interrupted, paused or out of budget goes on with `runops resume`."""
+EPILOG = """Exit codes: 0 passed, 1 failed, 2 wrong usage or workflow file, 3 setup missing, 4 paused, 5 budget used up, 6 a fix is ready, 70 a bug in RunOps, 75 the run goes on elsewhere, 130 interrupted. A run that was killed, interrupted, paused or out of budget goes on with `runops resume`."""
 
 
 class Single(TyperCommand):
@@ -51,7 +51,7 @@ class Lazy(TyperGroup):
             raise UsageError(
                 "unknown-command",
                 f"there is no command `{cmd_name}`",
-                mend=f"did you mean `runops {near[0]}`?" if near else f"commands: {', '.join(names)}",
+                fix=f"did you mean `runops {near[0]}`?" if near else f"commands: {', '.join(names)}",
             )
         return built(command)
 
@@ -72,7 +72,7 @@ def built(command: command_table.Command) -> TyperCommand:
         raise SetupError(
             "command-broken",
             f"the command `{command.name}` of an installed package cannot be loaded: {error}",
-            mend="mend or remove the package that offers it",
+            fix="fix or remove the package that offers it",
         ) from error
     app.command(command.name, cls=Single, help=function.__doc__ or command.help, context_settings=CONTEXT)(function)
     single = typer.main.get_command(app)

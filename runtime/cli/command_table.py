@@ -29,23 +29,23 @@ OWN = (
     Command("run", "Run workflows: files, and folders of them", "runtime.cli.commands.run:run"),
     Command(
         "resume",
-        "Go on with a run that was killed, interrupted, paused, or failed",
+        "Resume a run that was killed, interrupted, paused, or failed",
         "runtime.cli.commands.resume:resume",
     ),
-    Command("decide", "Say whether a deed of a paused run happened, and go on", "runtime.cli.commands.decide:decide"),
+    Command("decide", "Tell a paused run whether its last side effect happened", "runtime.cli.commands.decide:decide"),
     Command("answer", "Answer what a paused run asks, and go on", "runtime.cli.commands.answer:answer"),
     Command("runs", "List the runs of this project", "runtime.cli.commands.runs:runs"),
     Command("show", "Show what a run did, step by step", "runtime.cli.commands.show:show"),
     Command("query", "Ask the logs of all runs with SQL", "runtime.cli.commands.query:query"),
-    Command("ps", "List what is alive: runs that are held, browsers that are left", "runtime.cli.commands.ps:ps"),
-    Command("prune", "Take away what nobody needs, and runs that are old", "runtime.cli.commands.prune:prune"),
+    Command("ps", "List active runs and leftover browsers", "runtime.cli.commands.ps:ps"),
+    Command("prune", "Delete old runs and unused files", "runtime.cli.commands.prune:prune"),
     Command(
         "validate", "Check workflow files, without a browser or the network", "runtime.cli.commands.validate:validate"
     ),
     Command("schema", "Print the JSON Schema of workflow files, for your editor", "runtime.cli.commands.schema:schema"),
     Command("try", "Run one node of a workflow by itself", "runtime.cli.commands.try_node:try_node"),
     Command("nodes", "List the node types, or show all about one", "runtime.cli.commands.nodes:nodes"),
-    Command("doctor", "Say whether this machine is fit for runs, and its models", "runtime.cli.commands.doctor:doctor"),
+    Command("doctor", "Check this machine and its model server", "runtime.cli.commands.doctor:doctor"),
     Command("install", "Install a browser for RunOps to drive", "runtime.cli.commands.install:install"),
 )
 """The commands of this package, in the order of ``runops --help``."""

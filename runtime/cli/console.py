@@ -1,6 +1,6 @@
 """What a command says: its result on stdout, everything else on stderr, and every failure in one form.
 
-A failure says what happened, where, what is known, the mend, and the next command to type.
+A failure says what happened, where, what is known, the fix, and the next command to type.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def not_written(error: OSError) -> SetupError:
     return SetupError(
         "output-not-written",
         f"the output could not be written: {error.strerror}",
-        mend="make room, then give the command again",
+        fix="make room, then give the command again",
     )
 
 
@@ -118,16 +118,16 @@ def failure(error: RunOpsError, next_command: str | None = None, *, place: str |
         named = f" {escapes.line(where)}:" if where else ""
         lines = [f"{paint(f'error[{error.code}]', BOLD, RED)}:{named} {escapes.line(error.message)}"]
         lines += facts.facts(error.evidence)
-    if error.mend:
-        lines.append(f"  = {escapes.line(error.mend)}")
+    if error.fix:
+        lines.append(f"  = {escapes.line(error.fix)}")
     if next_command:
         lines.append(f"  next: {escapes.line(next_command)}")
     return "\n".join(lines)
 
 
 def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
-    """What to type after an error that ended the command given by ``arguments``; None where the mend says it already."""
-    if "runops " in (error.mend or "") or "type: " in (error.mend or ""):
+    """What to type after an error that ended the command given by ``arguments``; None where the fix says it already."""
+    if "runops " in (error.fix or "") or "type: " in (error.fix or ""):
         return None
     if isinstance(error, RunHeld | LogError):
         return "runops runs"

@@ -93,7 +93,7 @@ def model_calls(given: str | None, *, frozen: bool) -> str | None:
     """What the two flags say together. Raises UsageError ``usage`` where they contradict each other."""
     if frozen and given not in (None, "none"):
         raise UsageError(
-            "usage", f"`--frozen` and `--model-calls {given}` contradict each other", mend="leave one of them out"
+            "usage", f"`--frozen` and `--model-calls {given}` contradict each other", fix="leave one of them out"
         )
     return "none" if frozen else given
 

@@ -189,14 +189,14 @@ def _cost(ended: events.RunEnded | None) -> list[str]:
 
 
 def _repair(ended: events.RunEnded, *, waits: bool) -> dict[str, str]:
-    """What may mend the file."""
+    """What may fix the file."""
     if waits:
-        return {"repair": f"runops repair --run {ended.run} --apply   (a mend of it is ready, and not applied)"}
+        return {"repair": f"runops repair --run {ended.run} --apply   (a fix of it is ready, and not applied)"}
     return {"repair": f"runops repair --run {ended.run}"} if (ended.error or {}).get("code") in MENDABLE else {}
 
 
 def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = False) -> str:
-    """The last words about a run: how it ended, and what to type next; ``again`` where it is not to be resumed, ``waits`` where a mend is not applied yet."""
+    """The last words about a run: how it ended, and what to type next; ``again`` where it is not to be resumed, ``waits`` where a fix is not applied yet."""
     if ended.status == "passed":
         tolerated = f"  {ended.tolerated} tolerated" if ended.tolerated else ""
         passed = f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"
@@ -213,8 +213,8 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
     more: dict[str, str] = {"code": str(error.get("code") or reason)}
     if ended.place is not None:
         more["at"] = one_line(ended.place)
-    if mend := error.get("mend"):
-        more["mend"] = one_line(str(mend))
+    if fix := error.get("fix"):
+        more["fix"] = one_line(str(fix))
     if ended.costs is not None:
         more["cost"] = costs.told(ended.costs)
     if ended.path:

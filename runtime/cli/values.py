@@ -45,7 +45,7 @@ class Given:
             raise UsageError(
                 "unknown-input",
                 f"{place}{whose} input `{name}`",
-                mend=f"did you mean `{close}`?" if close else known,
+                fix=f"did you mean `{close}`?" if close else known,
             )
 
 
@@ -68,14 +68,14 @@ def pins(pairs: Sequence[str]) -> dict[str, Json]:
     for name, value in _named(pairs, "--set", _as_written):
         *way, last = name.split(".")
         if not all((*way, last)):
-            raise UsageError("bad-input", f"`--set {name}=…` names nothing", mend="write `--set NAME.KEY=VALUE`")
+            raise UsageError("bad-input", f"`--set {name}=…` names nothing", fix="write `--set NAME.KEY=VALUE`")
         owner: Json = pinned
         for step in way:
             if isinstance(owner, dict) and step not in owner:
                 owner[step] = {}
             owner = owner[step] if isinstance(owner, dict) else None
         if not isinstance(owner, dict) or last in owner:
-            raise UsageError("bad-input", f"`--set {name}=…` sets what another `--set` has set", mend="set it once")
+            raise UsageError("bad-input", f"`--set {name}=…` sets what another `--set` has set", fix="set it once")
         owner[last] = value
     return pinned
 
@@ -85,10 +85,10 @@ def _named(pairs: Sequence[str], flag: str, read: Callable[[str], Json]) -> Iter
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            mend = f"write `{flag} NAME=VALUE`, or `{flag} NAME=@FILE`"
-            raise UsageError("bad-input", f"`{flag} {pair}` names nothing", mend=mend)
+            fix = f"write `{flag} NAME=VALUE`, or `{flag} NAME=@FILE`"
+            raise UsageError("bad-input", f"`{flag} {pair}` names nothing", fix=fix)
         if name in seen:
-            raise UsageError("bad-input", f"`{name}` is given twice", mend=f"give `{flag} {name}=…` once")
+            raise UsageError("bad-input", f"`{name}` is given twice", fix=f"give `{flag} {name}=…` once")
         seen.add(name)
         if value.startswith("@@"):
             yield name, read(value[1:])
@@ -106,7 +106,7 @@ def _as_written(text: str) -> Json:
         raise UsageError(
             "bad-input",
             f"`--set …={text}` cannot be read: {document.problems[0].message}",
-            mend='a value is written as in a workflow file: 12, true, text, "a: b", [1, 2], {"number": 7}',
+            fix='a value is written as in a workflow file: 12, true, text, "a: b", [1, 2], {"number": 7}',
         )
     return document.data
 
@@ -130,10 +130,10 @@ def _text_of(file: Path) -> str:
         with regular_files.opened(file) as stream:
             data = stream.read(LARGEST + 1)
     except FileNotFoundError:
-        raise UsageError("file-not-found", f"there is no file {file}", mend=_similar(file)) from None
+        raise UsageError("file-not-found", f"there is no file {file}", fix=_similar(file)) from None
     except OSError as error:
         raise UsageError(
-            "file-not-read", f"{file} cannot be read: {error.strerror}", mend=regular_files.fix(error)
+            "file-not-read", f"{file} cannot be read: {error.strerror}", fix=regular_files.fix(error)
         ) from None
     if len(data) > LARGEST:
         raise _invalid(str(file), f"it has more than {LARGEST >> 20} MiB")
@@ -184,7 +184,7 @@ def _csv(file: Path, text: str) -> Json:
 def _map_of(file: Path) -> tuple[dict[str, Json], dict[str, str]]:
     """The inputs in a file, and where each stands."""
     if file.suffix.lower() not in (".json", ".yaml", ".yml"):
-        raise UsageError("bad-input", f"`--inputs {file}` is neither JSON nor YAML", mend="give a .json, .yaml or .yml")
+        raise UsageError("bad-input", f"`--inputs {file}` is neither JSON nor YAML", fix="give a .json, .yaml or .yml")
     text = _text_of(file)
     if file.suffix.lower() == ".json":
         data = _json(file, text)
@@ -202,8 +202,8 @@ def _map_of(file: Path) -> tuple[dict[str, Json], dict[str, str]]:
     return data, places
 
 
-def _invalid(place: str, message: str, mend: str | None = None) -> UsageError:
-    return UsageError("input-file-invalid", f"{place}: {message}", mend=mend or "mend the file, or give another one")
+def _invalid(place: str, message: str, fix: str | None = None) -> UsageError:
+    return UsageError("input-file-invalid", f"{place}: {message}", fix=fix or "fix the file, or give another one")
 
 
 def _similar(file: Path) -> str | None:

@@ -174,7 +174,7 @@ class _Teller:
 
     def parts(self) -> Iterator[str | Items]:
         """The whole of it, in order."""
-        mask = self._run.journal.masker.text
+        mask = self._run.writer.masker.text
         for each in itertools.chain(self._directive(), self._brief(), self._user_input()):
             if isinstance(each, Items):
                 each.lines = [mask(line) for line in each.lines]
@@ -188,7 +188,7 @@ class _Teller:
         assert self._models is not None, "a step that asks has models"
         asked = budgets.Requester(self._path, self._node.allowance or node_budgets.default())
         left = self._models.share_left(self._history.ledger, asked)
-        origins, masker = self._frame.program.origins, self._run.journal.masker
+        origins, masker = self._frame.program.origins, self._run.writer.masker
         yield from _directive(self._run.loaded.workflow, self._history, left, masker, origins)
 
     @property
@@ -248,7 +248,7 @@ class _Teller:
         except RunOpsError:
             return "held a secret, and is not known any more"
         if chain[0] == "inputs" and self._is_own_file:
-            return f"= {shown(self._run.journal.masker.json(value))}"
+            return f"= {shown(self._run.writer.masker.json(value))}"
         return f"is {kind_and_size(value)}"
 
     @property
@@ -315,7 +315,7 @@ class _Teller:
             return f"chosen among values of the run, {kind_and_size(value)}"
         if not isinstance(value, str):
             return _written(value)
-        said = self._run.journal.masker.text(value)
+        said = self._run.writer.masker.text(value)
         # Further lines stand further in, so that none of them is taken for a heading.
         return "\n  ".join(_cut(said, AN_ANSWER).splitlines())
 
@@ -340,7 +340,7 @@ class _Teller:
         return cast("dict[str, Json]", value) if isinstance(value, dict) else {}
 
     def _one_line(self, text: str, most: int) -> str:
-        return _one_line(text, most, self._run.journal.masker)
+        return _one_line(text, most, self._run.writer.masker)
 
     def _shown_path(self, path: str) -> str:
         """A step path without keys that may be text of a page; of a long one its end."""

@@ -74,7 +74,7 @@ def known(name: str, value: Json) -> Json:
 def checked(name: str, text: Json) -> Json:
     """The value of one of them as it is kept, from what somebody has typed. Raises UsageError ``bad-setting``."""
     if name not in NAMES:
-        raise UsageError("bad-setting", f"the window has no setting `{name}`", mend=f"it has {', '.join(NAMES)}")
+        raise UsageError("bad-setting", f"the window has no setting `{name}`", fix=f"it has {', '.join(NAMES)}")
     value = {"on": True, "off": False}.get(text, text) if isinstance(text, str) else text
     value = 0 if value == "none" else value
     try:
@@ -86,5 +86,5 @@ def checked(name: str, text: Json) -> Json:
         raise UsageError(
             "bad-setting",
             f"`{name}` of the window cannot be {str(text)[:80]!r}: {message[0].lower()}{message[1:]}",
-            mend="docs/conversation.md says what it takes",
+            fix="docs/conversation.md says what it takes",
         ) from None

@@ -36,7 +36,7 @@ class Frame(turn.Frame):
 
     def __init__(
         self,
-        pen: LogWriter[Fold],
+        writer: LogWriter[Fold],
         thread: str,
         around: Callable[[], window.RequestFrame],
         limits: Callable[[], window.Limits],
@@ -55,12 +55,12 @@ class Frame(turn.Frame):
         nothing is summed up. ``ids`` are names that no summary may lose, such as those of nodes. ``warn`` is told when the window comes to be nearly full.
         ``joined`` is what a request is built from: the thread, or the thread with what stands before it and is no part of it.
         """
-        self._pen, self._thread = pen, thread
+        self._writer, self._thread = writer, thread
         self._around, self._limits = around, limits
         self._max_output, self._strict = max_output, strict
         self._models = models
         self._summaries = (
-            summaries.Summaries(pen, thread, asks, max_output=max_output, ids=ids) if asks is not None else None
+            summaries.Summaries(writer, thread, asks, max_output=max_output, ids=ids) if asks is not None else None
         )
         self._warn, self._joined = warn, joined
         self.report: window.Report | None = None
@@ -110,7 +110,7 @@ class Frame(turn.Frame):
         return tokens > room
 
     def _pieces(self) -> items.Thread:
-        return items.Thread(self._pen.history.thread(self._thread), self._pen)
+        return items.Thread(self._writer.history.thread(self._thread), self._writer)
 
     def _narrowed(self, model: str) -> window.Limits:
         """The limits in tokens as we count them: a model may count more, and take less."""
@@ -123,7 +123,7 @@ class Frame(turn.Frame):
         # A warning that would come behind what it warns of comes where the one of the defaults does: at eight of nine parts.
         part = (limits.warn_at, limits.compress_at) if limits.warn_at < limits.compress_at else (8, 9)
         warn = min(limits.warn_at, full * part[0] // part[1])
-        ledger = self._pen.history.ledger
+        ledger = self._writer.history.ledger
         within = {"compress_at": full, "warn_at": warn}
         return limits.model_copy(
             update={name: max(1, self._models.within(model, most, ledger)) for name, most in within.items()}
@@ -131,7 +131,7 @@ class Frame(turn.Frame):
 
     def _told(self, built: window.Window) -> window.Window:
         """With what the server said of the last request of the thread."""
-        rows = self._pen.history.ledger.rows
+        rows = self._writer.history.ledger.rows
         for row in reversed(rows[-ROWS:]):
             if row.thread == self._thread and row.usage is not None:
                 thread = self._pieces()

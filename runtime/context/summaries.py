@@ -95,7 +95,7 @@ class Summaries:
 
     def __init__(
         self,
-        pen: LogWriter[Fold],
+        writer: LogWriter[Fold],
         thread: str,
         asks: Asks,
         *,
@@ -103,7 +103,7 @@ class Summaries:
         ids: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """``max_output``: tokens that the model may have for an answer, reasoning included; a summary may have as many more as it is to have itself; ``ids``: words that are names, though they look like any other."""
-        self._pen, self._thread, self._asks, self._max_output = pen, thread, asks, max_output
+        self._writer, self._thread, self._asks, self._max_output = writer, thread, asks, max_output
         self._ids = ids
         self._tried = 0
 
@@ -130,13 +130,13 @@ class Summaries:
         if not text:
             return _failed("the model said nothing")
         told = checked(text, names(_newest_first(part), frozenset(self._ids())), bound)
-        self._pen.said(entries.Summary(thread=self._thread, upto=part.upto), told, "summary")
+        self._writer.said(entries.Summary(thread=self._thread, upto=part.upto), told, "summary")
         return report.Rung("summary", "saved", older - window_items.size_of(window_items.SUMMED_UP + told).tokens)
 
     # What was tried.
 
     def _standing(self) -> _Standing:
-        summary = self._pen.history.thread(self._thread).summary
+        summary = self._writer.history.thread(self._thread).summary
         written = summary.seq if summary is not None else 0
         last = self._last()
         failures, failed_at = 0, 0
@@ -150,7 +150,7 @@ class Summaries:
                 break
             if number == last and isinstance(came, entries.User):
                 begun = question
-            elif number == last and isinstance(came, threads.Exchange) and self._pen.text_of(came.answer).strip():
+            elif number == last and isinstance(came, threads.Exchange) and self._writer.text_of(came.answer).strip():
                 begun, answer = question, came.answer
             else:
                 failures, failed_at = failures + 1, failed_at or threads.line_of(came)
@@ -158,7 +158,7 @@ class Summaries:
 
     def _asked(self, number: int) -> list[threads.Saying]:
         """What stands in the thread of that summary."""
-        return self._pen.history.thread(entries.summary_thread(self._thread, number)).said
+        return self._writer.history.thread(entries.summary_thread(self._thread, number)).said
 
     def _last(self) -> int:
         """How many summaries were asked for: found in few steps, for there may be many."""
@@ -171,13 +171,13 @@ class Summaries:
 
     def _said_since(self, line: int) -> bool:
         """Whether anything was said behind that line."""
-        said = self._pen.history.thread(self._thread).said
+        said = self._writer.history.thread(self._thread).said
         return bool(said) and threads.line_of(said[-1]) > line
 
     def _answered_since(self, line: int) -> bool:
         """Whether a word that was said behind that line has an answer."""
         answered = False
-        for each in reversed(self._pen.history.thread(self._thread).said):
+        for each in reversed(self._writer.history.thread(self._thread).said):
             if threads.line_of(each) < line:
                 return False
             if answered and isinstance(each, entries.User):
@@ -189,7 +189,7 @@ class Summaries:
 
     def _part(self, standing: _Standing, limits: window.Limits, room: int) -> Older:
         """What is summed up: what an earlier process has asked for, else all that is not recent."""
-        thread = window_items.Thread(self._pen.history.thread(self._thread), self._pen)
+        thread = window_items.Thread(self._writer.history.thread(self._thread), self._writer)
         if standing.begun is not None and standing.begun.upto is not None:
             return Older(thread, thread.upto(standing.begun.upto), standing.begun.upto)
         tail, number = window.Size(), len(thread)
@@ -202,7 +202,7 @@ class Summaries:
             # Whoever goes on from an answer that broke off needs it as it stands.
             number -= 1
         # What is told of a call stands behind its answer: the line is that before the next piece.
-        before = self._pen.history.thread(self._thread).summary
+        before = self._writer.history.thread(self._thread).summary
         rest = before.upto if before is not None else 0
         return Older(thread, number, thread[number].line - 1 if number < len(thread) else rest)
 
@@ -213,7 +213,7 @@ class Summaries:
     async def _text(self, standing: _Standing, part: Older, bound: int, most: int) -> str:
         """What the model says; what it said already, where it did."""
         if standing.answer is not None:
-            return self._pen.text_of(standing.answer).strip()
+            return self._writer.text_of(standing.answer).strip()
         begun = standing.begun
         name = entries.summary_thread(self._thread, standing.tried if begun is not None else standing.tried + 1)
         question = QUESTION.format(upto=part.upto)
@@ -221,14 +221,14 @@ class Summaries:
             # Asked in other words, so that the answer of before is no answer to it.
             question += AGAIN.format(number=standing.tried + 1)
         if begun is not None:
-            question = self._pen.text_of(begun)
+            question = self._writer.text_of(begun)
         around = window.RequestFrame((window.Part("rules", PROMPT.format(words=max(20, bound * 6 // 10))),))
         room = most - estimates.of_text(question)
         built = window.build(part, around, ALL.model_copy(update={"compress_at": room}))
         thread = self._asks(name)
         model = thread.model()
         if begun is None:
-            self._pen.said(entries.User(thread=name, upto=part.upto), question, "summary")
+            self._writer.said(entries.User(thread=name, upto=part.upto), question, "summary")
         items = (*built.items, Message("user", question))
         longest = min(self._max_output + bound, self._longest(most))
         answer = await thread.exchange(Request(model, built.instructions, items, None, longest))

@@ -252,7 +252,7 @@ class _Builder:
             raise ModelError(
                 "window-too-large",
                 f"what must be sent may have {fixed:,} tokens, and the window has {most:,}: nothing was sent",
-                mend="say it in fewer words, or allow a larger window (`hard_limit`, `compress_at`)",
+                fix="say it in fewer words, or allow a larger window (`hard_limit`, `compress_at`)",
                 evidence={"limit": most, "needed": fixed, "system": self._system, "newest": self._word.tokens},
             )
         return most - fixed

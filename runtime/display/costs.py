@@ -56,7 +56,7 @@ def resume_command(run: str, error: Mapping[str, Json] | None) -> str:
     if evidence.get("of") == "step":
         # The budget of a step stands in its file.
         return f"runops resume {run} --allow-changed"
-    larger = _LARGER.search(str((error or {}).get("mend", "")))
+    larger = _LARGER.search(str((error or {}).get("fix", "")))
     if evidence.get("of") == "session":
         return f"runops {evidence.get('command', 'chat')} --resume {evidence['session']} --budget {larger[1] if larger else '…'}"
     return f"runops resume {run} --budget {larger[1] if larger else '…'}"

@@ -115,7 +115,7 @@ class Step(leaf_context.LeafContext):
             raise SetupError(
                 "node-type-broken",
                 f"the node type `{self.node.type}` acts twice in one attempt",
-                mend="one node is one action: let it call `await ctx.act()` once, right before that",
+                fix="one node is one action: let it call `await ctx.act()` once, right before that",
                 phase="after",
             )
         # Filled in, a step may do what its words do not show: load an address that is a script, type a line break.
@@ -133,7 +133,7 @@ class Step(leaf_context.LeafContext):
             # A page that shows a dialog cannot be looked at: then nobody knows.
             held = await self._holds_already()
         described = self._describe(held)
-        self.call = await self._run.journal.announce(described) if effect else self._run.journal.call(described)
+        self.call = await self._run.writer.announce(described) if effect else self._run.writer.call(described)
 
     async def verify(self) -> None:
         """Wait until the rules hold."""
@@ -152,7 +152,7 @@ class Step(leaf_context.LeafContext):
                     if error.code != "rule-failed":
                         raise
                     otherwise = "look at what the page says: the deed was done, and the page did not come to this"
-                    raise error.replaced(code="verify-failed", mend=error.mend or otherwise) from None
+                    raise error.replaced(code="verify-failed", fix=error.fix or otherwise) from None
         self._verifying = False
         if self.node.moves_page and not self._fresh:
             self._run.verified = self.holding()
@@ -183,7 +183,7 @@ class Step(leaf_context.LeafContext):
     def summary(self) -> str:
         """The step as one line, references filled in where they can be, secrets masked."""
         try:
-            return self._run.journal.masker.text(self._resolve().summary())
+            return self._run.writer.masker.text(self._resolve().summary())
         except RunOpsError:
             self._clock = rendering.RecordedClock(self._run.history.recorded(self.path))
             return self.node.summary()
@@ -271,7 +271,7 @@ class Step(leaf_context.LeafContext):
                 raise SetupError(
                     "node-type-broken",
                     f"the node type `{resolved.type}` did its deed without saying so",
-                    mend="`await ctx.act()` stands right before the deed: then a crash never causes a second one",
+                    fix="`await ctx.act()` stands right before the deed: then a crash never causes a second one",
                     phase="after",
                 )
         return value
@@ -341,17 +341,17 @@ class Step(leaf_context.LeafContext):
         run, call = self._run, self.call
         assert call is not None
         if self.node.owes_value:
-            run.journal.result(call, "interrupted")
-            run.journal.note("judged", call=call.call, verdict="done", how="`confirm` says so")
+            run.writer.result(call, "interrupted")
+            run.writer.note("judged", call=call.call, verdict="done", how="`confirm` says so")
             raise ValuePending
         yields = run.browser is not None and self.node.asks != "agent"
-        return self._finished("recovered", self.page.url if yields else None, run.journal.error(error))
+        return self._finished("recovered", self.page.url if yields else None, run.writer.error(error))
 
     def did_not_happen(self, error: RunOpsError) -> RunOpsError:
         """The error of a side effect of which the site says that it did not happen."""
         self.not_done = True
         return error.replaced(
-            mend="`confirm` says that it did not happen; see why on the site. `runops resume` asks again before it does it again"
+            fix="`confirm` says that it did not happen; see why on the site. `runops resume` asks again before it does it again"
         )
 
     def _broken_off(self, error: RunOpsError) -> RunOpsError:
@@ -360,13 +360,13 @@ class Step(leaf_context.LeafContext):
         attempt = self._run.history.attempt_of(self.call)
         open_deeds = [deed for deed in attempt.deeds if deed.result is None]
         for deed in open_deeds:
-            self._run.journal.result(deed.call, "interrupted")
+            self._run.writer.result(deed.call, "interrupted")
         if not any(deed.call.effect == "effect" for deed in open_deeds):
             return error
         return SiteError(
             "answer-lost",
             f"the agent was ended in the middle of a deed: {error.message}",
-            mend="give the node a `confirm`, so that the site itself can tell how far it came",
+            fix="give the node a `confirm`, so that the site itself can tell how far it came",
             phase="after",
             evidence=error.evidence,
         )
@@ -384,9 +384,9 @@ class Step(leaf_context.LeafContext):
         masked = None
         if deed.result is not None and deed.result.status == "ok":
             masked = deed.result.masked
-            value = None if masked else run.journal.value_of(deed.result)
-        call = run.journal.call(self._describe(None))
-        run.journal.result(call, status, value=value, **({"masked": True} if masked else {}))
+            value = None if masked else run.writer.value_of(deed.result)
+        call = run.writer.call(self._describe(None))
+        run.writer.result(call, status, value=value, **({"masked": True} if masked else {}))
         if status == "recovered" and run.browser is not None:
             run.checkpoints.effect_finished(run.browser)
         run.tell(events.StepFinished(self.path, "recovered", 0.0, container=False))
@@ -408,13 +408,13 @@ class Step(leaf_context.LeafContext):
     def failed(self, error: RunOpsError, *, tolerated: bool = False) -> dict[str, Json]:
         """Write the attempt's error result (and its call, if it came to none); the error as it stands in the log."""
         run = self._run
-        recorded = run.journal.error(error)
+        recorded = run.writer.error(error)
         if not isinstance(error, Paused | BudgetReached | LogError | Replaced):
-            call = self.call or run.journal.call(self._describe(None))
+            call = self.call or run.writer.call(self._describe(None))
             fields = {"error": recorded, "tolerated": tolerated or None, **self._trace()}
-            run.journal.result(call, "error", **fields)
+            run.writer.result(call, "error", **fields)
             if self.not_done:
-                run.journal.note("judged", call=call.call, verdict="not-done", how="confirm")
+                run.writer.note("judged", call=call.call, verdict="not-done", how="confirm")
         if not self._fresh:
             run.load_anew = True
         seconds = time.monotonic() - self._begun
@@ -430,7 +430,7 @@ class Step(leaf_context.LeafContext):
             run.checkpoints.effect_finished(run.browser, took_up_input=self.node.takes_up_input)
         if status == "ok" and call.held_before and self.node.asks != "agent":
             self._tell_that_verify_held()
-        run.journal.result(call, status, value=value, error=error, **self._trace())
+        run.writer.result(call, status, value=value, error=error, **self._trace())
         shown = "recovered" if status == "recovered" else "ok"
         if self._thread == entries.RUN_THREAD:
             run.tell(events.StepFinished(self.path, shown, time.monotonic() - self._begun, container=False))
@@ -514,7 +514,7 @@ class Step(leaf_context.LeafContext):
         """Where the page is, of a step of class *effect*: a run that finds it done after a crash continues from there."""
         if self._page is None or self._fresh or (self._resolved or self.node).effect_class != "effect":
             return None
-        return self._run.journal.masker.text(self.page.url)
+        return self._run.writer.masker.text(self.page.url)
 
     async def _holds_already(self) -> bool:
         """Whether every rule holds before the deed: then holding after a crash proves nothing."""
@@ -524,9 +524,9 @@ class Step(leaf_context.LeafContext):
 def _too_long(node: Leaf) -> RunOpsError:
     took = f"the attempt took longer than {node.seconds:g} s"
     if node.asks is not None:
-        return ModelError("model-timeout", took, mend="give the node a longer `timeout`", phase="after")
-    mend = "look at what the page was doing, or give the node a longer `timeout`"
-    return SiteError("timeout", took, mend=mend, phase="after")
+        return ModelError("model-timeout", took, fix="give the node a longer `timeout`", phase="after")
+    fix = "look at what the page was doing, or give the node a longer `timeout`"
+    return SiteError("timeout", took, fix=fix, phase="after")
 
 
 def _unanswered(missing: MissingAnswer, evidence: dict[str, Json]) -> SiteError:
@@ -548,7 +548,7 @@ def _unanswered(missing: MissingAnswer, evidence: dict[str, Json]) -> SiteError:
     return SiteError(
         code,
         said,
-        mend="give the node a `confirm`, so that the site itself can tell",
+        fix="give the node a `confirm`, so that the site itself can tell",
         phase="after",
         evidence={**evidence, "request": request},
     )

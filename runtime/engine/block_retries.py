@@ -54,7 +54,7 @@ def _ask(run: RunState, node: Leaf, frame: scopes.Scope, path: str, deed: attemp
     return Paused(
         "redo-unconfirmed",
         f"the handle begins again, and this may have been done before, as {deed.call.path}: {why}",
-        mend="say `done` to pass over it, or `not-done` to do it now",
+        fix="say `done` to pass over it, or `not-done` to do it now",
         phase="after",
         evidence={
             "calls": [],

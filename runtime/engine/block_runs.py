@@ -34,7 +34,7 @@ def rebuilt(error: dict[str, Json]) -> RunOpsError:
     kind = next(each for each in CLASSES if each.who == error["who"])
     kind = UNCAUGHT.get(error["code"], kind)
     made = kind(
-        error["code"], error["message"], mend=error.get("mend"), phase=error["phase"], evidence=error.get("evidence")
+        error["code"], error["message"], fix=error.get("fix"), phase=error["phase"], evidence=error.get("evidence")
     )
     step: str | None = error.get("step")
     return made.located(step) if step is not None else made
@@ -52,8 +52,8 @@ def in_the_way(run: RunState, handle: str, number: int) -> list[attempts.Attempt
 
 def not_tried_again(error: Caught, deeds: list[attempts.Attempt]) -> Caught:
     """The error, with the side effects that kept ``try`` from running again."""
-    mend = "to let `try` run again after a deed, give that a `confirm` or `effect: idempotent`, or the handle `on_redo: redo`"
+    fix = "to let `try` run again after a deed, give that a `confirm` or `effect: idempotent`, or the handle `on_redo: redo`"
     return error.replaced(
         evidence={**error.evidence, "not_tried_again": [deed.call.path for deed in deeds]},
-        mend=f"{error.mend}; {mend}" if error.mend else mend,
+        fix=f"{error.fix}; {fix}" if error.fix else fix,
     )

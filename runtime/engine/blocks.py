@@ -47,9 +47,9 @@ class Blocks:
         run = self._run
         state = run.history.scopes.get(self._path)
         if state is not None and state.decided is not None and not state.decided.masked:
-            return run.journal.value_of(state.decided)
+            return run.writer.value_of(state.decided)
         if state is not None and state.stale is not None and not state.stale.masked:
-            old = run.journal.value_of(state.stale)
+            old = run.writer.value_of(state.stale)
             decision = self._renewed(old, evaluate) if any(key is not None for key in old["keys"]) else old
         else:
             decision = evaluate()
@@ -79,7 +79,7 @@ class Blocks:
             raise SetupError(
                 "node-type-broken",
                 f"the node type `{self._node.type}` runs one block twice, and the second time nothing would be done",
-                mend="a block that runs again needs turns: `ctx.turn(nodes, Item(…), …)`",
+                fix="a block that runs again needs turns: `ctx.turn(nodes, Item(…), …)`",
             )
         self._ran.add(id(nodes))
         return await self._run_block(nodes, self._frame, self._path, unit=self._unit)
@@ -123,11 +123,11 @@ class Blocks:
 
     def _path_of(self, item: Item) -> str:
         """The path of an item. Raises AuthorError ``secret-in-key``."""
-        if self._run.journal.masker.holds(item.segment):
+        if self._run.writer.masker.holds(item.segment):
             raise AuthorError(
                 "secret-in-key",
                 "the `key` of an item holds a secret",
-                mend="choose another key: it stands in every step path of the item",
+                fix="choose another key: it stands in every step path of the item",
             )
         return f"{self._path}{item.segment}"
 
@@ -139,7 +139,7 @@ class Blocks:
             found = run.loaded.find(attempt.call.path)
             # The variables of a file that is used in the turn are its own.
             if found is not None and found.user == program.path:
-                program.variables.update(run.journal.value_of(attempt.result))
+                program.variables.update(run.writer.value_of(attempt.result))
         if state.failed is not None:
             self._note_failure(item, state.failed.error or {})
             return Iteration(given_up=True, go_on=state.failed.value != STOP)
@@ -148,12 +148,12 @@ class Blocks:
         if state.committed.masked:
             self.lost = True
             return Iteration(go_on=go_on)
-        return Iteration(run.journal.value_of(state.committed), go_on=go_on)
+        return Iteration(run.writer.value_of(state.committed), go_on=go_on)
 
     async def _given_up(self, item: Item, path: str, error: RunOpsError, go_on: bool) -> Iteration:
         """The turn failed, and the loop goes on. What its condition says stands in the same entry: both hold or neither."""
         run = self._run
-        recorded = {**run.journal.error(error), "step": error.path}
+        recorded = {**run.writer.error(error), "step": error.path}
         self._note_failure(item, recorded)
         run.recorder.scope(path, "failed", "item", value=GO_ON if go_on else STOP, error=recorded, tolerated=True)
         run.tell(events.Said(f"{path}: given up, as `each_error: continue` asks: {error.message}"))
@@ -202,7 +202,7 @@ class Blocks:
         run, path = self._run, block_runs.part_path(self._path, name, number)
         frame = scopes.Scope(self._frame)
         if caught is not None:
-            frame.bind("error", block_runs.as_bound(run.journal.error(caught), caught.path))
+            frame.bind("error", block_runs.as_bound(run.writer.error(caught), caught.path))
         run.forget(nodes, self._frame)
         state = run.history.scopes.get(path)
         try:
@@ -219,7 +219,7 @@ class Blocks:
                 error, may = block_runs.not_tried_again(error, deeds), False
             if not keep(error, may):
                 raise error from None
-            recorded = {**run.journal.error(error), "step": error.path}
+            recorded = {**run.writer.error(error), "step": error.path}
             run.recorder.scope(path, "failed", name, error=recorded)
             await run.recorder.commit_point()
             return Ended(error=error, again=may)
@@ -247,7 +247,7 @@ class Blocks:
             first = block_runs.as_bound(outcome.as_json(), outcome.path)
             raise error.replaced(evidence={**error.evidence, "first": first}) from None
         if outcome is not None:
-            recorded = {**run.journal.error(outcome), "step": outcome.path}
+            recorded = {**run.writer.error(outcome), "step": outcome.path}
             run.recorder.scope(path, "failed", name, error=recorded)
         elif not run.history.is_committed(path):
             run.recorder.scope(path, "committed", name)
@@ -261,7 +261,7 @@ class Blocks:
         try:
             value = await self._run_block(nodes, frame, path, unit=True)
         except RunOpsError as error:
-            seconds, recorded = time.monotonic() - begun, run.journal.error(error)
+            seconds, recorded = time.monotonic() - begun, run.writer.error(error)
             run.tell(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
             raise
         run.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
@@ -281,9 +281,9 @@ class Blocks:
         if state is not None and state.committed is not None and not run.recorder.enters(state):
             await run.recorder.passed(state)
             # Nothing of a file that is used is seen outside but its output, so there is nothing to walk through.
-            return scopes.UnreadableValue(path) if state.committed.masked else run.journal.value_of(state.committed)
+            return scopes.UnreadableValue(path) if state.committed.masked else run.writer.value_of(state.committed)
         given = self._frame.program.inputs_of(node.id, self.render(part, inputs) or {})
-        known = run.journal.value_of(state.decided) if state is not None and state.decided is not None else None
+        known = run.writer.value_of(state.decided) if state is not None and state.decided is not None else None
         if known != given:
             run.recorder.scope(path, "decided", node.type, value=given, recorded=self._clock.given or None)
         program = self._frame.program.callee(node.id, path, given, secrets)

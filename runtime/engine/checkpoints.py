@@ -44,9 +44,9 @@ def content(checkpoint: entries.Checkpoint, kept: store.Kept, run: str) -> bytes
 class Checkpoints:
     """Takes checkpoints for one run."""
 
-    def __init__(self, pen: LogWriter) -> None:
+    def __init__(self, writer: LogWriter) -> None:
         """None was taken yet."""
-        self._journal = pen
+        self._writer = writer
         self._documents: int = 0
         self._effect: bool = False
         self._writing: asyncio.Task[None] | None = None
@@ -72,7 +72,7 @@ class Checkpoints:
         if facts.pending_input or facts.posted or not (self._effect or facts.documents != self._documents):
             return
         await self.settled()
-        after = self._journal.history.last_seq
+        after = self._writer.history.last_seq
         try:
             captured = await browser.capture()
         except SiteError:
@@ -88,22 +88,22 @@ class Checkpoints:
             await writing
 
     async def _write(self, captured: port.Captured, after: int, verified: skipped_steps.Verified) -> None:
-        name, conversation = f"checkpoint-{after}.json", self._journal.conversation
+        name, conversation = f"checkpoint-{after}.json", self._writer.conversation
         crash_point(CrashPoint.CHECKPOINT_TAKEN)
         try:
             kept = await conversation.put_file(name, captured.data, private=True)
         except OSError as error:
             raise files.not_written("a checkpoint", Path(name), error) from None
         crash_point(CrashPoint.CHECKPOINT_FILE)
-        before = self._journal.history.checkpoint
-        self._journal.checkpoint(name, captured.urls, after, kept.sha256, verified.as_json())
+        before = self._writer.history.checkpoint
+        self._writer.checkpoint(name, captured.urls, after, kept.sha256, verified.as_json())
         # After a power cut the log may end before this entry, so the last one that is known to be on the disk keeps its file.
-        if before is not None and before.seq <= self._journal.synced:
+        if before is not None and before.seq <= self._writer.synced:
             for older in self._older(name, before.file):
                 # One that stays is in nobody's way.
                 with contextlib.suppress(OSError):
                     await conversation.drop_file(older, private=True)
 
     def _older(self, *those: str) -> list[str]:
-        names = self._journal.kept.file_names(self._journal.conversation.id, private=True)
+        names = self._writer.kept.file_names(self._writer.conversation.id, private=True)
         return [each for each in names if each.startswith("checkpoint-") and each not in those]

@@ -55,7 +55,7 @@ class ConfirmCheck:
                 raise AuthorError(
                     "effect-in-confirm",
                     f"`{node.id}` is an action that may change something on the site, and a `confirm` only finds out",
-                    mend="let it read: no address that is a script",
+                    fix="let it read: no address that is a script",
                 )
             return await step.attempt(self._page)
         except RunOpsError as error:

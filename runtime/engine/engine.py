@@ -52,7 +52,7 @@ class ExecutionEngine:
         await self.block(self.state.loaded.workflow.nodes, self.state.root, "", unit=False)
         output = self.state.output(self.state.root, "")
         if (scope := self.state.history.scopes[""]).committed is None:
-            self.state.journal.scope("", "committed", scope.node, value=output)
+            self.state.writer.scope("", "committed", scope.node, value=output)
         return output
 
     async def steps_so_far(self, line: int) -> Sequence[StepReached]:
@@ -114,7 +114,7 @@ class ExecutionEngine:
             error = raised.located(path)
             if not self.state.tolerates(node, error):
                 raise error from None
-            recorded = self.state.journal.error(error)
+            recorded = self.state.writer.error(error)
             self.state.recorder.scope(path, "failed", node.type, error=recorded, tolerated=True)
             return self._tolerated(node, frame, recorded)
         frame.bind(node.id, value)
@@ -137,7 +137,7 @@ class ExecutionEngine:
             lost = isinstance(value, scopes.UnreadableValue) or view.lost
             value = scopes.UnreadableValue(path) if lost else self.state.normal(value)
         except RunOpsError as error:
-            seconds, recorded = time.monotonic() - begun, self.state.journal.error(error)
+            seconds, recorded = time.monotonic() - begun, self.state.writer.error(error)
             self.state.tell(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
             raise
         if not self.state.history.is_committed(path):

@@ -51,7 +51,7 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
     page = _page(run, error.path)
     if page is None or page.closed:
         return
-    found = Gathering(run.journal)
+    found = Gathering(run.writer)
     data: dict[str, Json] = {"path": error.path, "url": page.url}
     run.browser.bound(SECONDS)
     if page.dialog is not None:
@@ -60,7 +60,7 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
         view = await found.part(page.look)
         if view is not None:
             data["title"] = getattr(view, "title", "")
-            mask = run.journal.masker.text
+            mask = run.writer.masker.text
             # Texts that stand side by side are shown as one, and may be a secret only then.
             told = sound(mask(view.masked(mask).render(OBSERVATION)))
             data["observation"] = await found.file("txt", error.path, told.encode())
@@ -68,12 +68,12 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
         shot = await found.part(lambda: page.screenshot(None, full_page=False, hide=lambda text: _hidden(run, text)))
         data["screenshot"] = await found.file("png", error.path, shot) if shot is not None else None
         data["no_screenshot"] = found.refused
-    run.journal.note("evidence", **{name: value for name, value in data.items() if value is not None})
+    run.writer.note("evidence", **{name: value for name, value in data.items() if value is not None})
 
 
 def _hidden(run: RunState, text: str) -> bool:
     """Whether a secret of the run stands in ``text``."""
-    return run.journal.masker.text(text) != text
+    return run.writer.masker.text(text) != text
 
 
 def _page(run: RunState, path: str | None) -> Page | None:
@@ -90,9 +90,9 @@ def _page(run: RunState, path: str | None) -> Page | None:
 class Gathering:
     """Takes what can be had within the time."""
 
-    def __init__(self, pen: LogWriter) -> None:
+    def __init__(self, writer: LogWriter) -> None:
         """The time begins."""
-        self._journal = pen
+        self._writer = writer
         self._until = time.monotonic() + SECONDS
         self.refused: str | None = None
         """The code of the error with which the last part failed; None where it did not, or with none of ours."""
@@ -112,13 +112,13 @@ class Gathering:
     async def file(self, ending: str, path: str | None, data: bytes) -> Json:
         """Keep ``data`` among the files of the run; how the log names it, None where the disk does not take it."""
         try:
-            return await self._journal.put_file(self._free(f"failed-{self._number(path)}", ending), data)
+            return await self._writer.put_file(self._free(f"failed-{self._number(path)}", ending), data)
         except OSError:
             return None
 
     def _free(self, stem: str, ending: str) -> str:
         """A name that no file of the run has: a step may have kept one that is called so."""
-        past = self._journal.history
+        past = self._writer.history
         parts = (each.get(part) for each in past.evidence for part in ("observation", "screenshot"))
         ours = {str(each["name"]) for each in parts if isinstance(each, dict)}
         name, number = f"{stem}.{ending}", 2
@@ -128,8 +128,8 @@ class Gathering:
 
     def _number(self, path: str | None) -> str:
         """The call that failed, or the line of the log by which the run had come."""
-        last = self._journal.history.last(path) if path else None
-        return last.call.call if last is not None else str(self._journal.history.last_seq)
+        last = self._writer.history.last(path) if path else None
+        return last.call.call if last is not None else str(self._writer.history.last_seq)
 
 
 def of(past: history.History, path: str | None = None) -> dict[str, Json] | None:

@@ -108,16 +108,16 @@ class LeafContext:
 
     def holds_secret(self, text: str) -> bool:
         """Whether a secret of the run stands in ``text``."""
-        masker = self._run.journal.masker
+        masker = self._run.writer.masker
         return masker.text(text) != text
 
     def masked(self, text: str) -> str:
         """``text`` with every secret of the run masked."""
-        return self._run.journal.masker.text(text)
+        return self._run.writer.masker.text(text)
 
     def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:
         """Tell what a person should look at, and keep it for the result."""
-        flag: dict[str, Json] = self._run.journal.masker.json({"code": code, "message": message, "evidence": evidence})
+        flag: dict[str, Json] = self._run.writer.masker.json({"code": code, "message": message, "evidence": evidence})
         self._flags.append(flag)
         self._run.tell(events.Said(f"{self.path}: {flag['message']}"))
 

@@ -110,12 +110,12 @@ def settle(run: RunState, step: StepReached, judgement: Verdict) -> None:
         value = leaf_context.value_of_done(run, step.node, before) if found == "done" else None
     if before.result is not None:
         fields: dict[str, Json] = {"value": value} if value is not None and before.result.status != "ok" else {}
-        run.journal.note("judged", call=call.call, verdict=found, how=judgement.how, **fields)
+        run.writer.note("judged", call=call.call, verdict=found, how=judgement.how, **fields)
     elif found == "not-done" or (found == "done" and step.node.owes_value):
-        run.journal.result(call, "interrupted")
-        run.journal.note("judged", call=call.call, verdict=found, how=judgement.how)
+        run.writer.result(call, "interrupted")
+        run.writer.note("judged", call=call.call, verdict=found, how=judgement.how)
     else:
-        run.journal.result(call, "recovered" if found == "done" else "skipped", value=value)
+        run.writer.result(call, "recovered" if found == "done" else "skipped", value=value)
 
 
 def leave(run: RunState, step: StepReached, *, sure: bool = True) -> None:
@@ -334,14 +334,14 @@ def unknown(node: Leaf, deed: attempts.Attempt, judgement: Verdict, error: RunOp
             f"the agent was ended after {how_many}{open_one}; whether its goal is reached nobody knows: {judgement.how}"
         )
         evidence["deeds"] = [{"deed": each.call.action, "args": each.call.args} for each in deeds]
-    mend = "look at the site, and say `done`, `not-done` or `skip`"
+    fix = "look at the site, and say `done`, `not-done` or `skip`"
     if node.confirm is not None and node.after_crash != "ask":
         evidence["resume_asks"] = True
-        mend = f"`runops resume` asks the site again; or {mend}"
+        fix = f"`runops resume` asks the site again; or {fix}"
     if judgement.unanswered:
         evidence["unanswered"] = True
-        mend = f"the site may still be at work, so give it time; then {mend}"
-    return Paused("outcome-unknown", said, mend=mend, phase="after", evidence=evidence).located(call.path)
+        fix = f"the site may still be at work, so give it time; then {fix}"
+    return Paused("outcome-unknown", said, fix=fix, phase="after", evidence=evidence).located(call.path)
 
 
 def ask_before_redo(run: RunState, deeds: list[attempts.Attempt]) -> None:
@@ -361,7 +361,7 @@ def ask_before_redo(run: RunState, deeds: list[attempts.Attempt]) -> None:
         raise Paused(
             "redo-unconfirmed",
             f"the browser is gone, and what follows the last checkpoint would be done again; that holds deeds already done: {names}",
-            mend="say `done` to pass over them, or `not-done` to do them again",
+            fix="say `done` to pass over them, or `not-done` to do them again",
             phase="after",
             evidence={"calls": [each.call.call for each in asked]},
         ).located(asked[0].call.path)

@@ -25,7 +25,7 @@ class Live(Recorder):
 
     @override
     def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
-        self._run.journal.scope(path, event, node, **fields)
+        self._run.writer.scope(path, event, node, **fields)
 
     @override
     def emit(self, event: events.Event) -> None:
@@ -35,13 +35,13 @@ class Live(Recorder):
             and not isinstance(event, events.RunEnded | events.StepFinished)
         ):
             return
-        journal = self._run.journal
+        writer = self._run.writer
         if isinstance(event, events.StepWaiting):
-            event = dataclasses.replace(event, what=journal.masker.text(event.what))
+            event = dataclasses.replace(event, what=writer.masker.text(event.what))
         elif isinstance(event, events.Said):
-            event = dataclasses.replace(event, text=journal.masker.text(event.text))
+            event = dataclasses.replace(event, text=writer.masker.text(event.text))
         self._told += 1
-        event = dataclasses.replace(event, run=journal.conversation.id, seq=self._told)
+        event = dataclasses.replace(event, run=writer.conversation.id, seq=self._told)
         logger.tell(event)
         if self._listener is None:
             return
@@ -49,9 +49,7 @@ class Live(Recorder):
             self._listener(event)
         except Exception:
             # The run is the caller's orders; its display is not worth one of them.
-            logger.LOGGER.exception(
-                "the listener of run %s raised on %s", journal.conversation.id, type(event).__name__
-            )
+            logger.LOGGER.exception("the listener of run %s raised on %s", writer.conversation.id, type(event).__name__)
 
     @override
     async def took(self, step: StepReached) -> None:

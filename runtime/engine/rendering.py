@@ -146,7 +146,7 @@ def fit(value: Json, coerce: Coerce, field: str) -> Json:
         raise AuthorError(
             "value-misfit",
             f"`{field}` {unfit}",
-            mend=f"give `{field}` a value of that kind; filters turn one into another (`number`, `from_json`, `list`, `json`)",
+            fix=f"give `{field}` a value of that kind; filters turn one into another (`number`, `from_json`, `list`, `json`)",
             evidence={"field": field},
         ) from None
 

@@ -200,7 +200,7 @@ class RunState:
     def __init__(
         self,
         loaded: workflow.Loaded,
-        pen: LogWriter,
+        writer: LogWriter,
         *,
         inputs: Mapping[str, Json],
         secrets: Mapping[str, str],
@@ -210,12 +210,12 @@ class RunState:
     ) -> None:
         """``inputs`` are typed already, ``secrets`` read; ``private`` is the run's private folder."""
         self.loaded = loaded
-        self.journal = pen
+        self.writer = writer
         self.private = private
         self.secrets = secrets
         self.services = services
         self.browser: port.Browser | None = None
-        self.checkpoints = checkpoints.Checkpoints(pen)
+        self.checkpoints = checkpoints.Checkpoints(writer)
         self.attached = False
         """Whether a resumed run has its browser as the last process left it."""
         self.page_at = 0
@@ -245,13 +245,13 @@ class RunState:
     def begin(self) -> None:
         """Put everything that a walk builds up back to its beginning."""
         self.walked = 0
-        own = scopes.Program(self.loaded, self.journal.conversation.id, self.secrets)
+        own = scopes.Program(self.loaded, self.writer.conversation.id, self.secrets)
         self.root = own.scope(self._inputs)
 
     @property
     def history(self) -> history.History:
         """What the run has done so far."""
-        return self.journal.history
+        return self.writer.history
 
     def tell(self, event: events.Event) -> None:
         """Pass an event on to whoever watches."""

@@ -50,7 +50,7 @@ class Program:
                 raise AuthorError(
                     "value-misfit",
                     f"`with.{name}` {wrong}",
-                    mend=f"give `{name}` a value of that kind; filters turn one into another (`number`, `from_json`, `list`, `json`)",
+                    fix=f"give `{name}` a value of that kind; filters turn one into another (`number`, `from_json`, `list`, `json`)",
                     evidence={"field": f"with.{name}", "file": str(file.path)},
                 )
         return {name: given.get(name, each.default) for name, each in file.workflow.inputs.items()}
@@ -61,7 +61,7 @@ class Program:
         try:
             own = file.origins(inputs)
         except UsageError as error:
-            raise AuthorError(error.code, error.message, mend=error.mend, evidence={"file": str(file.path)}) from None
+            raise AuthorError(error.code, error.message, fix=error.fix, evidence={"file": str(file.path)}) from None
         # A file that names no address works on the pages that it is given.
         if file.workflow.allowed_origins is None and not own:
             origins = self.origins
@@ -145,6 +145,6 @@ def _unreadable(name: str, lost: UnreadableValue) -> AuthorError:
     return AuthorError(
         "value-masked",
         f"the value of `{name}` held a secret, so it was stored masked, and the page it was read from has moved on",
-        mend=f"start a new run, or read `{name}` again right before it is needed",
+        fix=f"start a new run, or read `{name}` again right before it is needed",
         evidence={"step": lost.path},
     )

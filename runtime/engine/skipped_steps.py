@@ -77,7 +77,7 @@ class ExpectedPage:
         raise Paused(
             "page-lost",
             f"a side effect is done, and the page to which it leads is gone with the browser: {self.verified.rules[0]} does not hold at {page.url}",
-            mend="let a `goto` load what the next step reads, and continue with `runops resume RUN --allow-changed`;"
+            fix="let a `goto` load what the next step reads, and continue with `runops resume RUN --allow-changed`;"
             " or take the page as it is with `--from STEP`",
             evidence={"address": page.url, "calls": []},
         )

@@ -110,7 +110,7 @@ def _known(run: RunState, node: Leaf, frame: scopes.Scope, path: str, before: at
         return Tolerated(result.error or {})
     if not result.masked:
         judged = result.status in ("interrupted", "error")
-        known = before.judged_value if judged else run.journal.value_of(result)
+        known = before.judged_value if judged else run.writer.value_of(result)
         return _bind_effects(node, frame, known)
     still_there = before.only_read and not (node.touches_page and run.history.page_changed_since(result.seq))
     return Nothing if still_there and run.recorder.acts else scopes.UnreadableValue(path)

@@ -32,13 +32,13 @@ DEEPEST = 16
 
 
 class Unusable(Exception):
-    """A file cannot be used; ``code`` and ``mend`` say why and what to do."""
+    """A file cannot be used; ``code`` and ``fix`` say why and what to do."""
 
-    def __init__(self, code: str, message: str, *mend: str | None) -> None:
+    def __init__(self, code: str, message: str, *fix: str | None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.mend = mend
+        self.fix = fix
 
 
 class Files(Protocol):
@@ -144,11 +144,11 @@ class Calls:
         self._document = document
 
     def report(
-        self, unit: NodeSource, field: str, code: str, message: str, *mend: str | None, at: Sequence[str | int] = ()
+        self, unit: NodeSource, field: str, code: str, message: str, *fix: str | None, at: Sequence[str | int] = ()
     ) -> None:
         """Note a mistake in a field of the group, or in what stands ``at`` a place within it; of an unknown name its key."""
         mark = self._document.mark(self._anatomy.written((*unit.path, field, *at)), key=code == "unknown-input")
-        self.problems.append(self._document.source.diagnostic(code, message, mark, help=mend))
+        self.problems.append(self._document.source.diagnostic(code, message, mark, help=fix))
 
     def check(self, unit: NodeSource, callee: Loaded) -> None:
         """Whether the group gives the file what it asks for."""
@@ -185,11 +185,11 @@ class Calls:
         for index, name in enumerate(given):
             if name not in callee.secrets:
                 close = errors.near(name, callee.secrets)
-                mend = f"did you mean `{close}`?" if close else "a file gets only the secrets that it declares"
-                self.report(unit, "secrets", "unknown-secret", f"{file} declares no secret `{name}`", mend, at=[index])
+                fix = f"did you mean `{close}`?" if close else "a file gets only the secrets that it declares"
+                self.report(unit, "secrets", "unknown-secret", f"{file} declares no secret `{name}`", fix, at=[index])
             elif name not in own:
-                mend = "add it to the `secrets:` of this file"
-                self.report(unit, "secrets", "unknown-secret", f"there is no secret `{name}` here", mend, at=[index])
+                fix = "add it to the `secrets:` of this file"
+                self.report(unit, "secrets", "unknown-secret", f"there is no secret `{name}` here", fix, at=[index])
         missing = [name for name in callee.secrets if name not in given]
         if missing:
             listed = ", ".join(missing)

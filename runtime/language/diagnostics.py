@@ -130,7 +130,7 @@ class WorkflowInvalid(UsageError):
         super().__init__(
             "workflow-invalid",
             f"{file} {has} {count} mistakes" if count > 1 else f"{first.file}: {first.message}",
-            mend=f"mend {'the file' if has == 'has' else 'them'}; `runops validate {file}` checks it again",
+            fix=f"fix {'the file' if has == 'has' else 'them'}; `runops validate {file}` checks it again",
             evidence={"problems": [each.as_json() for each in self.diagnostics]},
         )
 

@@ -74,15 +74,15 @@ def check(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str,
     for name in given:
         if name not in declared:
             close = errors.near(name, declared)
-            mend = f"did you mean `{close}`?" if close else _declared(declared)
-            raise UsageError("unknown-input", f"the workflow has no input `{name}`", mend=mend)
+            fix = f"did you mean `{close}`?" if close else _declared(declared)
+            raise UsageError("unknown-input", f"the workflow has no input `{name}`", fix=fix)
     missing = [name for name, field in declared.items() if field.required and name not in given]
     if missing:
         listed = ", ".join(f"`{name}`" for name in missing)
         raise UsageError(
             "missing-input",
             f"the workflow needs {'the input' if len(missing) == 1 else 'the inputs'} {listed}",
-            mend=" ".join(f"-i {name}=…" for name in missing),
+            fix=" ".join(f"-i {name}=…" for name in missing),
         )
     return {
         name: _read(name, field, given[name]) if name in given else field.default for name, field in declared.items()
@@ -101,7 +101,7 @@ def _read(name: str, field: Input, value: Json) -> Json:
     raise UsageError(
         "input-type",
         f"the input `{name}` must be {WORDS[field.type]}, and {what} is not",
-        mend=_example(name, field.type),
+        fix=_example(name, field.type),
     )
 
 

@@ -41,7 +41,7 @@ def allowed(
             raise UsageError(
                 "bad-origin",
                 f"`allowed_origins` holds {entry!r}, which is no origin with these inputs",
-                mend="an origin is like https://shop.test or http://127.0.0.1:8765",
+                fix="an origin is like https://shop.test or http://127.0.0.1:8765",
             )
         found.append(known)
     return list(dict.fromkeys(found))

@@ -36,7 +36,7 @@ def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json], source: sources
         raise UsageError(
             "secret-in-input",
             f"the input {named} holds a secret, and inputs are kept in the log",
-            mend="give it as a secret (`secrets:` in the file, the value in the environment) or without it",
+            fix="give it as a secret (`secrets:` in the file, the value in the environment) or without it",
         )
     return Prepared(loaded, typed, known)
 
@@ -61,7 +61,7 @@ def _refuse_secret_in_file(loaded: workflow.Loaded, masker: masking.Masker) -> N
     raise UsageError(
         "secret-in-file",
         f"{file}:{number}: a secret stands in the workflow file itself",
-        mend="write `{{ secrets.NAME }}` in its place; if it only happens to be the same text, choose another secret",
+        fix="write `{{ secrets.NAME }}` in its place; if it only happens to be the same text, choose another secret",
     )
 
 

@@ -28,24 +28,24 @@ def load(path: pathlib.Path | str) -> workflow.Loaded:
     path = pathlib.Path(path)
     if path.name == ".env" or path.name.startswith(".env."):
         # What is wrong in a file is shown with its lines.
-        raise UsageError("file-not-read", f"{path} holds secrets, and is no workflow", mend="name a workflow file")
+        raise UsageError("file-not-read", f"{path} holds secrets, and is no workflow", fix="name a workflow file")
     try:
         str(path.absolute()).encode()
     except UnicodeEncodeError:
         # A log is a text, and names the file.
         raise UsageError(
-            "file-not-read", f"the path {str(path)!r} is not in UTF-8", mend="rename the file, or its folder"
+            "file-not-read", f"the path {str(path)!r} is not in UTF-8", fix="rename the file, or its folder"
         ) from None
     try:
         with regular_files.opened(path) as file:
             content = file.read(yaml_text.LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise UsageError("file-not-found", f"there is no file {path}", mend=_similar(path)) from None
+        raise UsageError("file-not-found", f"there is no file {path}", fix=_similar(path)) from None
     except IsADirectoryError:
-        raise UsageError("not-a-file", f"{path} is a folder", mend="name the workflow file in it") from None
+        raise UsageError("not-a-file", f"{path} is a folder", fix="name the workflow file in it") from None
     except OSError as error:
         raise UsageError(
-            "file-not-read", f"{path} cannot be read: {error.strerror}", mend=regular_files.fix(error)
+            "file-not-read", f"{path} cannot be read: {error.strerror}", fix=regular_files.fix(error)
         ) from None
     return parse(content, str(path), callees.Project(workflow.workspace(path.absolute().parent)))
 
@@ -134,7 +134,7 @@ class _Reading:
             try:
                 callee = self._callee(str(unit.text("use")), users)
             except callees.Unusable as error:
-                calls.report(unit, "use", error.code, error.message, *error.mend)
+                calls.report(unit, "use", error.code, error.message, *error.fix)
             if callee is not None:
                 calls.check(unit, callee)
             used[unit.id or ""] = callee
@@ -164,8 +164,8 @@ def _other_browser(
         return []
     has = "has no `browser`" if root.browser is None else "makes another one"
     message = f"this file works in the browser of {name}, which {has}"
-    mend = "leave `browser` out here, or write the same there"
-    return [document.source.diagnostic("browser-differs", message, document.mark(("browser",)), help=[mend])]
+    fix = "leave `browser` out here, or write the same there"
+    return [document.source.diagnostic("browser-differs", message, document.mark(("browser",)), help=[fix])]
 
 
 def _fitted(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) -> workflow.Workflow | None:
@@ -194,7 +194,7 @@ def _compiled(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) 
             compiled[slot.text] = references.compile(slot.text)
         except ReferenceInvalid as error:
             mark = document.within(slot.path, slot.text, error.start, error.end)
-            problems.append(document.source.diagnostic(error.code, error.message, mark, help=[error.mend]))
+            problems.append(document.source.diagnostic(error.code, error.message, mark, help=[error.fix]))
     return compiled
 
 

@@ -142,7 +142,7 @@ def entry(name: str, kind: str | None = None) -> Entry:
         raise UsageError(
             "unknown-node",
             f"`{name}` is the name of {len(found)} kinds of node",
-            mend=" or ".join(f"runops nodes show {each.name}" for each in found),
+            fix=" or ".join(f"runops nodes show {each.name}" for each in found),
         )
     known = [*types_, *PARTS, *(f"{each.name}.{variant}" for each in types_.values() for variant in each.variants)]
     last = [each.rpartition(".")[2] for each in known]
@@ -150,7 +150,7 @@ def entry(name: str, kind: str | None = None) -> Entry:
     raise UsageError(
         "unknown-node",
         f"there is no node type `{name}`",
-        mend=f"did you mean `{close}`?" if close else f"there are {', '.join([*types_, *PARTS])}",
+        fix=f"did you mean `{close}`?" if close else f"there are {', '.join([*types_, *PARTS])}",
     )
 
 

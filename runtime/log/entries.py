@@ -111,7 +111,7 @@ class Forked(Record):
 
 
 class Repairs(Record):
-    """What a build is to mend that goes on from a run which failed."""
+    """What a build is to fix that goes on from a run which failed."""
 
     run: str
     """That run."""
@@ -141,8 +141,8 @@ class Build(Record):
     """Those with which it is proved."""
     secrets: list[str]
     """Names of those that it may use."""
-    mends: Repairs | None = None
-    """Where it mends a workflow that is there."""
+    repairs: Repairs | None = None
+    """Where it fixes a workflow that is there."""
 
 
 class SessionHeader(Record):
@@ -539,7 +539,7 @@ def refuse_later_version(line: bytes) -> None:
         raise LogError(
             "log-too-new",
             f"the log has format version {version}, and this RunOps reads versions up to {FORMAT}",
-            mend="use the RunOps that wrote it, or a later one",
+            fix="use the RunOps that wrote it, or a later one",
         )
 
 

@@ -129,11 +129,11 @@ class Account:
         return BudgetReached(
             "budget-reached",
             f"{whose} has {_written(part, left)} left of its budget of {_written(part, limit)} ({part}){wants}",
-            mend=self._mend(larger),
+            fix=self._fix(larger),
             evidence=evidence,
         )
 
-    def _mend(self, larger: Budget) -> str:
+    def _fix(self, larger: Budget) -> str:
         if self.path is None:
             command = "resume last" if self.session is None else f"{self.command} --resume {self.session}"
             return f"go on with more: `runops {command} --budget {larger}`"

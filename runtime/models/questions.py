@@ -1,4 +1,4 @@
-"""A question to a model and its answer, of the kind that is wanted: an answer that does not fit is given back to be mended."""
+"""A question to a model and its answer, of the kind that is wanted: an answer that does not fit is given back to be fixed."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from nodes.budgets import Budget
 
 REPAIRS = 2
-"""How often a model may mend an answer that does not fit."""
+"""How often a model may fix an answer that does not fit."""
 
 
 class StepModel:
     """A model as one attempt of a step sees it. Implements ``nodes.ports.Model``."""
 
-    def __init__(self, models: run_models.RunModels, pen: LogWriter[Fold], asker: requests.RequestScope) -> None:
+    def __init__(self, models: run_models.RunModels, writer: LogWriter[Fold], asker: requests.RequestScope) -> None:
         """The call of ``asker`` is written."""
-        self._models, self._pen, self._asker = models, pen, asker
+        self._models, self._writer, self._asker = models, writer, asker
 
     async def answer(
         self, instructions: str, question: str, output: Output, *, model: str | None, max_output: int, budget: Budget
     ) -> Json:
-        """The value that the model gives, of the kind that ``output`` says; an answer that does not fit is given back to it to be mended.
+        """The value that the model gives, of the kind that ``output`` says; an answer that does not fit is given back to it to be fixed.
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
-        thread = requests.Exchanges(self._models, self._pen, self._asker, model, budget)
+        thread = requests.Exchanges(self._models, self._writer, self._asker, model, budget)
         wanted = thread.model()
         messages: list[Message] = []
         said = question
@@ -62,7 +62,7 @@ def correction(misfit: Mismatch) -> str:
 def _unfit(answer: Answer, misfit: Mismatch) -> ModelError:
     return ModelError(
         "model-output-invalid",
-        f"the model's answer does not fit `output`, also after it was asked {REPAIRS} times to mend it: {misfit.args[0].splitlines()[0]}",
-        mend="say in `instruction` what is wanted, make `output` simpler, or choose another model",
+        f"the model's answer does not fit `output`, also after it was asked {REPAIRS} times to fix it: {misfit.args[0].splitlines()[0]}",
+        fix="say in `instruction` what is wanted, make `output` simpler, or choose another model",
         evidence={"answer": answer.text[:1000], "problems": [*str(misfit).splitlines()]},
     )

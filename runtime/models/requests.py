@@ -79,7 +79,7 @@ class Exchanges:
     def __init__(
         self,
         models: run_models.RunModels,
-        pen: LogWriter[Fold],
+        writer: LogWriter[Fold],
         asker: RequestScope,
         named: str | None,
         budget: Budget | None,
@@ -94,7 +94,7 @@ class Exchanges:
         self._asked = ""
         """The model of the last request."""
         self._models = models
-        self._pen = pen
+        self._writer = writer
         self._asker = asker
         self._path = asker.path
         self._thread = asker.thread
@@ -109,11 +109,11 @@ class Exchanges:
 
     def model(self) -> str:
         """The model to ask next. Raises SetupError ``model-unset``."""
-        return self._models.model(self._asker.role, self._named, self._pen.history.ledger.exchanges)
+        return self._models.model(self._asker.role, self._named, self._writer.history.ledger.exchanges)
 
     def say(self, text: str, mode: entries.Mode | None = None) -> None:
         """Write what the model is told next; with the ``mode`` in which a person says it."""
-        self._pen.said(entries.User(thread=self._thread, mode=mode), text, self._path)
+        self._writer.said(entries.User(thread=self._thread, mode=mode), text, self._path)
 
     @property
     def share(self) -> budgets.Requester:
@@ -132,9 +132,9 @@ class Exchanges:
         """
         request = dataclasses.replace(request, brief=self._asker.brief())
         self._refuse_secrets(request)
-        ledger = self._pen.history.ledger
+        ledger = self._writer.history.ledger
         key = request.key
-        earlier = self._pen.history.threads_that_count(self._path)
+        earlier = self._writer.history.threads_that_count(self._path)
         # What was asked in this very thread has its answer there: who asks the same again wants another one.
         others = [each for each in earlier if each != self._thread]
         if (known := ledger.answer(others, key)) is not None:
@@ -144,7 +144,7 @@ class Exchanges:
         number = ledger.exchanges
         if self._models.player is not None:
             answer = told_apart(
-                self._models.player.answer(number, self._path, request), self._taken(request), self._pen.masker
+                self._models.player.answer(number, self._path, request), self._taken(request), self._writer.masker
             )
             await self._write(answer, key, "cassette")
             return self._told_whole(answer)
@@ -152,19 +152,19 @@ class Exchanges:
         return answer or await self._ask(request, key, number)
 
     def _refuse_secrets(self, request: Request) -> None:
-        masker = self._pen.masker
+        masker = self._writer.masker
         forms = [request.schema, *([each.description, each.parameters] for each in request.tools)]
         if any(masker.text(text) != text for text in texts_of(request)) or masker.json(forms) != forms:
             raise AuthorError(
                 "secret-in-request",
                 "a secret of the run stands in what the model would be sent, and secrets are sent to no model",
-                mend="leave the value out that holds it; a model can do without",
+                fix="leave the value out that holds it; a model can do without",
             )
 
     def _recorded(self, entry: entries.Assistant) -> Answer:
         usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None
-        calls = self._pen.calls_of(entry)
-        return Answer(self._pen.text_of(entry), usage, entry.model, entry.response or "", calls=calls)
+        calls = self._writer.calls_of(entry)
+        return Answer(self._writer.text_of(entry), usage, entry.model, entry.response or "", calls=calls)
 
     # One request, until it is answered or given up.
 
@@ -194,11 +194,11 @@ class Exchanges:
         """Announce it, and send it. Raises BudgetReached before that, Failed after."""
         from runtime.models.client import client as model_client
 
-        estimate = self._models.estimate(request, raw, self._pen.history.ledger)
+        estimate = self._models.estimate(request, raw, self._writer.history.ledger)
         affordable = self._afford(estimate, request)
         seconds = min(self._models.seconds, self._asker.left(), affordable)
         self._asked = request.model
-        self._pen.noted(
+        self._writer.noted(
             "requested",
             {
                 "key": key,
@@ -211,7 +211,7 @@ class Exchanges:
             },
             self._thread,
         )
-        await self._pen.barrier()
+        await self._writer.barrier()
         crash_point(CrashPoint.REQUEST_SYNCED)
         self._begun = time.monotonic()
         self._asker.tell("the model to answer" if tried == 1 else f"the model to answer, at the {_th(tried)} try")
@@ -221,8 +221,8 @@ class Exchanges:
         if not self._models.background:
             return await self._heard(client, request, seconds, manner)
         response = await client.submit(request, seconds, manner)
-        self._pen.noted("submitted", {"key": key, "response": response}, self._thread)
-        await self._pen.barrier()
+        self._writer.noted("submitted", {"key": key, "response": response}, self._thread)
+        await self._writer.barrier()
         crash_point(CrashPoint.SUBMISSION_SYNCED)
         return self._told_whole(await self._polled(client, response, affordable))
 
@@ -230,7 +230,7 @@ class Exchanges:
         self, client: model_client.Client, request: Request, seconds: float, manner: model_client.ClientOptions
     ) -> Answer:
         """The answer, of which each piece is told as it comes. Raises Failed."""
-        stream = masking.Stream(self._pen.masker, self._asker.hear)
+        stream = masking.Stream(self._writer.masker, self._asker.hear)
         length = counted = 0
 
         def come(piece: str) -> None:
@@ -251,26 +251,26 @@ class Exchanges:
     def _told_whole(self, answer: Answer) -> Answer:
         """The answer, whose text did not come in pieces."""
         if answer.text:
-            self._asker.hear(self._pen.masker.text(answer.text))
+            self._asker.hear(self._writer.masker.text(answer.text))
         return answer
 
     def _goes_on(self, request: Request) -> tuple[str | None, int]:
         """The response from which a server that keeps responses goes on, and how many items of the request it stands for."""
         if not self._models.chains:
             return None, 0
-        return goes_on(self._pen.history.thread(self._thread).said, request, self._pen, self._lost)
+        return goes_on(self._writer.history.thread(self._thread).said, request, self._writer, self._lost)
 
     async def _waited_for(self, response: str | None, key: str, number: int, request: Request) -> Answer | None:
         """The answer that an earlier process asked for in the background and never had; None where it cannot be had any more."""
         if response is None:
             return None
-        self._pen.noted("submitted", {"key": key, "response": response}, self._thread)
+        self._writer.noted("submitted", {"key": key, "response": response}, self._thread)
         self._begun, self._asked = time.monotonic(), request.model
         self._asker.tell("the answer that was asked for before the crash")
         try:
             answer = await self._polled(self._models.client(), response, self._affordable())
         except Failed as failed:
-            # A response that has ended in a way that no other try mends is how this request ended, with a crash as without one.
+            # A response that has ended in a way that no other try fixes is how this request ended, with a crash as without one.
             ends = failed.pending or (failed.over and not failed.again and not failed.stopped)
             self._note_failure(failed, None if ends else 0.0)
             if ends:
@@ -290,17 +290,17 @@ class Exchanges:
 
     def _afford(self, estimate: int, request: Request) -> float:
         """Seconds that the budgets leave for it. Raises BudgetReached."""
-        return self._models.afford(self._pen.history.ledger, self._asked_by, request, estimate)
+        return self._models.afford(self._writer.history.ledger, self._asked_by, request, estimate)
 
     def _affordable(self) -> float:
         """Seconds that the budgets leave for what was asked for already."""
-        return self._models.left_seconds(self._pen.history.ledger, self._asked_by)
+        return self._models.left_seconds(self._writer.history.ledger, self._asked_by)
 
     # What becomes of it.
 
     async def _take(self, came: Answer, key: str, number: int, request: Request) -> Answer:
         crash_point(CrashPoint.ANSWER_CAME)
-        answer = told_apart(came, self._taken(request), self._pen.masker)
+        answer = told_apart(came, self._taken(request), self._writer.masker)
         if answer.calls != came.calls or (answer.calls and not request.tools):
             # What the server keeps has calls that it will not be told of by these names, or at all: nothing goes on from it.
             answer = dataclasses.replace(answer, id="")
@@ -314,7 +314,7 @@ class Exchanges:
 
     def _taken(self, request: Request) -> list[Collection[str]]:
         """Ids that calls have already: also of what the request leaves out, for another one may hold it again."""
-        before = self._pen.history.thread(self._thread).ids
+        before = self._writer.history.thread(self._thread).ids
         return [before, {each.id for each in request.items if isinstance(each, ToolCall) and each.id not in before}]
 
     async def _write(
@@ -327,9 +327,9 @@ class Exchanges:
         usage: entries.Usage | None = None,
     ) -> None:
         """The exchange, whole and on the disk."""
-        pen = self._pen
+        writer = self._writer
         for thought in answer.reasoning:
-            pen.said(entries.Reasoning(thread=self._thread, text=""), thought, self._path)
+            writer.said(entries.Reasoning(thread=self._thread, text=""), thought, self._path)
         if answer.usage is not None:
             usage = entries.Usage(**dataclasses.asdict(answer.usage))
         entry = entries.Assistant(
@@ -342,8 +342,8 @@ class Exchanges:
             dollars=self._models.dollars(answer.usage, self._asked, answer.model) if source == "model" else None,
             seconds=seconds,
         )
-        pen.said(entry, answer.text, self._path, answer.calls)
-        await pen.barrier()
+        writer.said(entry, answer.text, self._path, answer.calls)
+        await writer.barrier()
         self._begun, self._come = None, []
         crash_point(CrashPoint.EXCHANGE_SYNCED)
 
@@ -372,7 +372,7 @@ class Exchanges:
         usage = entries.Usage(**dataclasses.asdict(failed.usage)) if failed.usage is not None else None
         entry = entries.ModelError(
             thread=self._thread,
-            error=self._pen.error(failed.error),
+            error=self._writer.error(failed.error),
             usage=usage,
             dollars=self._models.dollars(failed.usage, self._asked),
             seconds=self._seconds(),
@@ -380,7 +380,7 @@ class Exchanges:
             free=True if not failed.sent and not failed.pending else None,
             pending=True if failed.pending else None,
         )
-        self._pen.said(entry, failed.partial, self._path)
+        self._writer.said(entry, failed.partial, self._path)
         if not failed.pending:
             self._begun = None
 

@@ -81,7 +81,7 @@ def refuse_frozen(loaded: workflow.Loaded, chosen: settings.Settings) -> None:
         raise UsageError(
             "model-node-frozen",
             f"{found.place}: the node `{found.node.id}` ({found.node.type}) asks a model, and this run may ask none",
-            mend="run it with `--model-calls replay` and a cassette, or without `--frozen`",
+            fix="run it with `--model-calls replay` and a cassette, or without `--frozen`",
             evidence={"node": found.node.id, "place": found.place},
         )
 
@@ -98,7 +98,7 @@ def model_for(role: Role, chosen: settings.Settings, named: str | None = None) -
         raise SetupError(
             "model-unset",
             "no model is set, and there is no default: names of models go stale",
-            mend='set RUNOPS_MODEL, or write `model = "…"` into [tool.runops] of pyproject.toml; '
+            fix='set RUNOPS_MODEL, or write `model = "…"` into [tool.runops] of pyproject.toml; '
             "`runops doctor --model` lists what the provider has",
         )
     return model
@@ -118,14 +118,14 @@ def server(chosen: settings.Settings, source: sources.SecretSource) -> Server:
             raise SetupError(
                 "model-key-missing",
                 f"a model is asked at {base_url}, and there is no key",
-                mend=f"set {KEY} (or OPENAI_API_KEY) in the environment or in .env",
+                fix=f"set {KEY} (or OPENAI_API_KEY) in the environment or in .env",
             )
         key = NO_KEY
     if not HEADER.fullmatch(key):
         raise SetupError(
             "model-key-refused",
             "the key holds blanks, ends of lines or letters beyond ASCII, and no header can hold it",
-            mend=f"set {KEY} (or OPENAI_API_KEY) to the key alone, as the provider shows it",
+            fix=f"set {KEY} (or OPENAI_API_KEY) to the key alone, as the provider shows it",
         )
     return Server(base_url, profile, key)
 

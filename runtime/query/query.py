@@ -98,7 +98,7 @@ def _too_long(seconds: float) -> UsageError:
     return UsageError(
         "query-limit",
         f"the query took longer than {seconds:g} s",
-        mend=f"narrow it (WHERE, GROUP BY, LIMIT), or give it more time: `--timeout {10 * seconds:g}`",
+        fix=f"narrow it (WHERE, GROUP BY, LIMIT), or give it more time: `--timeout {10 * seconds:g}`",
     )
 
 
@@ -106,15 +106,15 @@ def _usage(error: Exception) -> UsageError:
     import duckdb
 
     if isinstance(error, statement.Refused):
-        return UsageError("bad-query", error.message.replace("`sql`", "a query"), mend=error.mend)
+        return UsageError("bad-query", error.message.replace("`sql`", "a query"), fix=error.fix)
     message, hint, _line = lockdown.words(error)
     if isinstance(error, duckdb.OutOfMemoryException):
         return UsageError(
             "query-limit",
             f"the query needs more than {MEGABYTES} MB of memory",
-            mend="narrow it: WHERE, GROUP BY or LIMIT",
+            fix="narrow it: WHERE, GROUP BY or LIMIT",
         )
-    return UsageError("bad-query", message, mend=hint or "`runops query` lists the views and their columns")
+    return UsageError("bad-query", message, fix=hint or "`runops query` lists the views and their columns")
 
 
 def _refuse_unknown(name: tuple[str, ...], own: frozenset[str]) -> None:
@@ -122,8 +122,8 @@ def _refuse_unknown(name: tuple[str, ...], own: frozenset[str]) -> None:
     if len(name) == 1 and (name[0].lower() in VIEWS or name[0].casefold() in own):
         return
     close = errors.near(written, VIEWS)
-    mend = f"did you mean `{close}`?" if close else f"there are {', '.join(VIEWS)}; `runops query` lists their columns"
-    raise UsageError("bad-query", f"there is no view `{written}`", mend=mend)
+    fix = f"did you mean `{close}`?" if close else f"there are {', '.join(VIEWS)}; `runops query` lists their columns"
+    raise UsageError("bad-query", f"there is no view `{written}`", fix=fix)
 
 
 def _load(database: duckdb.DuckDBPyConnection, kept: file_store.Files, limit: clock.Clock) -> list[LogError]:

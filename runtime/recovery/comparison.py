@@ -10,7 +10,7 @@ from runtime.log import attempts as log_attempts
 from runtime.log import entries, history
 from runtime.recovery.replay_order import ReplayStep, visits
 
-MEND = "put it back as it was, or start a new run"
+FIX = "put it back as it was, or start a new run"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Refusal:
 
     path: str
     why: str
-    mend: str
+    fix: str
 
 
 @dataclasses.dataclass(slots=True)
@@ -63,9 +63,9 @@ class Comparison:
         }
         """Of each step of the run that counts, its attempts."""
 
-    def refuse(self, path: str, why: str, mend: str = MEND) -> None:
+    def refuse(self, path: str, why: str, fix: str = FIX) -> None:
         """Note what stands in the way; of several reasons at one step the first is told."""
-        self.change.refusals.setdefault(path, Refusal(path, why, mend))
+        self.change.refusals.setdefault(path, Refusal(path, why, fix))
 
     def void(self, path: str) -> None:
         """Let nothing count any more that is known of the step or container itself."""

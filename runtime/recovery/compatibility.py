@@ -77,8 +77,8 @@ def _leaf(both: Comparison, was: ReplayStep, attempts: list[log_attempts.Attempt
     elif was.over is not None:
         both.refuse(path, f"it was changed, and `{was.over}`, which it belongs to, is over")
     elif deed and _differs("when", was.node, visit.node):
-        mend = "leave its `when` as it was until it is known whether it happened, or start a new run"
-        both.refuse(path, f"{_how(last)}, and the file has another `when` for it", mend)
+        fix = "leave its `when` as it was until it is known whether it happened, or start a new run"
+        both.refuse(path, f"{_how(last)}, and the file has another `when` for it", fix)
     elif deed:
         both.change.renewed[path] = None
     else:

@@ -24,12 +24,12 @@ async def make(
     """
     conversation = await kept.create(store.new_id())
     async with store.release_on_error(conversation):
-        pen = LogWriter(conversation, history.History(), masker, kept.kept)
+        writer = LogWriter(conversation, history.History(), masker, kept.kept)
         for entry in reading.entries:
-            pen.copy(_own(entry, about, parent))
-        await _take_checkpoint(kept.kept, reading.id, pen)
-        pen.note("claimed", **owners.me(), epoch=conversation.epoch, version=version.VERSION)
-    return pen
+            writer.copy(_own(entry, about, parent))
+        await _take_checkpoint(kept.kept, reading.id, writer)
+        writer.note("claimed", **owners.me(), epoch=conversation.epoch, version=version.VERSION)
+    return writer
 
 
 def _own(entry: entries.AnyEntry, about: dict[str, Json], parent: str | None) -> entries.AnyEntry:
@@ -40,14 +40,14 @@ def _own(entry: entries.AnyEntry, about: dict[str, Json], parent: str | None) ->
     return entry.model_copy(update={"run": header})
 
 
-async def _take_checkpoint(kept: store.Kept, run: str, pen: LogWriter) -> None:
+async def _take_checkpoint(kept: store.Kept, run: str, writer: LogWriter) -> None:
     """Bring the last checkpoint's file along, where it is what was written: without it the copy begins on a blank page, as the run would."""
-    last = pen.history.checkpoint
+    last = writer.history.checkpoint
     if last is None:
         return
     try:
         data = await asyncio.to_thread(checkpoints.content, last, kept, run)
-        await pen.conversation.put_file(last.file, data, private=True)
+        await writer.conversation.put_file(last.file, data, private=True)
     except checkpoints.Unusable:
         return
     except OSError as error:

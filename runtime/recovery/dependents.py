@@ -265,8 +265,8 @@ class _Pages:
         changes = changes_page(visit)
         for other in self._kept:
             if both.is_later(other.path, visit.path) and (changes or changes_page(other)):
-                mend = f"put it behind `{other.path}`, or start a new run"
-                both.refuse(visit.path, f"it works on the page, and `{other.path}` behind it is done already", mend)
+                fix = f"put it behind `{other.path}`, or start a new run"
+                both.refuse(visit.path, f"it works on the page, and `{other.path}` behind it is done already", fix)
                 return
         for trace in self._traces:
             if trace.call.path in both.new and both.is_later(trace.call.path, visit.path):

@@ -71,7 +71,7 @@ def _close_open_calls(run: RunState, but: attempts.Attempt | None = None) -> Non
     for attempt in run.history.open_calls():
         if attempt is but:
             continue
-        run.journal.result(attempt.call, "interrupted")
+        run.writer.result(attempt.call, "interrupted")
 
 
 def _used_a_page(past: history.History) -> bool:
@@ -96,7 +96,7 @@ async def _surviving_browser(run: RunState, reattach: Reattach) -> port.Browser 
 def _take_up(run: RunState, browser: port.Browser) -> None:
     page = run.history.page
     lost: list[Json] = [{"name": tab.name, "url": tab.url} for tab in browser.lost_tabs]
-    run.journal.note("restored", mode="attached", **({"lost": lost} if lost else {}))
+    run.writer.note("restored", mode="attached", **({"lost": lost} if lost else {}))
     for tab in browser.lost_tabs:
         what = f"the tab `{tab.name}`" if tab.name is not None else "a tab"
         where = f" ({tab.url})" if tab.url else ""
@@ -141,7 +141,7 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
     skipped = _before(past, steps, from_step)
     if not any(reconcile.can_ask_first(run, each, line) for each in steps):
         reconcile.ask_before_redo(run, past.behind(line, skipped))
-    run.journal.note("restoring", after=line)
+    run.writer.note("restoring", after=line)
     checkpoint = await _in_state_of(run, checkpoint, from_step)
     line = checkpoint.after if checkpoint is not None else 0
     _say_where(run, checkpoint)
@@ -165,7 +165,7 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
     reconcile.ask_before_redo(run, past.behind(line, skipped))
     todo = redo.plan(run.loaded, past, line, skipped)
     rebuilt.again = todo.again
-    run.journal.note("restored", mode="checkpoint", after=line, **_said_of(todo))
+    run.writer.note("restored", mode="checkpoint", after=line, **_said_of(todo))
     if count := len([each for each in todo.again if reached is None or each != reached.path]):
         run.tell(events.Said(f"{_steps(count)} {'are' if count != 1 else 'is'} done again, to come back to the page"))
     unsure = [each for each in asked if reconcile.can_ask_first(run, each, line)]
@@ -229,7 +229,7 @@ async def _run(engine: ExecutionEngine) -> Json:
             return await engine.run()
         except FoundDone as found:
             run.before_redo = None
-            run.journal.note("restored", mode="here", kept=sorted(found.before))
+            run.writer.note("restored", mode="here", kept=sorted(found.before))
 
 
 async def _usable(run: RunState, checkpoint: entries.Checkpoint | None) -> entries.Checkpoint | None:
@@ -248,8 +248,8 @@ async def _usable(run: RunState, checkpoint: entries.Checkpoint | None) -> entri
 
 
 async def _content(run: RunState, checkpoint: entries.Checkpoint) -> bytes:
-    pen = run.journal
-    return await asyncio.to_thread(checkpoints.content, checkpoint, pen.kept, pen.conversation.id)
+    writer = run.writer
+    return await asyncio.to_thread(checkpoints.content, checkpoint, writer.kept, writer.conversation.id)
 
 
 async def _in_state_of(
@@ -275,7 +275,7 @@ async def _in_state_of(
             raise SetupError(
                 "checkpoint-unreadable",
                 f"the checkpoint {checkpoint.file} {wrong}",
-                mend="go on again: `runops resume`",
+                fix="go on again: `runops resume`",
             ) from None
         browser = await run.need_browser()
         differs = await browser.restore(data)
@@ -290,7 +290,7 @@ async def _in_state_of(
 
 
 def _said(run: RunState, differs: port.Differs) -> str:
-    mask = run.journal.masker.text
+    mask = run.writer.masker.text
     expected, seen = differs.expected, differs.seen
     where = f"showed {mask(expected.title)!r} at {mask(expected.address)}"
     if (seen.title, seen.address) == (expected.title, expected.address):
@@ -307,7 +307,7 @@ def _differs(run: RunState, differs: port.Differs) -> Paused:
     return Paused(
         "page-differs",
         _said(run, differs),
-        mend="look at the site; then `runops resume RUN --from STEP` continues at a step such as a `goto`, on the page as it is",
+        fix="look at the site; then `runops resume RUN --from STEP` continues at a step such as a `goto`, on the page as it is",
         phase="after",
         evidence=evidence,
     )
@@ -328,7 +328,7 @@ def _before(past: history.History, steps: Sequence[StepReached], step: str | Non
     raise UsageError(
         "step-not-reached",
         f"the run has not come to a step `{step}`",
-        mend=f"did you mean `{near}`?" if near else "`runops show RUN` lists the steps; take one of them",
+        fix=f"did you mean `{near}`?" if near else "`runops show RUN` lists the steps; take one of them",
     )
 
 
@@ -340,7 +340,7 @@ def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: 
     """An error that may come of how the page was rebuilt, with the way around it."""
     if not isinstance(error, SiteError):
         return error
-    name = run.journal.conversation.id
+    name = run.writer.conversation.id
     if error.path is not None and error.path in rebuilt.again and (reached is None or error.path != reached.path):
         step = _first_needed(run, error.path, rebuilt.again, reached)
         return _offering(
@@ -362,7 +362,7 @@ def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: 
 
 
 def _offering(error: SiteError, way: str, evidence: dict[str, Json]) -> RunOpsError:
-    return error.replaced(mend=f"{error.mend}; {way}" if error.mend else way, evidence={**error.evidence, **evidence})
+    return error.replaced(fix=f"{error.fix}; {way}" if error.fix else way, evidence={**error.evidence, **evidence})
 
 
 def _first_needed(run: RunState, path: str, again: Sequence[str], reached: StepReached | None) -> str:

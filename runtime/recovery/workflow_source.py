@@ -69,14 +69,14 @@ class WorkflowSource:
         more = "; `--allow-changed` takes it as it is now" if may else "; a new run takes the new one"
         self.word = GOES_ON.format(file=self._header.file, more=more)
 
-    def take(self, pen: LogWriter) -> None:
+    def take(self, writer: LogWriter) -> None:
         """Write down that the run has another text from here on, where it has."""
         if not self._take:
             return
         change = self._change
-        pen.note(
+        writer.note(
             "changed",
-            taken=_taken(self.loaded, self.inputs, pen).model_dump(mode="json"),
+            taken=_taken(self.loaded, self.inputs, writer).model_dump(mode="json"),
             voided=list[Json](change.voided),
             renewed=list[Json](change.renewed),
             reopened=list[Json](change.reopened),
@@ -92,8 +92,8 @@ class WorkflowSource:
         raise UsageError(
             "node-changed",
             f"the run cannot go on with {self._header.file} as it is now: {told}{more}",
-            mend="; ".join(dict.fromkeys(each.mend for each in refusals[:5])),
-            evidence={"refused": [{"step": each.path, "why": each.why, "mend": each.mend} for each in refusals]},
+            fix="; ".join(dict.fromkeys(each.fix for each in refusals[:5])),
+            evidence={"refused": [{"step": each.path, "why": each.why, "fix": each.fix} for each in refusals]},
         )
 
     def _refuse_touched(self, past: history.History, *, may: bool) -> None:
@@ -120,7 +120,7 @@ class WorkflowSource:
         raise UsageError(
             "node-changed",
             f"nodes that already ran are not the same in {self._header.file}: {', '.join(what)}",
-            mend=f"`runops resume {self._run} --allow-changed` takes the file as it is now; or {back}" if may else back,
+            fix=f"`runops resume {self._run} --allow-changed` takes the file as it is now; or {back}" if may else back,
             evidence={"changed": list[Json](sorted(changed)), "gone": list[Json](sorted(gone))},
         )
 
@@ -166,7 +166,7 @@ def _inputs_for(present: workflow.Loaded, header: entries.RunHeader) -> dict[str
         raise UsageError(
             "missing-input",
             f"{present.path} needs {listed}, which the run was not given",
-            mend="give it a `default` in the file, or start a new run",
+            fix="give it a `default` in the file, or start a new run",
         )
     return {name: value for name, value in header.inputs.items() if name in declared}
 
@@ -184,17 +184,17 @@ def _compared(
     return compatibility.compare(stored, present, past, other)
 
 
-def _taken(loaded: workflow.Loaded, inputs: Mapping[str, Json], pen: LogWriter) -> entries.SourceChange:
+def _taken(loaded: workflow.Loaded, inputs: Mapping[str, Json], writer: LogWriter) -> entries.SourceChange:
     return entries.SourceChange(
         workflow=loaded.workflow.name,
-        text=pen.put_text(loaded.text, "workflow.yaml"),
+        text=writer.put_text(loaded.text, "workflow.yaml"),
         callees={
-            path: pen.put_text(text, f"callees/{number}.yaml")
+            path: writer.put_text(text, f"callees/{number}.yaml")
             for number, (path, text) in enumerate(loaded.texts().items(), start=1)
         },
-        inputs=pen.masker.json(dict(inputs)),
+        inputs=writer.masker.json(dict(inputs)),
         secrets=list(loaded.workflow.secrets),
-        origins=[pen.masker.text(origin) for origin in loaded.origins(inputs)],
+        origins=[writer.masker.text(origin) for origin in loaded.origins(inputs)],
     )
 
 

@@ -30,7 +30,7 @@ class PauseReport(Model):
     message: str
     path: str | None
     """The step that asks."""
-    mend: str | None
+    fix: str | None
     evidence: dict[str, Json] | None
 
 
@@ -183,7 +183,7 @@ class RepairEnding(Printed):
     """How a repair ended: `repair --json`."""
 
     run: str
-    status: Literal["mend-ready", "not-mended"]
+    status: Literal["fix-ready", "not-fixed"]
     exit: int
     path: str
     """The step that failed."""
@@ -195,7 +195,7 @@ class RepairEnding(Printed):
     """What speaks for that."""
     next: str
     """What to do or type next."""
-    mend: PatchReport | None
+    fix: PatchReport | None
     tried: list[str]
     looked: str | None
     """How the page was looked at again."""

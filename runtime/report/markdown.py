@@ -108,7 +108,7 @@ def _at(path: str | None, place: str | None) -> str:
 
 def _error(error: ErrorReport) -> str:
     lines = "\n".join([f"{error.code}: {error.message}", *facts(error.evidence or {})])
-    return f"{fenced(_shortened(lines), 'text')}{f'{chr(10)}{chr(10)}Fix: {code(error.mend)}' if error.mend else ''}"
+    return f"{fenced(_shortened(lines), 'text')}{f'{chr(10)}{chr(10)}Fix: {code(error.fix)}' if error.fix else ''}"
 
 
 def _page(report: RunReport) -> Iterator[str]:

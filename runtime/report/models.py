@@ -139,7 +139,7 @@ class AskedReport(Model):
 class BuildReport(Model):
     """What a build is to reach, what it asks, and how it ended."""
 
-    wish: entries.Build | None
+    goal: entries.Build | None
     questions: list[AskedReport]
     waits: str | None
     """The question that waits for an answer."""

@@ -161,7 +161,7 @@ class _Steps:
             raise UsageError(
                 "unknown-step",
                 f"run {self._run} has done no step `{path}`",
-                mend=f"did you mean `{near[0]}`?" if near else f"`runops show {self._run}` lists its steps",
+                fix=f"did you mean `{near[0]}`?" if near else f"`runops show {self._run}` lists its steps",
             )
         return self._known[path]
 

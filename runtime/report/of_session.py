@@ -86,7 +86,7 @@ class _Maker:
         past = self._past
         assert past.header is not None
         return BuildReport(
-            wish=past.header.build,
+            goal=past.header.build,
             questions=questions_of(past),
             waits=past.waits_for.question if past.waits_for is not None else None,
             finish=self._finish(),
@@ -128,7 +128,7 @@ class _Maker:
             raise UsageError(
                 "unknown-step",
                 f"session {session} has no call `{at}`, and no such line",
-                mend=f"did you mean `{near[0]}`?" if near else f"`runops show {session} --json` lists both",
+                fix=f"did you mean `{near[0]}`?" if near else f"`runops show {session} --json` lists both",
             )
         calls = [each for each in every if isinstance(each, entries.Call) and each.call in ids]
         asked = {(each.thread, each.asked) for each in calls}

@@ -87,7 +87,7 @@ class ErrorReport(Model):
     """Whether it came before or after the action that may have changed the site."""
     evidence: dict[str, Json] | None = absent()
     """What was seen."""
-    mend: str | None = absent()
+    fix: str | None = absent()
     """What to do about it."""
 
     @classmethod

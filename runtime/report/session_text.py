@@ -233,11 +233,11 @@ def _ended(build: BuildReport, value: dict[str, Json]) -> Iterator[str]:
     if value.get("summary"):
         yield f"  what   {one_line(str(value['summary']))}"
     file = value.get("file")
-    mend: dict[str, Json] | None = value.get("mend")
-    mends = build.wish.mends if build.wish is not None else None
-    if mend is not None and mends is not None:
-        yield f"  patch  {one_line(str(mend.get('kept')))}"
-        yield f"  apply  runops repair --run {mends.run} --apply"
+    fix: dict[str, Json] | None = value.get("fix")
+    repairs = build.goal.repairs if build.goal is not None else None
+    if fix is not None and repairs is not None:
+        yield f"  patch  {one_line(str(fix.get('kept')))}"
+        yield f"  apply  runops repair --run {repairs.run} --apply"
     elif file:
         yield f"  file   {one_line(str(file))}"
         if done:

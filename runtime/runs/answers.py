@@ -64,16 +64,16 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
             raise UsageError(
                 "nothing-to-answer",
                 f"run {run} stopped before a deed that was held, and asks nothing",
-                mend="have the deed done by a run: `runops run FILE`",
+                fix="have the deed done by a run: `runops run FILE`",
             )
         raise UsageError(
             "nothing-to-answer",
             f"run {run} waits for a decision, and asks nothing else",
-            mend=f"`{how(run, str(question.data['reason']), None)}`",
+            fix=f"`{how(run, str(question.data['reason']), None)}`",
         )
     state = "answered already" if past.status == "paused" else past.status
     raise UsageError(
-        "nothing-to-answer", f"run {run} asks nothing: it is {state}", mend=f"go on with `runops resume {run}`"
+        "nothing-to-answer", f"run {run} asks nothing: it is {state}", fix=f"go on with `runops resume {run}`"
     )
 
 
@@ -86,7 +86,7 @@ def read(name: str, question: Question, text: str) -> Json:
                 return choice
         listed = ", ".join(as_text(choice) for choice in choices)
         raise UsageError(
-            "bad-answer", f"`{name}` cannot be {text!r}: {question['question']}", mend=f"it is one of {listed}"
+            "bad-answer", f"`{name}` cannot be {text!r}: {question['question']}", fix=f"it is one of {listed}"
         )
     kind: inputs.Kind = question["type"]
     value: Json = text if kind == "string" else yaml_text.plain(text.strip())
@@ -94,7 +94,7 @@ def read(name: str, question: Question, text: str) -> Json:
         raise UsageError(
             "bad-answer",
             f"`{name}` must be {inputs.WORDS[kind]}, and {text!r} is not: {question['question']}",
-            mend=f"give it as `{name}={ {'integer': '12', 'number': '12.5'}.get(kind, 'true') }`",
+            fix=f"give it as `{name}={ {'integer': '12', 'number': '12.5'}.get(kind, 'true') }`",
         )
     return value
 
@@ -104,8 +104,8 @@ def read_all(questions: Mapping[str, Question], given: Mapping[str, str]) -> tup
     for name in given:
         if name not in questions:
             close = errors.near(name, questions)
-            mend = f"did you mean `{close}`?" if close else f"it asks for {', '.join(questions)}"
-            raise UsageError("unknown-answer", f"the run does not ask for `{name}`", mend=mend)
+            fix = f"did you mean `{close}`?" if close else f"it asks for {', '.join(questions)}"
+            raise UsageError("unknown-answer", f"the run does not ask for `{name}`", fix=fix)
     known = {name: read(name, questions[name], text) for name, text in given.items()}
     defaults = {name: each["default"] for name, each in questions.items() if "default" in each and name not in known}
     return {**known, **defaults}, [name for name in questions if name not in known and name not in defaults]
@@ -117,7 +117,7 @@ def missing(run: str, names: Sequence[str], questions: Mapping[str, Question]) -
     return UsageError(
         "missing-answer",
         f"the run asks for {listed}",
-        mend=f"type: runops answer {run} {' '.join(f'{name}=…' for name in names)}",
+        fix=f"type: runops answer {run} {' '.join(f'{name}=…' for name in names)}",
     )
 
 
@@ -136,22 +136,22 @@ async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take
             raise UsageError(
                 "secret-in-answer",
                 f"the answer `{name}` holds a secret, and answers are kept in the log",
-                mend="answer without it: a field that takes secrets reads `secrets.NAME`",
+                fix="answer without it: a field that takes secrets reads `secrets.NAME`",
             )
-    pen = await run_index.claim(given.store, run, masker, lambda now: _same(now, run, past), take_over=take_over)
+    writer = await run_index.claim(given.store, run, masker, lambda now: _same(now, run, past), take_over=take_over)
     try:
-        question = pen.history.question
+        question = writer.history.question
         assert question is not None
-        pen.note("answered", path=question.data["path"], answers=dict(answers))
-        pen.note("ended", status="paused", exit=4, **pen.history.for_lists())
-        await pen.barrier()
+        writer.note("answered", path=question.data["path"], answers=dict(answers))
+        writer.note("ended", status="paused", exit=4, **writer.history.for_lists())
+        await writer.barrier()
     finally:
-        await tasks.to_the_end(pen.conversation.aclose())
-    return pen
+        await tasks.to_the_end(writer.conversation.aclose())
+    return writer
 
 
 def _same(now: history.History, run: str, past: history.History) -> None:
     """Refuse where the run waits with another question by now, or with none."""
     asked(now, run)
     if now.question != past.question:
-        raise UsageError("nothing-to-answer", f"run {run} asks something else by now", mend=f"`runops show {run}`")
+        raise UsageError("nothing-to-answer", f"run {run} asks something else by now", fix=f"`runops show {run}`")

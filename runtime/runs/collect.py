@@ -52,7 +52,7 @@ def collect(paths: Sequence[Path]) -> list[Found]:
         raise UsageError(
             "nothing-to-run",
             f"there is no workflow to run in {', '.join(map(str, paths))}",
-            mend="a folder run takes every YAML file with `version` and `nodes`, but those with `run: manual` and those that others use; name such a file itself",
+            fix="a folder run takes every YAML file with `version` and `nodes`, but those with `run: manual` and those that others use; name such a file itself",
         )
     return kept
 

@@ -87,11 +87,11 @@ class Excerpt:
             for each in self.pieces:
                 value = await self._piece(engine, each if isinstance(each, Segment) else each(root), value)
         except attempt.EffectWithheld as held:
-            self.held = engine.state.journal.masker.json(held.as_value())
+            self.held = engine.state.writer.masker.json(held.as_value())
             raise
         finally:
             engine.state.watch = None
-        engine.state.journal.scope("", "committed", "run", value=value)
+        engine.state.writer.scope("", "committed", "run", value=value)
         return value
 
     @staticmethod
@@ -134,7 +134,7 @@ def turn(loop: Iterate, listed: Sequence[Item], wanted: str | None) -> Item:
         return Item(loop.as_, number, number, None, None)
     if not listed:
         raise UsageError(
-            "item-unknown", f"the list of `{loop.id}` is empty", mend="look at the node that makes the list"
+            "item-unknown", f"the list of `{loop.id}` is empty", fix="look at the node that makes the list"
         )
     if wanted is None:
         return listed[0]
@@ -147,7 +147,7 @@ def turn(loop: Iterate, listed: Sequence[Item], wanted: str | None) -> Item:
         raise UsageError(
             "item-unknown",
             f"`{loop.id}` has no item of that key or number",
-            mend=f"give a number from 1 to {len(listed)}" + (", or a key" if loop.key is not None else ""),
+            fix=f"give a number from 1 to {len(listed)}" + (", or a key" if loop.key is not None else ""),
         )
     return named
 
@@ -159,5 +159,5 @@ def _state(file: Path) -> bytes:
         raise SetupError(
             "checkpoint-unreadable",
             f"the state {file.name} cannot be read: {error.strerror or error}",
-            mend="begin anew",
+            fix="begin anew",
         ) from None

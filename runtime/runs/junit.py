@@ -57,7 +57,7 @@ class Report:
         return UsageError(
             "report-not-written",
             f"the report {self.file} cannot be written: {error.strerror}",
-            mend="give `--junit` a path that can be written",
+            fix="give `--junit` a path that can be written",
         )
 
 
@@ -151,8 +151,8 @@ def _lines(outcome: Outcome, code: str, message: str, problem: dict[str, Json], 
     evidence: Json = problem.get("evidence")
     if isinstance(evidence, dict):
         lines += [f"{name:<9} {_cut(value, masker)}" for name, value in evidence.items() if value]
-    if mend := problem.get("mend"):
-        lines.append(f"mend      {mend}")
+    if fix := problem.get("fix"):
+        lines.append(f"fix      {fix}")
     if outcome.run is not None:
         lines.append(f"look      runops show {outcome.run}")
     return lines

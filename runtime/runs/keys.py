@@ -50,13 +50,13 @@ def check(key: str, known: Mapping[str, str]) -> None:
     """Raise UsageError ``bad-key`` for a key that cannot be one; ``known`` are the secrets, none of which may stand in it."""
     if masking.Masker(known).text(key) != key:
         raise UsageError(
-            "bad-key", "the key holds a secret, and keys are kept in the log", mend="choose a key without it"
+            "bad-key", "the key holds a secret, and keys are kept in the log", fix="choose a key without it"
         )
     if not key.strip() or len(key) > LONGEST or not key.isprintable():
         raise UsageError(
             "bad-key",
             "a key has 1 to 200 printable characters, and not only blanks",
-            mend='name what is done once: `--resume-if-exists "orders of 2026-03-01"`',
+            fix='name what is done once: `--resume-if-exists "orders of 2026-03-01"`',
         )
 
 
@@ -74,7 +74,7 @@ def _refuse_other(past: history.History, run_id: str, prepared: prepare.Prepared
     raise UsageError(
         "key-taken",
         f"the key {key!r} has run {run_id}, which was begun with {what}",
-        mend=f"another run takes another key; `runops show {run_id}` tells of this one",
+        fix=f"another run takes another key; `runops show {run_id}` tells of this one",
         evidence={"run": run_id, **evidence},
     )
 

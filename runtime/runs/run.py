@@ -54,7 +54,7 @@ class Run:
     def __init__(
         self,
         loaded: workflow.Loaded,
-        pen: LogWriter,
+        writer: LogWriter,
         *,
         inputs: Mapping[str, Json],
         known: Mapping[str, str],
@@ -69,8 +69,8 @@ class Run:
 
         ``known`` are the secrets; the journal is claimed and has the run's first entry.
         """
-        self.id = pen.conversation.id
-        self._journal = pen
+        self.id = writer.conversation.id
+        self._writer = writer
         self._browsers = browsers
         self._keep_browser = keep_browser
 
@@ -79,7 +79,7 @@ class Run:
 
         state = RunState(
             loaded,
-            pen,
+            writer,
             inputs=inputs,
             secrets=known,
             open_browser=browsers.open,
@@ -108,15 +108,15 @@ class Run:
         failure: RunOpsError | None = None
         passing: BaseException | None = None
         try:
-            async with leases.held(self._journal.conversation):
+            async with leases.held(self._writer.conversation):
                 output = await self._evident(work)
                 if self._models is not None:
-                    self._say(await tasks.in_thread(self._models.finish, self._journal.history.ledger.exchanges))
+                    self._say(await tasks.in_thread(self._models.finish, self._writer.history.ledger.exchanges))
         except RunOpsError as error:
             failure = error
         except asyncio.CancelledError as cancelled:
             failure, passing = (
-                Cancelled("interrupted", "the run was interrupted", mend="go on with `runops resume`"),
+                Cancelled("interrupted", "the run was interrupted", fix="go on with `runops resume`"),
                 cancelled,
             )
         except Exception as error:  # noqa: BLE001 — a bug of ours must still leave a log that says so
@@ -136,21 +136,21 @@ class Run:
     async def _over(self, output: Json, failure: RunOpsError | None, begun: float) -> events.RunEnded:
         """Write how the run ended. The claim is renewed until that is on the disk: who has it meanwhile would judge steps that are done."""
         try:
-            async with leases.held(self._journal.conversation):
+            async with leases.held(self._writer.conversation):
                 try:
                     await self.engine.state.checkpoints.settled()
                 except (LogError, Replaced) as error:
                     failure = failure if isinstance(failure, Replaced) else error
                 if not isinstance(failure, Replaced):
                     # What is on its way to the disk is looked through as well.
-                    await self._journal.barrier()
+                    await self._writer.barrier()
                     failure = await asyncio.to_thread(self._leak) or failure
                 return await self._end(output, failure, time.monotonic() - begun)
         except (LogError, Replaced) as error:
             return self._ended(None, error, time.monotonic() - begun)
 
     async def _given_up(self) -> None:
-        await tasks.to_the_end(self._journal.conversation.aclose())
+        await tasks.to_the_end(self._writer.conversation.aclose())
 
     async def _close_browser(self) -> None:
         if self.engine.state.browser is not None:
@@ -171,29 +171,29 @@ class Run:
 
     async def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         """Write the last entries, and bring them to the disk."""
-        pen, ended = self._journal, self._ended(output, failure, seconds)
+        writer, ended = self._writer, self._ended(output, failure, seconds)
         if isinstance(failure, LogError | Replaced):
             return ended
         told: dict[str, Json] = {"error": ended.error, "path": ended.path, "tolerated": ended.tolerated}
         try:
             if ended.question is not None:
-                pen.note("paused", **ended.question)
-            pen.note("ended", status=ended.status, exit=ended.exit, **pen.history.for_lists(), **told)
-            await pen.barrier()
+                writer.note("paused", **ended.question)
+            writer.note("ended", status=ended.status, exit=ended.exit, **writer.history.for_lists(), **told)
+            await writer.barrier()
         except (LogError, Replaced) as error:
             return self._ended(None, error, seconds)
         return ended
 
     def _ended(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         """How the run ended, as it is told."""
-        pen, past = self._journal, self._journal.history
+        writer, past = self._writer, self._writer.history
         tolerated, files, flags, costs = past.tolerated, past.files, past.flags, past.ledger.totals()
         if failure is None:
-            shown = pen.masker.json(output)
+            shown = writer.masker.json(output)
             return events.RunEnded(
                 self.id, "passed", 0, seconds, output=shown, tolerated=tolerated, files=files, flags=flags, costs=costs
             )
-        error = pen.error(failure)
+        error = writer.error(failure)
         question = as_question(failure, error) if isinstance(failure, Paused) else None
         return events.RunEnded(
             self.id,
@@ -213,7 +213,7 @@ class Run:
     async def _is_replaced(self) -> bool:
         """Whether another owner has claimed the run, and with it the browser."""
         try:
-            await self._journal.conversation.renew()
+            await self._writer.conversation.renew()
         except Replaced:
             return True
         except LogError:
@@ -222,13 +222,13 @@ class Run:
 
     def _leak(self) -> RunOpsError | None:
         """A secret that stands in anything the run wrote: that fails the run."""
-        found = self._journal.masker.files_with_secrets(self._journal.files())
+        found = self._writer.masker.files_with_secrets(self._writer.files())
         if not found:
             return None
         return AuthorError(
             "secret-leaked",
             f"a secret stands in what the run wrote: {', '.join(str(file) for file in found)}",
-            mend="delete the file, change the secret, and report how it came there",
+            fix="delete the file, change the secret, and report how it came there",
             phase="after",
             evidence={"files": [str(file) for file in found]},
         )
@@ -251,13 +251,13 @@ def as_question(paused: Paused, error: dict[str, Json]) -> dict[str, Json]:
         "reason": paused.code,
         "message": error["message"],
         "path": paused.path,
-        "mend": error.get("mend"),
+        "fix": error.get("fix"),
         "evidence": error.get("evidence"),
     }
 
 
 def write_header(
-    pen: LogWriter,
+    writer: LogWriter,
     loaded: workflow.Loaded,
     typed: Mapping[str, Json],
     *,
@@ -273,20 +273,20 @@ def write_header(
     header = entries.RunHeader(
         workflow=loaded.workflow.name,
         file=str(loaded.path.absolute()),
-        text=pen.put_text(loaded.text, "workflow.yaml"),
+        text=writer.put_text(loaded.text, "workflow.yaml"),
         callees={
-            path: pen.put_text(text, f"callees/{number}.yaml")
+            path: writer.put_text(text, f"callees/{number}.yaml")
             for number, (path, text) in enumerate(loaded.texts().items(), start=1)
         },
-        inputs=pen.masker.json(typed),
+        inputs=writer.masker.json(typed),
         secrets=list(loaded.workflow.secrets),
-        origins=[pen.masker.text(origin) for origin in loaded.origins(typed)],
+        origins=[writer.masker.text(origin) for origin in loaded.origins(typed)],
         browser={},
         versions=version.versions(),
-        trial=pen.masker.json(trial),
+        trial=writer.masker.json(trial),
         key=key,
         budget=budget,
         parent=parent,
     )
-    pen.scope("", "opened", "run", run=header)
-    pen.note("claimed", **owners.me(), epoch=pen.conversation.epoch, version=version.VERSION)
+    writer.scope("", "opened", "run", run=header)
+    writer.note("claimed", **owners.me(), epoch=writer.conversation.epoch, version=version.VERSION)

@@ -254,8 +254,8 @@ class Runtime:
         self, run_id: str, values: Mapping[str, Json], *, take_over: bool = False
     ) -> owners.Holder | None:
         """Keep the answers to a run's questions, as ``answers.read_all`` reads them, without going on; from whom the run was taken over."""
-        pen = await answers.write(self._host, run_id, values, take_over=take_over)
-        return pen.conversation.taken_from
+        writer = await answers.write(self._host, run_id, values, take_over=take_over)
+        return writer.conversation.taken_from
 
     async def decide(self, run_id: str, verdict: run_index.Verdict, *, listener: events.Listener | None = None) -> Run:
         """Say whether the side effect happened of which nobody knows, and go on. Raises UsageError ``nothing-to-decide``."""
@@ -266,8 +266,8 @@ class Runtime:
         self, run_id: str, verdict: run_index.Verdict, *, take_over: bool = False
     ) -> owners.Holder | None:
         """Keep the decision without going on; from whom the run was taken over."""
-        pen = await run_index.decide(self._host.store, run_id, verdict, take_over=take_over)
-        return pen.conversation.taken_from
+        writer = await run_index.decide(self._host.store, run_id, verdict, take_over=take_over)
+        return writer.conversation.taken_from
 
     async def interrupt(self, run_id: str) -> events.RunEnded:
         """End a run that this object carries. Raises UsageError ``run-not-carried`` for any other."""
@@ -277,7 +277,7 @@ class Runtime:
         raise UsageError(
             "run-not-carried",
             f"run {run_id} is not carried by this process",
-            mend="interrupt it where it runs, or take it over with `resume(…, take_over=True)`",
+            fix="interrupt it where it runs, or take it over with `resume(…, take_over=True)`",
         )
 
     def follow(self, run_id: str, after: int = 0) -> Entries:

@@ -76,12 +76,12 @@ class Trial:
             raise UsageError(
                 "not-pinned",
                 f"`{self.node.id}` reads {many}",
-                mend=f"add {' '.join(lacking)}",
+                fix=f"add {' '.join(lacking)}",
                 evidence={"pin": list[Json](lacking)},
             )
         if self.url is None and (leaf := _needs_page(self.node)) is not None:
             raise UsageError(
-                "no-page", f"`{leaf.id}` works on a page, and a trial begins without one", mend="add --url URL"
+                "no-page", f"`{leaf.id}` works on a page, and a trial begins without one", fix="add --url URL"
             )
         self._refuse_bad_session()
         self._refuse_bad_address()
@@ -105,7 +105,7 @@ class Trial:
                 raise UsageError(
                     "secret-in-input",
                     f"`{flag}` holds a secret, and what a trial is given is kept in the log",
-                    mend="give it something else: a field that takes secrets reads `secrets.NAME`",
+                    fix="give it something else: a field that takes secrets reads `secrets.NAME`",
                 )
 
     def _refuse_bad_session(self) -> None:
@@ -113,39 +113,37 @@ class Trial:
             to_name(self.session or "none")
         except Unfit as unfit:
             raise UsageError(
-                "bad-input", f"`--session {self.session}` {unfit}", mend="give the name that `save_session` has"
+                "bad-input", f"`--session {self.session}` {unfit}", fix="give the name that `save_session` has"
             ) from None
 
     def _refuse_unknown_pins(self, found: Reading) -> None:
         for name in self.pins:
             if name in ("inputs", "secrets"):
-                mend = (
-                    "inputs are given by `-i NAME=VALUE`" if name == "inputs" else "secrets come from the environment"
-                )
-                raise UsageError("unknown-pin", f"`--set {name}…` sets nothing", mend=mend)
+                fix = "inputs are given by `-i NAME=VALUE`" if name == "inputs" else "secrets come from the environment"
+                raise UsageError("unknown-pin", f"`--set {name}…` sets nothing", fix=fix)
             if name == "run" and isinstance(facts := self.pins[name], dict) and (other := facts.keys() - FACTS):
                 raise UsageError(
                     "unknown-pin",
                     f"`--set run.{min(other)}…` sets nothing",
-                    mend="of a run there are `run.errors.ID`, `run.taken.ID` and `run.failures.ID`",
+                    fix="of a run there are `run.errors.ID`, `run.taken.ID` and `run.failures.ID`",
                 )
             if name not in found.known:
                 close = errors.near(name, found.known)
                 raise UsageError(
                     "unknown-pin",
                     f"{self.loaded.path} has nothing that is called `{name}`",
-                    mend=f"did you mean `{close}`?" if close else "give the id of a node, or the name of an item",
+                    fix=f"did you mean `{close}`?" if close else "give the id of a node, or the name of an item",
                 )
         for name, value in _maps(self.pins):
             if not isinstance(value, dict):
                 raise UsageError(
-                    "bad-input", f"`--set {name}=…` is no map", mend=f"set what is in it: `--set {name}.NAME=…`"
+                    "bad-input", f"`--set {name}=…` is no map", fix=f"set what is in it: `--set {name}.NAME=…`"
                 )
 
     def _refuse_bad_address(self) -> None:
         if self.url is not None and not self.url.startswith(("http://", "https://")):
             raise UsageError(
-                "bad-input", f"`--url {self.url}` is no address", mend="give it whole, with http:// or https://"
+                "bad-input", f"`--url {self.url}` is no address", fix="give it whole, with http:// or https://"
             )
 
     @property
@@ -174,8 +172,8 @@ class Trial:
         try:
             value = await engine.block([node], engine.state.root, "", unit=False)
         except attempt.EffectWithheld as held:
-            value = engine.state.journal.masker.json(held.as_value())
-        engine.state.journal.scope("", "committed", "run", value=value)
+            value = engine.state.writer.masker.json(held.as_value())
+        engine.state.writer.scope("", "committed", "run", value=value)
         return value
 
     async def _arrive(self, engine: engines.ExecutionEngine) -> None:
@@ -190,7 +188,7 @@ class Trial:
                 raise UsageError(
                     "session-not-found",
                     f"there is no signed-in state `{self.session}`",
-                    mend="run a workflow that signs in and keeps it with `save_session`",
+                    fix="run a workflow that signs in and keeps it with `save_session`",
                 )
             await browser.page.sign_in(state.content)
         if self.url is not None:

@@ -136,12 +136,12 @@ async def begin(
     kept, part = given.store, options.part
     conversation = await (kept.create(store.new_id()) if key is None else _of_key(kept, key))
     async with store.release_on_error(conversation):
-        pen = LogWriter(conversation, history.History(), masking.Masker({**known, **models.masked}), kept.kept)
+        writer = LogWriter(conversation, history.History(), masking.Masker({**known, **models.masked}), kept.kept)
         trial = part.header if part is not None else None
         run.write_header(
-            pen, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
+            writer, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
         )
-        one = await _run(loaded, pen, given, prepared.inputs, known, listener, models, options)
+        one = await _run(loaded, writer, given, prepared.inputs, known, listener, models, options)
     one.engine.state.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
 
@@ -160,7 +160,7 @@ async def _of_key(kept: store.Store, key: str) -> store.Conversation:
 
 async def _run(
     loaded: workflow.Loaded,
-    pen: LogWriter,
+    writer: LogWriter,
     given: host.Host,
     inputs: Mapping[str, Json],
     known: Mapping[str, str],
@@ -168,10 +168,10 @@ async def _run(
     models: model_plan.Plan,
     options: Options,
 ) -> run.Run:
-    chosen, private = given.settings, await asyncio.to_thread(given.kept.private, pen.conversation.id)
+    chosen, private = given.settings, await asyncio.to_thread(given.kept.private, writer.conversation.id)
     one = run.Run(
         loaded,
-        pen,
+        writer,
         inputs=inputs,
         known=known,
         private=private,
@@ -186,7 +186,7 @@ async def _run(
     one.engine.state.watch = options.watch
     if options.begun is not None:
         # Nobody may know of a run that is not on the disk.
-        await pen.barrier()
+        await writer.barrier()
         await options.begun(one.id)
     return one
 
@@ -216,7 +216,7 @@ async def resume_run(
         # Also one that waits: nobody is to answer what goes on nowhere.
         run_index.refuse_trial(past, run_id)
     told = _already_over(past, run_id, given, from_step)
-    if told is not None and not (allow_changed and told.status in MENDED_BY_FILE):
+    if told is not None and not (allow_changed and told.status in FIXED_BY_FILE):
         return told
     run_index.refuse_trial(past, run_id)
     assert past.header is not None
@@ -230,7 +230,7 @@ async def resume_run(
     def may_go_on(now: history.History) -> None:
         # Whoever held it until this moment may have ended it, or taken it further.
         told = _already_over(now, run_id, given, from_step)
-        if told is not None and not (text.changed and allow_changed and told.status in MENDED_BY_FILE):
+        if told is not None and not (text.changed and allow_changed and told.status in FIXED_BY_FILE):
             over.append(told)
             raise _OverMeanwhile
         text.check(now)
@@ -240,7 +240,7 @@ async def resume_run(
     models.refuse_late_recording(past.ledger.exchanges, await asyncio.to_thread(kept.private, run_id))
     masker = masking.Masker({**text.secrets, **models.masked})
     try:
-        pen = await run_index.claim(
+        writer = await run_index.claim(
             given.store,
             run_id,
             masker,
@@ -251,12 +251,12 @@ async def resume_run(
         )
     except _OverMeanwhile:
         return over[0]
-    async with store.release_on_error(pen.conversation):
-        text.take(pen)
-        one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models, options)
+    async with store.release_on_error(writer.conversation):
+        text.take(writer)
+        one = await _run(text.loaded, writer, given, text.inputs, text.secrets, listener, models, options)
     one.engine.state.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
-    if pen.conversation.taken_from is not None:
-        one.engine.state.tell(events.Said(pen.conversation.taken_from.as_taken()))
+    if writer.conversation.taken_from is not None:
+        one.engine.state.tell(events.Said(writer.conversation.taken_from.as_taken()))
     if text.word is not None:
         one.engine.state.tell(events.Said(text.word))
     return await one.go_on(from_step)
@@ -290,10 +290,10 @@ async def go_on_copy(
     text.check(past)
     models = model_plan.plan(text.loaded, given, past.budget, options.purse)
     masker = masking.Masker({**text.secrets, **models.masked})
-    pen = await copies.make(given.store, reading, masker, about, options.parent)
-    async with store.release_on_error(pen.conversation):
-        text.take(pen)
-        one = await _run(text.loaded, pen, given, text.inputs, text.secrets, listener, models, options)
+    writer = await copies.make(given.store, reading, masker, about, options.parent)
+    async with store.release_on_error(writer.conversation):
+        text.take(writer)
+        one = await _run(text.loaded, writer, given, text.inputs, text.secrets, listener, models, options)
     one.engine.state.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
     return await one.drive(_copied(one.engine, ended))
 
@@ -314,7 +314,7 @@ class _OverMeanwhile(Exception):
     """The run ended between the look and the claim."""
 
 
-MENDED_BY_FILE = ("paused", "out-of-budget")
+FIXED_BY_FILE = ("paused", "out-of-budget")
 """How a run may have ended that goes on once its file says something else."""
 
 

@@ -77,14 +77,14 @@ def read(source: SecretSource, names: Iterable[str], beside: Path | None = None)
         raise SetupError(
             "secret-missing",
             f"the workflow needs {_listed(missing)}, and {'it is' if len(missing) == 1 else 'they are'} not set",
-            mend=source.how_to_set(missing[0], beside),
+            fix=source.how_to_set(missing[0], beside),
         )
     short = [name for name, value in found.items() if len(value) < SHORTEST]
     if short:
         raise SetupError(
             "secret-too-short",
             f"{_listed(short)} has fewer than {SHORTEST} characters, too few to be told from innocent text and masked",
-            mend="use a longer secret, or make it an input if it is none",
+            fix="use a longer secret, or make it an input if it is none",
         )
     return found
 
@@ -102,8 +102,8 @@ def read_env_file(file: Path) -> dict[str, str]:
         return {}
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        mend = regular_files.fix(error) or "mend the file or take it away"
-        raise SetupError("env-file-unreadable", f"{file} cannot be read: {reason}", mend=mend) from None
+        fix = regular_files.fix(error) or "fix the file or take it away"
+        raise SetupError("env-file-unreadable", f"{file} cannot be read: {reason}", fix=fix) from None
     return {name: value for name, value in values.items() if value is not None}
 
 

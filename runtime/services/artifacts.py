@@ -49,10 +49,10 @@ TYPES = {
 class Artifacts(ports.Artifacts):
     """What one attempt of a step keeps and reads."""
 
-    def __init__(self, pen: LogWriter, folder: Path, step: str) -> None:
+    def __init__(self, writer: LogWriter, folder: Path, step: str) -> None:
         """``folder`` is that of the workflow file, ``step`` the path of the step."""
-        self._journal = pen
-        self._own = pen.artifacts
+        self._writer = writer
+        self._own = writer.artifacts
         self._folder = folder
         self._step = step
         self.kept: list[Json] = []
@@ -60,9 +60,9 @@ class Artifacts(ports.Artifacts):
 
     @override
     async def keep(self, name: str, data: bytes | Path) -> Json:
-        free = self._free(safe_name(self._journal.masker.text(name)))
+        free = self._free(safe_name(self._writer.masker.text(name)))
         try:
-            kept = await self._journal.put_file(free, data)
+            kept = await self._writer.put_file(free, data)
         except OSError as error:
             raise files.not_kept("a file of the run", self._own / free, error) from None
         artifact: Json = {**kept, "type": type_of(free)}
@@ -71,7 +71,7 @@ class Artifacts(ports.Artifacts):
 
     def _free(self, name: str) -> str:
         """The name, or with a number the next one that no other file of the run has."""
-        own, past = {str(each["name"]).casefold() for each in self.kept}, self._journal.history
+        own, past = {str(each["name"]).casefold() for each in self.kept}, self._writer.history
         free = (
             each
             for each in _numbered(name)
@@ -87,14 +87,14 @@ class Artifacts(ports.Artifacts):
                 raise AuthorError(
                     "file-outside",
                     f"{path} lies outside the project of the workflow ({workflow.workspace(self._folder)})",
-                    mend="put the file into the project, or name a file that a step of this run has kept by its `path`",
+                    fix="put the file into the project, or name a file that a step of this run has kept by its `path`",
                     evidence={"path": str(file)},
                 )
             if self._is_hidden(file):
                 raise AuthorError(
                     "file-hidden",
                     f"{path} is a hidden file, or lies in a hidden folder: what is there (`.env`, `.git`, …) is never sent",
-                    mend="copy the file to a name without a leading dot, if it is really meant to be sent",
+                    fix="copy the file to a name without a leading dot, if it is really meant to be sent",
                     evidence={"path": str(file)},
                 )
             try:
@@ -103,14 +103,14 @@ class Artifacts(ports.Artifacts):
                 raise AuthorError(
                     "file-not-read",
                     f"{path} cannot be read: {error.strerror}",
-                    mend=regular_files.fix(error),
+                    fix=regular_files.fix(error),
                     evidence={"path": str(file)},
                 ) from None
             except OSError:
                 raise _not_found(path, file) from None
         except (OSError, ValueError):
             # No file can be called that: it is too long, or there is a NUL in it.
-            raise AuthorError("file-not-found", f"there is no file {_shortened(path)!r}", mend=_PUT_IT_THERE) from None
+            raise AuthorError("file-not-found", f"there is no file {_shortened(path)!r}", fix=_PUT_IT_THERE) from None
         return file
 
     def _may_read(self, file: Path) -> bool:
@@ -144,16 +144,16 @@ def _real(path: Path) -> Path:
 
 def _not_found(path: str, file: Path) -> AuthorError:
     if file.is_dir():
-        return AuthorError("file-not-found", f"{path} is a folder", mend="name the file in it")
+        return AuthorError("file-not-found", f"{path} is a folder", fix="name the file in it")
     if file.exists():
-        return AuthorError("file-not-found", f"{path} cannot be read", mend="make the file readable for you")
+        return AuthorError("file-not-found", f"{path} cannot be read", fix="make the file readable for you")
     folder = file.parent
     names = sorted(each.name for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
     near = difflib.get_close_matches(file.name, names, 1)
     return AuthorError(
         "file-not-found",
         f"there is no file {path}",
-        mend=f"did you mean `{Path(path).parent / near[0]}`?" if near else _PUT_IT_THERE,
+        fix=f"did you mean `{Path(path).parent / near[0]}`?" if near else _PUT_IT_THERE,
         evidence={"looked_for": str(file)},
     )
 

@@ -36,7 +36,7 @@ def check(loaded: workflow.Loaded, allowed: Sequence[str]) -> None:
     ]
     wrong = [
         file.document.source.diagnostic(
-            "python-not-allowed", _not_allowed(module), file.mark(node_id, "python"), help=[_mend(module, allowed)]
+            "python-not-allowed", _not_allowed(module), file.mark(node_id, "python"), help=[_fix(module, allowed)]
         )
         for file, node_id, module in called
         if module not in allowed
@@ -49,7 +49,7 @@ def _not_allowed(module: str) -> str:
     return f"the configuration does not allow functions of the Python module `{module}`"
 
 
-def _mend(module: str, allowed: Sequence[str]) -> str:
+def _fix(module: str, allowed: Sequence[str]) -> str:
     close = errors.near(module, allowed)
     add = f'if you trust it, write `{SETTING} = ["{module}"]` under [tool.runops] in pyproject.toml'
     return f"did you mean `{close}`?" if close else add
@@ -69,7 +69,7 @@ class Functions(ports.Python):
     async def call(self, function: str, args: Mapping[str, Json]) -> Json:
         module, _, name = function.partition(":")
         if module not in self.allowed:
-            raise UsageError("python-not-allowed", _not_allowed(module), mend=_mend(module, self.allowed))
+            raise UsageError("python-not-allowed", _not_allowed(module), fix=_fix(module, self.allowed))
         value = await self._in_thread(function, lambda: _value(module, name, args))
         try:
             return normalise(value)
@@ -77,7 +77,7 @@ class Functions(ports.Python):
             raise AuthorError(
                 "python-failed",
                 f"what `{function}` returns cannot be kept: {error}",
-                mend="return text, numbers, booleans, None, and lists and dicts of these",
+                fix="return text, numbers, booleans, None, and lists and dicts of these",
             ) from None
 
     async def _in_thread(self, function: str, make: Callable[[], Any]) -> Any:
@@ -108,7 +108,7 @@ class Functions(ports.Python):
             raise AuthorError(
                 "python-failed",
                 f"`{function}` took longer than {self.seconds:g} s",
-                mend="make it quicker, or give the node a longer `timeout`",
+                fix="make it quicker, or give the node a longer `timeout`",
             ) from None
         if error is not None:
             raise error
@@ -153,7 +153,7 @@ def _find(module: str, name: str) -> Callable[..., Any]:
             raise AuthorError(
                 "python-not-found",
                 f"there is no Python module `{module}`",
-                mend="install it beside RunOps, or put it into the folder of pyproject.toml",
+                fix="install it beside RunOps, or put it into the folder of pyproject.toml",
             ) from None
         raise _broken(module, error) from None
     except BaseException as error:  # noqa: BLE001 - a module may do anything when it is imported
@@ -168,10 +168,10 @@ def _find(module: str, name: str) -> Callable[..., Any]:
         raise AuthorError(
             "python-not-found",
             f"the Python module `{module}` has no function `{name}` of its own",
-            mend=f"did you mean `{module}:{close}`?" if close else "name a function that is defined there",
+            fix=f"did you mean `{module}:{close}`?" if close else "name a function that is defined there",
         )
     if inspect.iscoroutinefunction(found):
-        raise AuthorError("python-not-found", f"`{module}:{name}` is an `async` function", mend="name a plain one")
+        raise AuthorError("python-not-found", f"`{module}:{name}` is an `async` function", fix="name a plain one")
     return found
 
 
@@ -179,7 +179,7 @@ def _broken(module: str, error: BaseException) -> AuthorError:
     return AuthorError(
         "python-not-found",
         f"the Python module `{module}` cannot be imported",
-        mend="mend the module",
+        fix="fix the module",
         evidence=_evidence(error),
     )
 
@@ -191,7 +191,7 @@ def _refuse_misfit(function: str, found: Callable[..., Any], args: Mapping[str, 
         raise AuthorError(
             "python-failed",
             f"`args` does not fit `{function}`: {error}",
-            mend=f"it takes {inspect.signature(found)}",
+            fix=f"it takes {inspect.signature(found)}",
         ) from None
 
 
@@ -199,7 +199,7 @@ def _failed(function: str, error: BaseException) -> AuthorError:
     return AuthorError(
         "python-failed",
         f"`{function}` failed",
-        mend="look at the function, or at what it was given",
+        fix="look at the function, or at what it was given",
         evidence=_evidence(error),
     )
 

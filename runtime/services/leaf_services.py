@@ -52,7 +52,7 @@ class LeafServices(StepServices):
     def artifacts(self) -> artifacts.Artifacts:
         if self._artifacts is None:
             folder = self._step.frame.program.loaded.path.absolute().parent
-            self._artifacts = artifacts.Artifacts(self._run.journal, folder, self._step.path)
+            self._artifacts = artifacts.Artifacts(self._run.writer, folder, self._step.path)
         return self._artifacts
 
     @property
@@ -65,7 +65,7 @@ class LeafServices(StepServices):
     @property
     @override
     def python(self) -> Python:
-        return functions.Functions(self._python_modules, self._step.node.seconds, self._run.journal.masker)
+        return functions.Functions(self._python_modules, self._step.node.seconds, self._run.writer.masker)
 
     @property
     @override
@@ -74,7 +74,7 @@ class LeafServices(StepServices):
         assert self._step.call is not None, "`await ctx.act()` comes first"
         from runtime.models import questions as models_questions  # most runs ask none
 
-        return models_questions.StepModel(self._models, self._run.journal, self._asker(self._step.call))
+        return models_questions.StepModel(self._models, self._run.writer, self._asker(self._step.call))
 
     @property
     @override
@@ -111,12 +111,12 @@ class LeafServices(StepServices):
 
     def _refuse_secret_as_answer(self, questions: Mapping[str, dict[str, Json]]) -> None:
         """A pause is written down masked, and a mask is no answer."""
-        masker = self._run.journal.masker
+        masker = self._run.writer.masker
         for name, question in questions.items():
             offered = [question.get("choices"), question.get("default")]
             if masker.json(offered) != offered:
                 raise AuthorError(
                     "secret-in-question",
                     f"the question `{name}` offers a secret as its answer, and answers are kept in the log",
-                    mend="offer something else, such as the name of what is meant",
+                    fix="offer something else, such as the name of what is meant",
                 )

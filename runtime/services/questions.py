@@ -20,6 +20,6 @@ def pause(path: str, questions: Mapping[str, Question]) -> Paused:
     return Paused(
         REASON,
         asked[0] if len(asked) == 1 else f"{len(asked)} questions: {' '.join(asked)}",
-        mend=f"answer with `NAME=VALUE` for {', '.join(f'`{name}`' for name in questions)}",
+        fix=f"answer with `NAME=VALUE` for {', '.join(f'`{name}`' for name in questions)}",
         evidence={"questions": {name: dict(each) for name, each in questions.items()}},
     ).located(path)

@@ -17,18 +17,18 @@ PRINTABLE = re.compile(r"[!-~]+")
 class BadAddress(ValueError):
     """It cannot be asked; the message is what is wrong, and shows nothing of it."""
 
-    def __init__(self, wrong: str, mend: str) -> None:
+    def __init__(self, wrong: str, fix: str) -> None:
         super().__init__(wrong)
-        self.mend = mend
+        self.fix = fix
 
 
 def checked(address: str) -> str:
     """The address itself: http or https, a host, perhaps a port and a path. Raises BadAddress."""
-    mend = "write it as `https://HOST/v1` or `http://HOST:PORT/v1`"
+    fix = "write it as `https://HOST/v1` or `http://HOST:PORT/v1`"
     if not PRINTABLE.fullmatch(address) or len(address) > LONGEST:
         raise BadAddress(
             "it holds blanks, or characters that no address holds, or is empty or far too long",
-            f"{mend}; a host with letters beyond a to z in its form for machines, `xn--…`",
+            f"{fix}; a host with letters beyond a to z in its form for machines, `xn--…`",
         )
     if "@" in address:
         raise BadAddress(
@@ -44,11 +44,11 @@ def checked(address: str) -> str:
         parts = urllib.parse.urlsplit(address)
         scheme, host, _ = parts.scheme, parts.hostname, parts.port
     except ValueError:
-        raise BadAddress("its host or its port is none", mend) from None
+        raise BadAddress("its host or its port is none", fix) from None
     if scheme not in ("http", "https") or not address[len(scheme) :].startswith("://"):
-        raise BadAddress("it begins neither with http:// nor with https://", mend)
+        raise BadAddress("it begins neither with http:// nor with https://", fix)
     if not host or not _is_host(host, parts.netloc):
-        raise BadAddress("its host is none", mend)
+        raise BadAddress("its host is none", fix)
     return address
 
 

@@ -138,7 +138,7 @@ def unknown(model: str, provider: str) -> UsageError:
     return UsageError(
         "price-unknown",
         f"there is a budget of money, and nobody knows what `{model}` costs",
-        mend=f'write its price, in US dollars per million tokens, into [tool.runops.prices] of pyproject.toml: `"{model}" = {FORM}`; '
+        fix=f'write its price, in US dollars per million tokens, into [tool.runops.prices] of pyproject.toml: `"{model}" = {FORM}`; '
         "or limit tokens and calls instead",
         evidence=evidence,
     )

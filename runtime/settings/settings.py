@@ -213,17 +213,17 @@ def load(**flags: Any) -> Settings:
         if isinstance(cause, addresses.BadAddress):
             raise no_address(place, cause) from None
         if isinstance(cause, BadBudget):
-            raise UsageError("bad-budget", f"{place} cannot be {seen!r}: {message}", mend=cause.mend) from None
+            raise UsageError("bad-budget", f"{place} cannot be {seen!r}: {message}", fix=cause.fix) from None
         raise UsageError(
             "bad-setting",
             f"{place} cannot be {seen!r}: {message[0].lower()}{message[1:]}",
-            mend=f"set it to what `{name}` takes (see docs/command.md), or take it away",
+            fix=f"set it to what `{name}` takes (see docs/command.md), or take it away",
         ) from None
 
 
 def no_address(place: str, wrong: addresses.BadAddress) -> UsageError:
     """What stands at ``place`` is no address of a server. It is not shown: it may hold a password."""
-    return UsageError("bad-setting", f"{place} is no address of a server: {wrong}", mend=wrong.mend)
+    return UsageError("bad-setting", f"{place} is no address of a server: {wrong}", fix=wrong.fix)
 
 
 def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
@@ -264,10 +264,10 @@ def _project_table() -> dict[str, Any]:
         table = tomllib.loads(regular_files.read_text(file)).get("tool", {}).get("runops", {})
     except (OSError, ValueError) as error:
         reason = (error.strerror or error) if isinstance(error, OSError) else error
-        mend = regular_files.fix(error) or "mend the file"
-        raise UsageError("bad-setting", f"{file} cannot be read: {reason}", mend=mend) from None
+        fix = regular_files.fix(error) or "fix the file"
+        raise UsageError("bad-setting", f"{file} cannot be read: {reason}", fix=fix) from None
     if not isinstance(table, dict):
-        raise UsageError("bad-setting", f"`tool.runops` in {file} is not a table", mend="write it as `[tool.runops]`")
+        raise UsageError("bad-setting", f"`tool.runops` in {file} is not a table", fix="write it as `[tool.runops]`")
     values: dict[str, Any] = {**table}
     for name in values:
         if name not in Settings.model_fields:
@@ -275,7 +275,7 @@ def _project_table() -> dict[str, Any]:
             raise UsageError(
                 "bad-setting",
                 f"[tool.runops] in {file} has an unknown setting `{name}`",
-                mend=f"did you mean `{near[0]}`?" if near else f"known settings: {', '.join(Settings.model_fields)}",
+                fix=f"did you mean `{near[0]}`?" if near else f"known settings: {', '.join(Settings.model_fields)}",
             )
     for name in ("home", "browser", "chat_knowledge"):
         given = _program(values.get(name)) if name == "browser" else values.get(name)

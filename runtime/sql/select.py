@@ -47,7 +47,7 @@ class Select(ports.Sql):
             raise AuthorError(
                 "sql-limit",
                 f"the statement took longer than {self.seconds:g} s",
-                mend="narrow it, or give the node a longer `timeout`",
+                fix="narrow it, or give the node a longer `timeout`",
             ) from None
 
     async def _talk(self, worker: asyncio.subprocess.Process, statement: str, params: Mapping[str, Json]) -> list[Json]:
@@ -70,7 +70,7 @@ class Select(ports.Sql):
         raise AuthorError(
             "sql-limit",
             f"the statement needs more than {self.megabytes} MB of memory",
-            mend="narrow it: WHERE, GROUP BY or LIMIT",
+            fix="narrow it: WHERE, GROUP BY or LIMIT",
         )
 
     async def _answer(self, worker: asyncio.subprocess.Process, line: Json) -> dict[str, Any] | None:
@@ -86,7 +86,7 @@ class Select(ports.Sql):
             return None
         answer: dict[str, Any] = json.loads(said)
         if (wrong := answer.get("error")) is not None:
-            raise AuthorError(wrong["code"], wrong["message"], mend=wrong["mend"], evidence=wrong["evidence"])
+            raise AuthorError(wrong["code"], wrong["message"], fix=wrong["fix"], evidence=wrong["evidence"])
         return answer
 
     def _rows(self, name: tuple[str, ...], *, own: bool) -> list[Json] | None:
@@ -104,7 +104,7 @@ class Select(ports.Sql):
         raise AuthorError(
             "sql-not-a-table",
             f"`{written}` is {what}, and a table is a list of maps",
-            mend="make maps of it in a `transform` before, or give it as one of `params`",
+            fix="make maps of it in a `transform` before, or give it as one of `params`",
         )
 
     def _find(self, name: tuple[str, ...]) -> tuple[Json] | None:
@@ -125,7 +125,7 @@ class Select(ports.Sql):
         return AuthorError(
             "sql-unknown-table",
             f"there is no table `{written}` here",
-            mend=f"did you mean `{near}`?"
+            fix=f"did you mean `{near}`?"
             if near
             else "name a list of maps as references do: `orders`, `inputs.prices`",
             evidence={"tables": listed} if near is None or len(tables) > 1 else None,
@@ -185,5 +185,5 @@ def _not_started(why: str) -> SetupError:
     return SetupError(
         "sql-not-started",
         f"the process for SQL cannot be started: {why}",
-        mend="look at this machine's limits of processes and memory (`ulimit -a`), and at how RunOps is installed",
+        fix="look at this machine's limits of processes and memory (`ulimit -a`), and at how RunOps is installed",
     )

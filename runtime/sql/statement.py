@@ -23,11 +23,11 @@ TELLING = frozenset({"current_query", "current_setting", "getenv", "getvariable"
 class Refused(Exception):
     """The statement cannot be used: a stable code, one sentence, and what to do."""
 
-    def __init__(self, code: str, message: str, mend: str, **evidence: Json) -> None:
+    def __init__(self, code: str, message: str, fix: str, **evidence: Json) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.mend = mend
+        self.fix = fix
         self.evidence = evidence
 
 
@@ -119,8 +119,8 @@ def _unreadable(database: duckdb.DuckDBPyConnection, text: str, tree: dict[str, 
         database.extract_statements(text)
     except duckdb.Error as error:
         message, hint, line = lockdown.words(error)
-        return Refused("sql-failed", message, hint or "mend the SQL: it is DuckDB's", line=line)
-    return Refused("sql-failed", str(tree.get("error_message")), "mend the SQL: it is DuckDB's")
+        return Refused("sql-failed", message, hint or "fix the SQL: it is DuckDB's", line=line)
+    return Refused("sql-failed", str(tree.get("error_message")), "fix the SQL: it is DuckDB's")
 
 
 def _not_allowed(name: str) -> Refused:

@@ -31,7 +31,7 @@ def main() -> None:
             "error": {
                 "code": refused.code,
                 "message": refused.message,
-                "mend": refused.mend,
+                "fix": refused.fix,
                 "evidence": {name: value for name, value in refused.evidence.items() if value is not None},
             }
         }
@@ -107,7 +107,7 @@ def _failed(error: Exception, asked: dict[str, Any]) -> Refused:
         return _too_much(asked)
     if "pytz" in message:
         message, hint = "a moment with a time zone stands inside a list or map", "cast it to TIMESTAMP or VARCHAR"
-    return Refused("sql-failed", message, hint or "mend the SQL: it is DuckDB's", line=line)
+    return Refused("sql-failed", message, hint or "fix the SQL: it is DuckDB's", line=line)
 
 
 def _too_much(asked: dict[str, Any]) -> Refused:

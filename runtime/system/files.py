@@ -30,7 +30,7 @@ def not_read(what: str, path: Path, error: OSError) -> LogError:
     return LogError(
         "log-unreadable",
         f"{what} could not be read: {error.strerror or error} ({path})",
-        mend="take it away, or put the file back from a copy; nothing was changed"
+        fix="take it away, or put the file back from a copy; nothing was changed"
         if isinstance(error, regular_files.NotRegular)
         else "make the file readable for the user who runs this (or repair the disk); nothing was changed",
         evidence={"file": str(path), "errno": error.errno},
@@ -132,14 +132,14 @@ def _write(path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
 
 class _Refused(TypedDict):
     message: str
-    mend: str
+    fix: str
     evidence: dict[str, Json]
 
 
 def _refused(what: str, path: Path, error: OSError) -> _Refused:
     return {
         "message": f"{what} could not be written: {error.strerror or error} ({path})",
-        "mend": "free some space (or mend the disk), then resume the run: nothing was done on the site after this",
+        "fix": "free some space (or fix the disk), then resume the run: nothing was done on the site after this",
         "evidence": {"file": str(path), "errno": error.errno},
     }
 

@@ -71,7 +71,7 @@ class Memory(file_store.InFolder):
                 raise LogError(
                     "run-exists",
                     f"there is a run {conversation} already",
-                    mend=f"go on with it: `runops resume {conversation}`",
+                    fix=f"go on with it: `runops resume {conversation}`",
                 )
             return self._owned(kept)
 
@@ -129,7 +129,7 @@ class Memory(file_store.InFolder):
         with self.lock:
             data = self._blobs.get(sha256)
         if data is None:
-            raise LogError("blob-missing", f"a value of the run is missing: {sha256}", mend="put it back")
+            raise LogError("blob-missing", f"a value of the run is missing: {sha256}", fix="put it back")
         return data
 
     @override
@@ -324,6 +324,6 @@ class _Owned(store.Conversation):
                 raise LogError(
                     "log-write-failed",
                     f"the log could not be written: run {self.id} was given up",
-                    mend="claim it again",
+                    fix="claim it again",
                 )
             yield

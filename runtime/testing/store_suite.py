@@ -158,7 +158,7 @@ class StoreConformance:
             for attempt in (other.claim, other.create):
                 with pytest.raises(RunHeld, match=f"{run} is held by process .* since {said.at}") as caught:
                     await attempt(run)
-                assert "--take-over" in (caught.value.mend or "")
+                assert "--take-over" in (caught.value.fix or "")
             assert other.kept.read(run).held
             owned.append(note())
         assert not other.kept.read(run).held

@@ -40,7 +40,7 @@ class Host:
             raise UsageError(
                 "store-without-files",
                 "this command works on the files of a folder, and the runs are kept elsewhere",
-                mend="use the tools of the place that keeps them",
+                fix="use the tools of the place that keeps them",
             )
         return self.store.files
 

@@ -285,7 +285,7 @@ class _Pruning:
     def _blobs(self) -> None:
         if self._unreadable:
             self._report.left.append(
-                Left(None, "all large values: a log that cannot be read may name any of them; mend it, or delete it")
+                Left(None, "all large values: a log that cannot be read may name any of them; fix it, or delete it")
             )
             return
         named: set[str] = set()

@@ -53,7 +53,7 @@ def states(texts: Iterable[str]) -> tuple[Ended, ...]:
                 raise UsageError(
                     "usage",
                     f"`{text}` is no state in which a run goes",
-                    mend=f"one of {', '.join(typing.get_args(Ended))}",
+                    fix=f"one of {', '.join(typing.get_args(Ended))}",
                 )
     return tuple(found)
 
@@ -65,7 +65,7 @@ def span(text: str) -> float:
         raise UsageError(
             "usage",
             f"`{text}` is no span of time",
-            mend="write a number and a unit, one of s, min, h, d, w: `45min`, `12h`, `30d`, `2w`",
+            fix="write a number and a unit, one of s, min, h, d, w: `45min`, `12h`, `30d`, `2w`",
         )
     return float(found[1]) * _UNITS[found[2]]
 

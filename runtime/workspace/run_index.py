@@ -140,11 +140,11 @@ def find(kept: store.Kept, name: str) -> str:
     if len(found) == 1:
         return found[0]
     if not ids:
-        raise UsageError("unknown-run", f"there are no runs in {kept.place}", mend="start one: `runops run FILE`")
+        raise UsageError("unknown-run", f"there are no runs in {kept.place}", fix="start one: `runops run FILE`")
     what = (
         f"no run is called {name!r}" if not found else f"{len(found)} runs are called {name!r}: {', '.join(found[:5])}"
     )
-    raise UsageError("unknown-run", what, mend="`runops runs` lists the runs")
+    raise UsageError("unknown-run", what, fix="`runops runs` lists the runs")
 
 
 @integrity.uncollected()
@@ -157,7 +157,7 @@ def load_history(kept: store.Kept, run: str) -> tuple[history.History, store.Rea
     reading = kept.read(run)
     past = history.History(reading.entries)
     if past.header is None:
-        raise UsageError("unknown-run", f"run {run} died before its first entry was written", mend="start it again")
+        raise UsageError("unknown-run", f"run {run} died before its first entry was written", fix="start it again")
     return past, reading
 
 
@@ -186,13 +186,13 @@ async def claim(
         past = await asyncio.to_thread(_folded, entries, known)
         refuse_trial(past, run)
         check(past)
-        pen = LogWriter(conversation, past, masker, kept.kept)
+        writer = LogWriter(conversation, past, masker, kept.kept)
         taken = conversation.taken_from
         told: dict[str, Json] = {"taken_from": taken.told()} if taken is not None else {}
         if budget is not None and budget != past.budget:
             told["budget"] = budget
-        pen.note("claimed", **owners.me(), epoch=conversation.epoch, version=version.VERSION, **told)
-    return pen
+        writer.note("claimed", **owners.me(), epoch=conversation.epoch, version=version.VERSION, **told)
+    return writer
 
 
 def _folded(
@@ -233,7 +233,7 @@ def refuse_trial(past: history.History, run: str) -> None:
         what, then = f"a copy of run {past.header.trial['copy']}, and ended with what it was for", "repair that again"
     elif "nodes" in past.header.trial:
         what, then = "a trial of nodes of a draft, and ended with it", "look what its build did then"
-    raise UsageError("trial", f"run {run} was {what}", mend=f"{then}: `{again(past, run)}`")
+    raise UsageError("trial", f"run {run} was {what}", fix=f"{then}: `{again(past, run)}`")
 
 
 def again(past: history.History, run: str) -> str:
@@ -256,58 +256,58 @@ async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bo
             raise UsageError(
                 "nothing-to-decide",
                 f"run {run} stopped before a deed that was held: it was a proof, and nothing of it is open",
-                mend="have the deed done by a run: `runops run FILE`",
+                fix="have the deed done by a run: `runops run FILE`",
             )
         if answered_by_step(past):
             raise UsageError(
                 "nothing-to-decide",
                 f"run {run} waits for a step from which to continue, not for a decision",
-                mend=f"`runops resume {run} --from STEP`, best a step that begins with its own `goto`",
+                fix=f"`runops resume {run} --from STEP`, best a step that begins with its own `goto`",
             )
         if past.question is not None and past.answer is None and past.question.data["reason"] == "question":
             raise UsageError(
                 "nothing-to-decide",
                 f"run {run} waits for an answer, not for a decision",
-                mend=f"`runops show {run}` tells what it asks; answer with `runops answer {run} NAME=VALUE`",
+                fix=f"`runops show {run}` tells what it asks; answer with `runops answer {run} NAME=VALUE`",
             )
         if past.question is None or past.answer is not None or past.status != "paused":
             answered = past.answer is not None and past.status == "paused"
             raise UsageError(
                 "nothing-to-decide",
                 f"run {run} waits for no decision: it is {'answered already' if answered else past.status}",
-                mend=f"go on with `runops resume {run}`",
+                fix=f"go on with `runops resume {run}`",
             )
 
     waits((await asyncio.to_thread(load_history, kept.kept, run))[0])
-    pen = await claim(kept, run, masking.Masker({}), waits, take_over=take_over)
+    writer = await claim(kept, run, masking.Masker({}), waits, take_over=take_over)
     try:
-        asked = pen.history.question
+        asked = writer.history.question
         assert asked is not None
         question = asked.data
         evidence = question["evidence"]
         calls: list[str] = evidence["calls"] if "calls" in evidence else [evidence["call"]]
-        pen.note("decided", calls=list[Json](calls), verdict=verdict)
-        for attempt in [attempt for attempt in pen.history.all_attempts() if attempt.call.call in calls]:
-            _write_verdict(pen, attempt, verdict)
-        pen.note("ended", status="paused", exit=4, **pen.history.for_lists())
-        await pen.barrier()
+        writer.note("decided", calls=list[Json](calls), verdict=verdict)
+        for attempt in [attempt for attempt in writer.history.all_attempts() if attempt.call.call in calls]:
+            _write_verdict(writer, attempt, verdict)
+        writer.note("ended", status="paused", exit=4, **writer.history.for_lists())
+        await writer.barrier()
     finally:
-        await tasks.to_the_end(pen.conversation.aclose())
-    return pen
+        await tasks.to_the_end(writer.conversation.aclose())
+    return writer
 
 
-def _write_verdict(pen: LogWriter, attempt: attempts.Attempt, verdict: Verdict) -> None:
+def _write_verdict(writer: LogWriter, attempt: attempts.Attempt, verdict: Verdict) -> None:
     if attempt.result is None and verdict == "done" and attempt.call.node == attempts.AGENT:
         # That its goal is reached is not its value: it may still be asked for that.
-        pen.result(attempt.call, "interrupted")
+        writer.result(attempt.call, "interrupted")
     elif attempt.result is None:
         status: log_entries.Status = {"done": "recovered", "not-done": "interrupted", "skip": "skipped"}[verdict]  # type: ignore[assignment]
-        pen.result(attempt.call, status)
+        writer.result(attempt.call, status)
         if verdict != "not-done":
             return
     # An interrupted call says nothing of its deed: the note does, so that nobody is asked again.
     found = "skipped" if verdict == "skip" else verdict
-    pen.note("judged", call=attempt.call.call, verdict=found, how=log_entries.PERSON)
+    writer.note("judged", call=attempt.call.call, verdict=found, how=log_entries.PERSON)
 
 
 def question_of(past: history.History, run: str) -> Paused | None:
@@ -315,7 +315,7 @@ def question_of(past: history.History, run: str) -> Paused | None:
     if past.question is None or past.answer is not None:
         return None
     data = past.question.data
-    asked = Paused(data["reason"], data["message"], mend=data.get("mend"), phase="after", evidence=data.get("evidence"))
+    asked = Paused(data["reason"], data["message"], fix=data.get("fix"), phase="after", evidence=data.get("evidence"))
     return asked.replaced(path=data.get("path"))
 
 

@@ -32,7 +32,7 @@ def kind(kept: store.Kept, conversation: str) -> Kind | None:
 
 
 def is_somebodys_run(kept: store.Kept, conversation: str) -> bool:
-    """Whether it is a run that was begun as one: no session, and no copy in which a mend was tried."""
+    """Whether it is a run that was begun as one: no session, and no copy in which a fix was tried."""
     match kept.first(conversation):
         case entries.Scope(session=entries.SessionHeader()):
             return False
@@ -48,7 +48,7 @@ def refuse_session(kept: store.Kept, conversation: str) -> None:
         raise UsageError(
             "not-a-run",
             f"{conversation} is a session, and no run",
-            mend=f"go on with it: `{again(conversation, kept)}`; `runops show {conversation}` tells what was said",
+            fix=f"go on with it: `{again(conversation, kept)}`; `runops show {conversation}` tells what was said",
         )
 
 
@@ -68,7 +68,7 @@ def fold(reading: store.Reading) -> log_session.Session:
         raise UsageError(
             "not-a-session",
             f"{reading.id} is a run, and no session",
-            mend=f"talk about it: `runops chat {reading.id}`; go on with it: `runops resume {reading.id}`",
+            fix=f"talk about it: `runops chat {reading.id}`; go on with it: `runops resume {reading.id}`",
         )
     is_session = isinstance(first, entries.Scope) and first.session is not None
     past = log_session.Session(reading.entries if is_session else ())
@@ -76,7 +76,7 @@ def fold(reading: store.Reading) -> log_session.Session:
         raise UsageError(
             "not-a-session",
             f"session {reading.id} died before it had begun",
-            mend="begin another one: `runops chat`",
+            fix="begin another one: `runops chat`",
         )
     return past
 

@@ -24,8 +24,8 @@ class BadFile:
     text: str | bytes
     """With ``«`` before the place of the mistake; bytes where the place is the file itself."""
     code: str
-    mend: str
-    """What the mend, or what is said at the place, must contain."""
+    fix: str
+    """What the fix, or what is said at the place, must contain."""
     others: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Further files of the project by name; the mistake may stand in one of them."""
 
@@ -45,15 +45,15 @@ class BadFile:
         return "bad.yaml"
 
 
-def whole(name: str, text: str | bytes, code: str, mend: str) -> BadFile:
+def whole(name: str, text: str | bytes, code: str, fix: str) -> BadFile:
     """A whole file."""
-    return BadFile(name, text, code, mend)
+    return BadFile(name, text, code, fix)
 
 
-def nodes(name: str, fragment: str, code: str, mend: str) -> BadFile:
+def nodes(name: str, fragment: str, code: str, fix: str) -> BadFile:
     """Nodes of a file that is otherwise in order."""
     lines = "".join(f"  {line}\n" for line in fragment.strip("\n").split("\n"))
-    return BadFile(name, HEAD + lines, code, mend)
+    return BadFile(name, HEAD + lines, code, fix)
 
 
 GOTO = '- {id: home, type: browser_action, action: goto, url: "{{ inputs.base_url }}"}\n'
@@ -200,10 +200,10 @@ REFERENCES = [
 ]  # fmt: skip
 
 
-def used(name: str, call: str, callee: str, code: str, mend: str) -> BadFile:
+def used(name: str, call: str, callee: str, code: str, fix: str) -> BadFile:
     """A group that uses ``part.yaml``; the mistake is in one of the two."""
     text = HEAD + "".join(f"  {line}\n" for line in call.strip("\n").split("\n"))
-    return BadFile(name, text, code, mend, {"part.yaml": callee})
+    return BadFile(name, text, code, fix, {"part.yaml": callee})
 
 
 PART = """\

@@ -133,7 +133,7 @@ def test_a_price_that_is_not_on_the_list_is_flagged_where_people_look(reading: R
     assert [each["code"] for each in reading.flags] == ["value-unseen"]
     code, said, talk = reading.run(prices, wrong, more="unseen: fail")
     assert (code, said["error"]["code"]) == (1, "value-unseen")
-    assert "mend" in talk
+    assert "fix" in talk
 
 
 @pytest.mark.drawn(share=0.5, of="ai_extract")

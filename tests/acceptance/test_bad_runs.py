@@ -1,4 +1,4 @@
-"""Runs that go wrong, as processes on a real site: each is told by a stable code, its step, its evidence and its mend, and the run can be read."""
+"""Runs that go wrong, as processes on a real site: each is told by a stable code, its step, its evidence and its fix, and the run can be read."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class BadRun:
     code: str
     at: str = "it"
     """The step path of the error."""
-    mend: str = ""
-    """What the mend must contain."""
+    fix: str = ""
+    """What the fix must contain."""
     says: str = ""
     """What else must be said: the evidence."""
     exit: int = 1
@@ -130,13 +130,13 @@ def judge(case: BadRun, code: int, screen: str, *results: dict[str, Any]) -> Non
     assert code == case.exit, screen
     assert f"\n{word} {case.at} " in screen
     assert case.says in screen
-    assert "\n  mend  " in screen, screen
+    assert "\n  fix  " in screen, screen
     assert "Traceback" not in screen
     for result in results:
         error = result.get("question") or result["error"]
         assert (result.get("status") or result["state"]) == state
         assert (error.get("code") or error["reason"], error.get("path") or result["path"]) == (case.code, case.at)
-        assert case.mend in (error.get("mend") or "")
+        assert case.fix in (error.get("fix") or "")
 
 
 def project_in(folder: Path, **environment: str) -> Project:
@@ -148,7 +148,7 @@ def project_in(folder: Path, **environment: str) -> Project:
 
 @pytest.mark.drawn(share=0.2)
 @pytest.mark.parametrize("case", alone(), ids=lambda case: case.name)
-def test_what_goes_wrong_is_told_with_its_step_and_its_mend(case: BadRun, tmp_path: Path) -> None:
+def test_what_goes_wrong_is_told_with_its_step_and_its_fix(case: BadRun, tmp_path: Path) -> None:
     """A run that goes wrong is told as it should be, stdout stays empty, and `show` says the same."""
     project, end = project_in(tmp_path), threading.Event()
     project.write("bad.yaml", case.file)
@@ -162,7 +162,7 @@ def test_what_goes_wrong_is_told_with_its_step_and_its_mend(case: BadRun, tmp_pa
 
 @pytest.mark.drawn(share=0.2)
 @pytest.mark.parametrize("group", together())
-def test_each_of_many_runs_is_told_with_its_step_and_its_mend(
+def test_each_of_many_runs_is_told_with_its_step_and_its_fix(
     group: str, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     """Of many runs that go wrong under one command each is told as it should be, on the screen, in the result and by `show`."""
@@ -193,13 +193,13 @@ def test_the_names_of_the_cases_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"code": "page-crashed"}, {"at": "that"}, {"mend": "none"}, {"says": "none"}, {"exit": 4}]
+    "wrong", [{"code": "page-crashed"}, {"at": "that"}, {"fix": "none"}, {"says": "none"}, {"exit": 4}]
 )
 def test_the_table_can_fail(wrong: dict[str, Any]) -> None:
     """It is judged by what was said: a case that expects something else does not pass."""
-    case = BadRun("a missing element", "", code="target-not-found", mend="correct", says="nearest")
-    screen = "1.yaml\nFAILED it   no element matches\n  nearest  Pay\n  mend     look at it\n"
-    told = {"status": "failed", "path": "it", "error": {"code": "target-not-found", "mend": "correct the target"}}
+    case = BadRun("a missing element", "", code="target-not-found", fix="correct", says="nearest")
+    screen = "1.yaml\nFAILED it   no element matches\n  nearest  Pay\n  fix     look at it\n"
+    told = {"status": "failed", "path": "it", "error": {"code": "target-not-found", "fix": "correct the target"}}
     judge(case, 1, screen, told)
     with pytest.raises(AssertionError):
         judge(dataclasses.replace(case, **wrong), 1, screen, told)

@@ -33,8 +33,8 @@ def builds(tmp_path: Path) -> Iterator[Builds]:
 
 def flags(shop: Shop, effects: str = "allow", runs: int = 1) -> list[str]:
     """What every build here is given."""
-    wish = ["--url", f"{shop.url}/login", "--save", "pay.yaml", "-i", "user=admin", "--secret", "SHOP_PASSWORD"]
-    return [*wish, "--effects", effects, "--runs", str(runs)]
+    goal = ["--url", f"{shop.url}/login", "--save", "pay.yaml", "-i", "user=admin", "--secret", "SHOP_PASSWORD"]
+    return [*goal, "--effects", effects, "--runs", str(runs)]
 
 
 def logs(folder: Path) -> str:
@@ -181,12 +181,12 @@ def test_a_build_that_goes_on_ends_the_browser_that_a_killed_one_left(builds: Bu
     go = '- {id: there, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}'
     with Shop.start(tmp_path, orders=1, paid=0) as shop:
         shop.switch("hold", path="/orders")
-        wish = ("--url", shop.url, "--save", "go.yaml")
+        goal = ("--url", shop.url, "--save", "go.yaml")
         project = builds.answers(
             use("create_nodes", yaml=go, after=None, dry_run=None, reason="on")
             + use("run_draft", inputs=None, reason="to see")
         )
-        with project.start("build", "Go there", *wish) as process:
+        with project.start("build", "Go there", *goal) as process:
             assert shop.wait("held")
             process.kill()
             process.communicate(timeout=60)

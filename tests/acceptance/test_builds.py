@@ -52,7 +52,7 @@ def test_a_build_by_hand_is_built_again_from_its_answers(name: str, tmp_path: Pa
         try:
             done, told = builds.built(said, *arguments, *given(goal.inputs), goal=goal.goal, **secrets)
             assert (done.returncode, told["status"]) == (0, "done"), done.stderr[-3000:]
-            assert len(builds.asked) <= len(said), "what made its builder stumble may be mended by now"
+            assert len(builds.asked) <= len(said), "what made its builder stumble may be fixed by now"
         finally:
             builds.close()
     built, record = (

@@ -281,7 +281,7 @@ def test_what_is_asked_otherwise_misses(project: Project, name: str) -> None:
     assert error["message"].startswith(f"step {step} asks its model what the cassette does not have: ")
     assert error["evidence"]["differs"] == parts
     assert [each for each in lines if each not in error["evidence"]["difference"]] == []
-    assert error["mend"].endswith("runops run sort.yaml --model-calls record")
+    assert error["fix"].endswith("runops run sort.yaml --model-calls record")
 
 
 def test_what_means_nothing_does_not_miss(project: Project) -> None:

@@ -73,7 +73,7 @@ def test_a_machine_that_is_fit(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_missing_is_told_with_its_mend(tmp_path: Path) -> None:
+def test_what_is_missing_is_told_with_its_fix(tmp_path: Path) -> None:
     """Exit 3: a browser that is none, a folder that cannot be one, a model without a key; a variable that looks like a setting is noted."""
     project = Project(
         tmp_path,
@@ -85,9 +85,9 @@ def test_what_is_missing_is_told_with_its_mend(tmp_path: Path) -> None:
     project.write("file", "no folder")
     told, checks = checks_of(project, code=3)
     assert {name for name, each in checks.items() if each["state"] == "wrong"} == {"browser", "home", "server"}
-    assert all(each["mend"] for each in checks.values() if each["state"] == "wrong")
-    assert "RUNOPS_MODEL_KEY" in checks["server"]["mend"]
-    assert checks["settings"]["mend"] == "did you mean RUNOPS_MODEL_AGENT?"
+    assert all(each["fix"] for each in checks.values() if each["state"] == "wrong")
+    assert "RUNOPS_MODEL_KEY" in checks["server"]["fix"]
+    assert checks["settings"]["fix"] == "did you mean RUNOPS_MODEL_AGENT?"
     assert told["server"] is None
 
 
@@ -140,7 +140,7 @@ def test_what_a_server_lacks_is_found_by_what_it_does(
         assert {name: each["level"] for name, each in told["server"]["found"].items()} == {**CAN, **lacks}
         assert {name for name, each in checks.items() if each["state"] == "wrong"} == {*lacks}
         assert told["server"]["fits"] == fits
-        assert all(f'`model_profile = "{fits}"`' in checks[name]["mend"] for name in lacks)
+        assert all(f'`model_profile = "{fits}"`' in checks[name]["fix"] for name in lacks)
 
 
 def test_under_the_profile_that_fits_all_is_well(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_what_a_profile_does_not_use_is_a_hint(tmp_path: Path) -> None:
         told, checks = checks_of(project_of(tmp_path, server, "compatible"), "--model")
     assert {name for name, each in checks.items() if each["state"] == "note"} == {*CAN}
     assert told["server"]["fits"] == "openai"
-    assert '`model_profile = "openai"`' in checks["chaining"]["mend"]
+    assert '`model_profile = "openai"`' in checks["chaining"]["fix"]
 
 
 def test_a_model_that_the_server_lacks_names_the_nearest(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_model_that_the_server_lacks_names_the_nearest(tmp_path: Path) -> None
     with responses.serve(obliging, models=("test-model-2", "far")) as server:
         told, checks = checks_of(project_of(tmp_path, server), "--model", code=3)
     assert checks["answer"]["text"].startswith("test-model: the server does not know the model")
-    assert checks["answer"]["mend"] == "did you mean `test-model-2`?"
+    assert checks["answer"]["fix"] == "did you mean `test-model-2`?"
     assert told["server"]["found"] == {}
     assert told["server"]["listed"] == ["far", "test-model-2"]
 
@@ -185,7 +185,7 @@ def test_a_failure_that_passes_is_no_finding(tmp_path: Path) -> None:
         told, checks = checks_of(project_of(tmp_path, server), "--model", code=3)
     assert {name: each["level"] for name, each in told["server"]["found"].items()} == {**CAN, "schemas": None}
     assert {name for name, each in checks.items() if each["state"] == "wrong"} == {"schemas"}
-    assert checks["schemas"]["mend"] == "ask again: `runops doctor --model`"
+    assert checks["schemas"]["fix"] == "ask again: `runops doctor --model`"
 
 
 def test_a_server_that_is_not_there_is_told_once(tmp_path: Path) -> None:

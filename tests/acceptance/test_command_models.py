@@ -97,13 +97,13 @@ def test_a_run_out_of_budget_goes_on_with_the_command_that_it_prints(models: Mod
 
 
 def test_a_step_out_of_its_own_budget_goes_on_with_a_file_that_gives_it_more(models: Models) -> None:
-    """The mend says what to write, the last line what to type; with both the run passes, and what was answered before is not paid again."""
+    """The fix says what to write, the last line what to type; with both the run passes, and what was answered before is not paid again."""
     tight = TWO.replace("milk, output: string", "milk, output: string, budget: {tokens: 1k}")
     project = models.ask(SAID, SAID)
     project.write("two.yaml", tight)
     stopped = project.runops("run", "two.yaml")
     assert stopped.returncode == 5, stopped.stderr
-    larger = re.search(r"mend .*`budget: (\S+)`", stopped.stderr)
+    larger = re.search(r"fix .*`budget: (\S+)`", stopped.stderr)
     assert larger
     project.write("two.yaml", tight.replace("{tokens: 1k}", f'"{larger[1]}"'))
     done = project.runops(*shlex.split(stopped.stderr.splitlines()[-1])[2:])

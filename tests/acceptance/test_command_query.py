@@ -56,7 +56,7 @@ def test_a_wrong_question_is_wrong_usage(tmp_path: Path) -> None:
     assert "did you mean `state`" in wrong.stderr
     assert "Traceback" not in wrong.stderr
     told = json.loads(project.runops("query", "SELECT * FROM rnus", "--json").stdout)
-    assert told["error"]["mend"] == "did you mean `runs`?"
+    assert told["error"]["fix"] == "did you mean `runs`?"
     assert project.runops("query", "SELECT 1 AS x", "--json", "--csv").returncode == 2
 
 

@@ -54,7 +54,7 @@ def test_a_damaged_log_is_refused_by_its_line(project: Project) -> None:
 
 
 def test_the_file_as_it_is_now_is_taken_on_request(project: Project) -> None:
-    """Without the flag the run keeps its text, and the flag is named; with it the mended step passes, and the result is that of the mended file."""
+    """Without the flag the run keeps its text, and the flag is named; with it the fixed step passes, and the result is that of the fixed file."""
     project.write("flow.yaml", FLOW.replace("two // 0", "two // 1"))
     kept = project.runops("resume", "last")
     assert (kept.returncode, "`--allow-changed` takes it as it is now" in kept.stderr) == (1, True)

@@ -60,7 +60,7 @@ def test_the_systems_package_is_the_second_way(tmp_path: Path) -> None:
     assert "apt-get install -y chromium" in done.stderr
 
 
-def test_without_any_way_the_last_line_is_the_mend(tmp_path: Path) -> None:
+def test_without_any_way_the_last_line_is_the_fix(tmp_path: Path) -> None:
     """Where nothing can be installed the command ends with 3, no traceback, and the one command to type at the end."""
     program(tmp_path / "bin", "apt-get", "exit 100")
     done = install(tmp_path)

@@ -24,7 +24,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_asked_is_refused_before_the_run(name: str, tmp_path: Path) -> None:
-    """Exit 2 or 3, one error with its mend, no run, and nothing of the value on the screen or on the disk."""
+    """Exit 2 or 3, one error with its fix, no run, and nothing of the value on the screen or on the disk."""
     variables, code = REFUSED[name]
     project = Project(tmp_path)
     project.environment |= {"RUNOPS_MODEL": "test-model", KEY: "key-of-nobody-0123456789", **variables}

@@ -255,7 +255,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_setting_says_what_to_set(name: str, closed: int, project: Project) -> None:
     """Who must act, what is wrong and what to do, in a few lines; the key stands in nothing that is shown or kept."""
-    settings, code, error, mend = WRONG[name]
+    settings, code, error, fix = WRONG[name]
     with responses.serve([], models=("test-model",)) as server:
         ask_at(project, server)
         origin = server.url.removesuffix("/v1")
@@ -266,7 +266,7 @@ def test_a_wrong_setting_says_what_to_set(name: str, closed: int, project: Proje
         shown = [done.stdout, done.stderr, project.runops("show", "last", "--json").stdout]
     assert done.returncode == code, done.stderr
     assert error in done.stderr
-    assert mend in done.stderr
+    assert fix in done.stderr
     assert "Traceback" not in done.stderr
     kept = [each.read_bytes().decode(errors="replace") for each in project.folder.rglob("*") if each.is_file()]
     assert not any(KEY in text or server.key in text for text in (*shown, *kept))

@@ -42,8 +42,8 @@ def till() -> Iterator[Site]:
         yield site
 
 
-def test_a_mend_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path: Path) -> None:
-    """The deed is held while the mend is proved; the patch is what `git apply` takes; the run's own log is not touched until it goes on with the mended file."""
+def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path: Path) -> None:
+    """The deed is held while the fix is proved; the patch is what `git apply` takes; the run's own log is not touched until it goes on with the fixed file."""
     project = Project(tmp_path)
     file = project.write("flow.yaml", FLOW.format(base=till.origin).replace("\n", "\r\n"))
     text = file.read_bytes()
@@ -55,11 +55,11 @@ def test_a_mend_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path
     repaired = project.runops("repair", "flow.yaml", "--json", "--yes")
     told = json.loads(repaired.stdout)
     assert (repaired.returncode, told["exit"], told["kind"], told["path"]) == (6, 6, "drift", "book"), repaired.stderr
-    assert (told["mend"]["verdict"], told["mend"]["reached"], told["mend"]["done"]) == ("held", "book", [])
+    assert (told["fix"]["verdict"], told["fix"]["reached"], told["fix"]["done"]) == ("held", "book", [])
     assert (file.read_bytes(), log.read_bytes()) == (text, before)
     assert till.arrived("/done") == [], "held deeds are not done"
     assert f"runops repair flow.yaml --run {run} --apply" in repaired.stderr
-    patch = Path(told["mend"]["kept"])
+    patch = Path(told["fix"]["kept"])
     assert patch.stat().st_mode & 0o777 == 0o600
     subprocess.run(
         ["git", "apply", "--check", str(patch)],
@@ -67,13 +67,13 @@ def test_a_mend_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path
         check=True,
         env={"GIT_CEILING_DIRECTORIES": str(tmp_path.parent), "PATH": "/usr/bin:/bin"},
     )
-    copy = told["mend"]["run"]
+    copy = told["fix"]["run"]
     refused = project.runops("resume", copy)
     assert (refused.returncode, "runops repair" in refused.stderr) == (2, True)
 
     forgotten = project.runops("resume", run, "--allow-changed")
     assert forgotten.returncode == 1
-    assert f"runops repair --run {run} --apply   (a mend of it is ready, and not applied)" in forgotten.stderr
+    assert f"runops repair --run {run} --apply   (a fix of it is ready, and not applied)" in forgotten.stderr
 
     applied = project.runops("repair", "flow.yaml", "--apply")
     assert applied.returncode == 0, applied.stderr
@@ -93,7 +93,7 @@ def test_a_mend_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path
 
 
 def test_what_goes_on_is_told_of_the_file_as_it_is_now(till: Site, tmp_path: Path) -> None:
-    """Of a step that the file has no more no mend is looked for; with a file that stands elsewhere no run goes on, and it is said what does."""
+    """Of a step that the file has no more no fix is looked for; with a file that stands elsewhere no run goes on, and it is said what does."""
     project = Project(tmp_path)
     text = FLOW.format(base=till.origin)
     file = project.write("flow.yaml", text)

@@ -1,4 +1,4 @@
-"""`runops repair` where no candidate is proved: a model mends the file by a build, and what it leaves is a patch for review."""
+"""`runops repair` where no candidate is proved: a model fixes the file by a build, and what it leaves is a patch for review."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def _serve(site: Site) -> None:
     site.page("/", PAGE.format("class=sum"))
 
 
-def mended() -> scripted_model.Answer:
+def patched() -> scripted_model.Answer:
     """The model finds it by what it is called now, and is done."""
     return use("update_node", id="total", yaml=YAML, reason="it is called so now") + finish(summary="reads the sum")
 
 
-def test_a_model_mends_what_no_candidate_did(failed: tuple[Builds, str]) -> None:
+def test_a_model_fixes_what_no_candidate_did(failed: tuple[Builds, str]) -> None:
     """It is told of the failure as data and must change something; its budget ends with 5, and the build that goes on ends with a patch, the file as it was."""
     builds, run = failed
     file = builds.folder / "flows/flow.yaml"
@@ -70,31 +70,29 @@ def test_a_model_mends_what_no_candidate_did(failed: tuple[Builds, str]) -> None
     assert "drift  total" in told.stderr
     first = next(each for each in words_of(builds.asked[0].body) if each.startswith("user: "))
     ours, fence, page = first.partition(page_text.BEGIN)
-    assert "Mend the step `total`" in ours
+    assert "Fix the step `total`" in ours
     assert fence
     assert "target-not-found" in page
     assert page.index('heading "Till"') < page.index('"5"') < page.index(page_text.END)
     assert "runops build --resume" in told.stderr.splitlines()[-1]
 
-    ended, value = builds.goes_on([mended()], "--budget", "calls=9")
+    ended, value = builds.goes_on([patched()], "--budget", "calls=9")
     assert "there is nothing to review" in builds.outputs(0)[0]
-    assert (ended.returncode, value["status"], value["finish"]["mend"]["verdict"]) == (6, "done", "proved"), (
-        ended.stderr
-    )
+    assert (ended.returncode, value["status"], value["finish"]["fix"]["verdict"]) == (6, "done", "proved"), ended.stderr
     assert file.read_bytes() == before
-    patch = Path(value["finish"]["mend"]["kept"]).read_text()
+    patch = Path(value["finish"]["fix"]["kept"]).read_text()
     assert [line for line in patch.splitlines() if line.startswith("+") and "p.sum" in line] != []
     assert f"runops repair --run {run} --apply" in ended.stderr
 
 
-def test_a_mend_is_proposed_and_applied_only_when_asked_for(failed: tuple[Builds, str]) -> None:
+def test_a_fix_is_proposed_and_applied_only_when_asked_for(failed: tuple[Builds, str]) -> None:
     """The command itself ends with 6; `--apply` writes what was proposed, and the file passes then. The step is tried where the run that failed had come to."""
     builds, run = failed
     file = builds.folder / "flows/flow.yaml"
     before = file.read_bytes()
-    done = builds.answers(execute("total"), mended()).runops("repair", "--run", run, "--runs", "1", "--json")
+    done = builds.answers(execute("total"), patched()).runops("repair", "--run", run, "--runs", "1", "--json")
     told = json.loads(done.stdout)
-    assert (done.returncode, told["status"], told["mend"]["verdict"]) == (6, "mend-ready", "proved"), done.stderr
+    assert (done.returncode, told["status"], told["fix"]["verdict"]) == (6, "fix-ready", "proved"), done.stderr
     assert told["build"]["status"] == "done"
     [tried] = builds.outputs()
     assert "0 of 1 nodes ran" in tried
@@ -115,9 +113,9 @@ def test_a_model_that_finds_nothing_leaves_the_kind(failed: tuple[Builds, str]) 
     builds, run = failed
     gave_up = builds.answers(finish(done=False, summary="The total is gone.")).runops("repair", "--run", run, "--json")
     told = json.loads(gave_up.stdout)
-    assert (gave_up.returncode, told["kind"], told["mend"], told["build"]["status"]) == (1, "drift", None, "given-up")
-    assert "found no mend: The total is gone." in gave_up.stderr
+    assert (gave_up.returncode, told["kind"], told["fix"], told["build"]["status"]) == (1, "drift", None, "given-up")
+    assert "found no fix: The total is gone." in gave_up.stderr
     assert "  cost   1 request  " in gave_up.stderr
-    assert "  mend   none was found: " in gave_up.stderr
+    assert "  fix   none was found: " in gave_up.stderr
     alone = builds.answers().runops("repair", "--run", run, "--no-model", "--json")
     assert (alone.returncode, json.loads(alone.stdout)["build"], builds.asked) == (1, None, []), alone.stderr

@@ -108,8 +108,8 @@ def demand_summary(chats: Chats, bound: int | None) -> None:
     assert not any("Question 1" in each for each in words if each != summary)
     assert "user: Question 8, on order-808?" in words
     size = items.size_of(summary.removeprefix("user: ")).tokens
-    wished = int(re.findall(r"(\d+) words at the most", rules)[0])
-    assert (size <= 100, wished <= 60) == ((True, True) if bound else (False, False))
+    with_settings = int(re.findall(r"(\d+) words at the most", rules)[0])
+    assert (size <= 100, with_settings <= 60) == ((True, True) if bound else (False, False))
 
 
 def test_a_conversation_is_summed_up_at_180_000_tokens_with_a_warning_at_160_000(chats: Chats) -> None:

@@ -61,15 +61,15 @@ def test_the_same_key_is_the_same_run(project: Project) -> None:
 
 
 def test_a_run_that_failed_is_tried_again(project: Project) -> None:
-    """The failed step has a new attempt, in the same run; `--allow-changed` takes the file that was mended meanwhile."""
+    """The failed step has a new attempt, in the same run; `--allow-changed` takes the file that was fixed meanwhile."""
     for _ in range(2):
         assert keyed(project, "k", "-i", "n=0").returncode == 1
     (run,) = project.runs()
     assert [len(step["attempts"]) for step in project.show(run["id"])["steps"]] == [1, 2]
     project.write("add.yaml", ADD.replace("1 // inputs.n", "7"))
     assert keyed(project, "k", "-i", "n=0").returncode == 1
-    mended = keyed(project, "k", "-i", "n=0", "--allow-changed")
-    assert (mended.returncode, mended.stdout) == (0, "1 7\n")
+    patched = keyed(project, "k", "-i", "n=0", "--allow-changed")
+    assert (patched.returncode, patched.stdout) == (0, "1 7\n")
     assert len(project.runs()) == 1
 
 

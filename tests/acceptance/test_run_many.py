@@ -154,7 +154,7 @@ def test_all_is_checked_before_anything_begins(project: Project) -> None:
 def test_what_cannot_be_used_ends_before_the_first_run(
     project: Project, arguments: list[str], code: str, said: str
 ) -> None:
-    """Exit code 2, the code, the place or the mend, JSON for programs, no traceback, and no run."""
+    """Exit code 2, the code, the place or the fix, JSON for programs, no traceback, and no run."""
     (project.folder / "empty").mkdir()
     project.write("in.yaml", "n: 1\nm: 2\n")
     project.write("torn.json", "{")

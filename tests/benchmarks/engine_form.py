@@ -54,10 +54,10 @@ class One(run.Browsers):
 
 async def fill(kept: store.Store, loaded: workflow.Loaded, inputs: Mapping[str, Json], browser: port.Browser) -> None:
     """Run the workflow once in the browser, its log in ``kept``; fails where it does not pass."""
-    pen = LogWriter(await kept.create(store.new_id()), history.History(), masking.Masker({}), kept.kept)
-    run.write_header(pen, loaded, inputs)
-    private = kept.kept.private(pen.conversation.id)
-    one = run.Run(loaded, pen, inputs=inputs, known={}, private=private, browsers=One(browser))
+    writer = LogWriter(await kept.create(store.new_id()), history.History(), masking.Masker({}), kept.kept)
+    run.write_header(writer, loaded, inputs)
+    private = kept.kept.private(writer.conversation.id)
+    one = run.Run(loaded, writer, inputs=inputs, known={}, private=private, browsers=One(browser))
     ended = await one.begin()
     assert ended.status == "passed", ended
 

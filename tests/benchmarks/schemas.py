@@ -23,11 +23,11 @@ def tools(folder: Path) -> list[Tool]:
     shop = workshops.opened(folder)
     try:
         sender = Sender(0, budgets.Requester("", None), tuple)
-        delegate = Delegation(shop.pen, None, lambda: box, Listener(), window.Limits, sender, clean=True)
-        box = Toolbox(shop.desk, About(), shop.pen, shop.listener, [*open_build.kits(shop), delegate])
+        delegate = Delegation(shop.writer, None, lambda: box, Listener(), window.Limits, sender, clean=True)
+        box = Toolbox(shop.state, About(), shop.writer, shop.listener, [*open_build.toolsets(shop), delegate])
         return list(box.offered)
     finally:
-        let_go(shop.pen.conversation)
+        let_go(shop.writer.conversation)
 
 
 def measure(folder: Path) -> dict[str, int]:

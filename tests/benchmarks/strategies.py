@@ -94,9 +94,9 @@ class _Session:
     def __init__(self, folder: Path, strategy: window.Strategy, browser: session.Session, shop: str) -> None:
         kept = memory_store.MemoryStore(folder)
         header = entries.SessionHeader(purpose="chat", versions=version.versions())
-        self._pen = LogWriter(now(kept.create("s")), log_session.Session(), masking.Masker({}), kept.kept)
-        self._pen.scope("", "opened", "session", session=header)
-        self._desk = SessionState(self._pen)
+        self._writer = LogWriter(now(kept.create("s")), log_session.Session(), masking.Masker({}), kept.kept)
+        self._writer.scope("", "opened", "session", session=header)
+        self._state = SessionState(self._writer)
         self._browser, self._shop = browser, shop
         self._requests: list[Request] = []
         self._steps: Iterator[building.Step] = iter(())
@@ -104,14 +104,14 @@ class _Session:
         self._told = self._fetched = self._calls = 0
         chosen = settings.Settings(model="m", model_base_url="http://127.0.0.1:9", window_strategy=strategy)
         self._talk = reply.Talk(
-            self._pen,
-            _Building(self._desk, browser.page),
-            self._desk,
+            self._writer,
+            _Building(self._state, browser.page),
+            self._state,
             talks.Supply(self._answer, self._requests),
             chosen,
             events.Listener(),
-            lambda: limits.of_session(self._pen.history, self._pen, chosen),
-            more=[_Kit(_LOOK, self._look), _Kit(_ADD, self._add)],
+            lambda: limits.of_session(self._writer.history, self._writer, chosen),
+            more=[_Toolset(_LOOK, self._look), _Toolset(_ADD, self._add)],
         )
         self._talk.mode = "agent"
 
@@ -121,7 +121,7 @@ class _Session:
             word, steps = building.word(number)
             self._steps = iter(steps)
             await self._talk.say(word)
-        draft = self._desk.draft
+        draft = self._state.draft
         assert draft is not None
         assert len(draft.loaded.workflow.nodes) == sum(number <= words for number in building.BUILT_AT)
         assert self._told + self._fetched == sum(number <= words for number in building.NEEDS)
@@ -138,9 +138,9 @@ class _Session:
             raise AssertionError(f"{arguments['path']} could not be looked at: {error}") from None
 
     async def _add(self, arguments: dict[str, Json]) -> str:
-        node, before = str(arguments["yaml"]), self._desk.draft
+        node, before = str(arguments["yaml"]), self._state.draft
         draft = before.with_nodes(node) if before is not None else drafts.Draft.begun(building.HEAD, node)
-        self._desk.write_draft(draft, reason=str(arguments["reason"]), by="model")
+        self._state.write_draft(draft, reason=str(arguments["reason"]), by="model")
         return f"Added as {len(draft.loaded.workflow.nodes)}."
 
     def _answer(self, request: Request) -> Answer:
@@ -175,8 +175,8 @@ class _Session:
 class _Building(files.DraftSubject):
     """The draft, and the browser in which one looks around meanwhile."""
 
-    def __init__(self, desk: SessionState, driven: tab.Tab) -> None:
-        super().__init__(desk)
+    def __init__(self, state: SessionState, driven: tab.Tab) -> None:
+        super().__init__(state)
         self._page = driven
 
     @override
@@ -198,7 +198,7 @@ _ADD = Tool("add_node", "Adds a node at the end of the workflow.", _object("yaml
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Kit(Toolset):
+class _Toolset(Toolset):
     """A tool that a session has beside those of every session."""
 
     offered: Tool

@@ -67,7 +67,7 @@ class Trial:
         self.rig.store = self.store = world.WatchedStore(self.home, self.reaper, self.seed)
 
     async def run(self, kills: int, span: int) -> events.RunEnded:
-        """To its end, with ``kills`` deaths within ``span`` doings of a process each; where it fails, the site is mended and it goes on."""
+        """To its end, with ``kills`` deaths within ``span`` doings of a process each; where it fails, the site is fixed and it goes on."""
         begun = False
         for _ in range(MOST_LIVES):
             self.lives += 1
@@ -142,9 +142,9 @@ class Trial:
         self.reaper.arm(self.chance.choice([0, 0, 1, 2, 3, 4]) if mortal else 0)
         append = LogWriter._append
 
-        def counted(pen: LogWriter, entry: Any) -> Any:
+        def counted(writer: LogWriter, entry: Any) -> Any:
             self.reaper.tick(f"answer {entry.kind}")
-            return append(pen, entry)
+            return append(writer, entry)
 
         with pytest.MonkeyPatch.context() as patched, contextlib.suppress(Killed):
             patched.setattr(LogWriter, "_append", counted)

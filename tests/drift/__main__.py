@@ -1,4 +1,4 @@
-"""``python -m tests.drift``: every change of the site, what it was taken for, and whether it was mended. Exit code 1 where a demand is not met."""
+"""``python -m tests.drift``: every change of the site, what it was taken for, and whether it was fixed. Exit code 1 where a demand is not met."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.drift import changes, trying
 
 CLASSIFIED = 0.9
-MENDED = 8
+PATCHED = 8
 
 
 async def main(names: list[str]) -> int:
@@ -32,10 +32,10 @@ async def main(names: list[str]) -> int:
                     sys.stdout.write("".join(f"    {each}\n" for each in told))
                 sys.stdout.flush()
     right = sum(each.classified for each in tried)
-    mended = sum(each.mended for each in tried)
+    patched = sum(each.patched for each in tried)
     wrong = sum(each.wrong for each in tried)
-    sys.stdout.write(f"\n{len(tried)} changes: {right} classified, {mended} mended, {wrong} wrong mends that passed\n")
-    met = right >= CLASSIFIED * len(tried) and (bool(names) or mended >= MENDED) and wrong == 0
+    sys.stdout.write(f"\n{len(tried)} changes: {right} classified, {patched} fixed, {wrong} wrong fixes that passed\n")
+    met = right >= CLASSIFIED * len(tried) and (bool(names) or patched >= PATCHED) and wrong == 0
     return 0 if met else 1
 
 

@@ -1,4 +1,4 @@
-"""The changes of the site, each with what it is, and with what a right mend of it would be."""
+"""The changes of the site, each with what it is, and with what a right fix of it would be."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Case:
     """What it is, for somebody who knows what was changed."""
     begin: Callable[[Changing, Shop], None]
     right: str | None = None
-    """A part of each right mend; None where no mend is right."""
+    """A part of each right fix; None where no fix is right."""
     repaired_under: Callable[[Changing, Shop], None] | None = None
     """What changes once the run has failed, before it is repaired."""
 

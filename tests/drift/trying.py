@@ -39,17 +39,17 @@ class Tried:
 
     @property
     def passed(self) -> bool:
-        """Whether a mend passed its proof."""
+        """Whether a fix passed its proof."""
         return self.outcome.proof is not None and self.outcome.proof.verdict != "guess"
 
     @property
     def wrong(self) -> bool:
-        """Whether a mend passed its proof that is not right."""
+        """Whether a fix passed its proof that is not right."""
         return self.passed and (self.case.right is None or self.case.right not in self.patch)
 
     @property
-    def mended(self) -> bool:
-        """Whether a right mend passed its proof."""
+    def patched(self) -> bool:
+        """Whether a right fix passed its proof."""
         return self.passed and not self.wrong
 
     def line(self) -> str:
@@ -100,7 +100,7 @@ async def attempt(case: changes.Case, folder: Path, shop: Shop, proxy: changing.
     one = repair.Repair(host.of_command(chosen), effects.Effects("allow", person.Nobody()), lambda _text: None)
     outcome = await one.repair(number, reader.load(file))
     patch = (
-        patch_files.unified(patch_files.patches_of(outcome.proof.mends, number), folder)
+        patch_files.unified(patch_files.patches_of(outcome.proof.repairs, number), folder)
         if outcome.proof is not None
         else ""
     )

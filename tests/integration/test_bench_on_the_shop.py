@@ -55,7 +55,7 @@ async def execute(
 ) -> str:
     """What the tool tells."""
     given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
-    return (await workshops.call(build, "execute_nodes", bench.kits(build), **given)).told
+    return (await workshops.call(build, "execute_nodes", bench.toolsets(build), **given)).told
 
 
 async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_process.Shop, build: BuildContext) -> None:
@@ -70,7 +70,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_proce
     assert 'heading "Orders"' in told
     # All of the page was told, and is not told once more.
     seen = {"tab": "bench", "instruction": None, "ref": None, "reason": "to see"}
-    assert "nothing changed" in (await workshops.call(build, "inspect_tab", scouting.kits(build), **seen)).told
+    assert "nothing changed" in (await workshops.call(build, "inspect_tab", scouting.toolsets(build), **seen)).told
     # What was told of the page may be pointed at.
     [ref] = re.findall(r'link "Paid" \[ref=(\w+)\]', told)
     async with eyes_of(build).pointed("bench", None, ref) as (_pointed, element):
@@ -89,18 +89,18 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_proce
     assert "on the state kept after `submit`" in told
     assert [each["subject"] for each in shop.ledger("payment")] == ["1001", "1002"]
     # What was paid has no button any more: nothing is done, and what stands there instead is told.
-    written = build.desk.draft
+    written = build.state.draft
     assert written is not None
     quick = draft.Draft.of(
         written.text.replace(
             "action: click\n        target", "action: click\n        timeout: 1\n        target"
         ).replace("query: extract\n", "query: extract\n    timeout: 1\n")
     )
-    build.desk.write_draft(quick, reason="to be quick", by="model")
+    build.state.write_draft(quick, reason="to be quick", by="model")
     told = await execute(build, "pay", begin="live", item="1002")
     assert "failed (target-not-found, before its deed)" in told
     assert "nearest:" in told
-    assert "mend: " in told
+    assert "fix: " in told
     told = await execute(build, "user,pass", mode="isolated")
     assert "all done: 2 of 2" in told
     assert "on the state kept after `login`" in told
@@ -124,7 +124,7 @@ nodes:
         build = workshops.opened(tmp_path, served.origin, text)
         try:
             looked = {"tab": None, "url": f"{served.origin}/", "reason": "to see"}
-            told = (await workshops.call(build, "debug_navigate", scouting.kits(build), **looked)).told
+            told = (await workshops.call(build, "debug_navigate", scouting.toolsets(build), **looked)).told
             assert 'link "Staff"' in told
             for node, heading in (("home", "Welcome"), ("bills", "Due")):
                 told = await execute(build, node, begin="live" if node == "bills" else None)

@@ -230,7 +230,7 @@ async def test_downloads_that_fail(
     with pytest.raises(RunOpsError) as failed:
         async with tab.download(target, f"{shown.origin}{link}" if by_address else None):
             raise AssertionError("there is no file")
-    assert (failed.value.code, failed.value.mend is None) == (code, False), failed.value.message
+    assert (failed.value.code, failed.value.fix is None) == (code, False), failed.value.message
     assert said in failed.value.message
     driven.bound(10)
     # The next one is not troubled by it.

@@ -244,7 +244,7 @@ async def went_back(tab: Tab) -> bool:
 async def test_no_document_of_another_origin_is_requested(
     way: str, driven: Session, tab: Tab, ours: site.Site, foreign: site.Site
 ) -> None:
-    """In whatever way a page loads a foreign document, nothing arrives there, and the refusal says what, where from and the mend."""
+    """In whatever way a page loads a foreign document, nothing arrives there, and the refusal says what, where from and the fix."""
     attack = WAYS[way]
     body, script = (text.replace("FOREIGN", foreign.origin) for text in (attack.body, attack.script))
     headers = {"refresh": f"0;url={foreign.origin}/"} if body == "REFRESH" else {}
@@ -266,7 +266,7 @@ async def test_no_document_of_another_origin_is_requested(
         "allowed": [ours.origin],
         "kind": attack.kind,
     }
-    assert error.mend == f"if it belongs to the work, add {foreign.origin} to allowed_origins"
+    assert error.fix == f"if it belongs to the work, add {foreign.origin} to allowed_origins"
 
 
 async def test_goto_raises_the_refusal(tab: Tab, ours: site.Site, foreign: site.Site) -> None:

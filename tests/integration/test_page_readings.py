@@ -210,15 +210,15 @@ async def test_an_error_of_the_server_is_no_empty_list(
 
 
 @pytest.mark.parametrize(
-    ("glob", "mend"),
+    ("glob", "fix"),
     [
         ("**/status", "the query (no `?` in the glob) did not count"),
         ("**/status?b=1", "without `?` in it the query does not count"),
         ("**/states#there", "the query (no `?` in the glob) did not count"),
     ],
 )
-async def test_the_mend_of_an_address_says_which_parts_count(
-    glob: str, mend: str, tab: Tab, driven: Session, shown: site.Site
+async def test_the_fix_of_an_address_says_which_parts_count(
+    glob: str, fix: str, tab: Tab, driven: Session, shown: site.Site
 ) -> None:
     """An author who forgot, or did not know, what a query has to do with it is told."""
     await tab.goto(f"{shown.origin}/states?a=1")
@@ -226,4 +226,4 @@ async def test_the_mend_of_an_address_says_which_parts_count(
     with pytest.raises(SiteError) as raised:
         await tab.wait_for(Rule(url=glob))
     assert raised.value.code == "rule-failed"
-    assert mend in (raised.value.mend or "")
+    assert fix in (raised.value.fix or "")

@@ -57,7 +57,7 @@ def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any)
 async def finished(shop: BuildContext) -> turn.Outcome:
     """What ``finish`` says."""
     try:
-        return await workshops.call(shop, "finish", tools.kits(shop), **ARGUMENTS)
+        return await workshops.call(shop, "finish", tools.toolsets(shop), **ARGUMENTS)
     finally:
         await shop.close()
 
@@ -70,7 +70,7 @@ async def test_what_is_proved_was_done_once(tmp_path: Path, site: Shop, monkeypa
     assert (outcome.error, value["proved"], value["output"]) == (None, "full", {"status": "paid"})
     assert [each["what"] for each in value["effects"]] == ["done in 1 of 2 runs"]
     assert len(site.ledger("payment", "1001")) == 1
-    assert "done in 1 of 2 runs" in output_files.notes_of(shop.wish.save).read_text()
+    assert "done in 1 of 2 runs" in output_files.notes_of(shop.goal.save).read_text()
     monkeypatch.setenv("SHOP_PASSWORD", site.password)
     chosen = settings.load(home=tmp_path / "runs", model_calls="none")
     ended = await start.start(Path(value["file"]), {}, host.of_command(chosen))
@@ -90,7 +90,7 @@ async def test_a_draft_that_passes_once_only_is_refused(tmp_path: Path, site: Sh
     shop = opened(tmp_path, site, "1003", guarded=False)
     outcome = await finished(shop)
     assert outcome.error is not None
-    assert (outcome.error["code"], shop.wish.save.exists()) == ("not-proved", False)
+    assert (outcome.error["code"], shop.goal.save.exists()) == ("not-proved", False)
     for words in (
         "proof run 2 of 2",
         "failed at pay",

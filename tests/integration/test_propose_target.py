@@ -95,8 +95,10 @@ async def show(shop: BuildContext, url: str, shown: str) -> observer.PageObserve
 
 async def told(shop: BuildContext, ref: str, anchor: str | None = None) -> tuple[str, dict[str, Json]]:
     """The same of a ref."""
-    kits = tools.kits(shop)
-    outcome = await workshops.call(shop, tools.NAME, kits, tab=None, ref=ref, anchor=anchor, reason="It is clicked.")
+    toolsets = tools.toolsets(shop)
+    outcome = await workshops.call(
+        shop, tools.NAME, toolsets, tab=None, ref=ref, anchor=anchor, reason="It is clicked."
+    )
     assert outcome.value == (None if outcome.error else outcome.told)
     # What stands there can be put into a file as it is.
     inside = outcome.told.partition("[page]\n")[2].partition("\n[end of page]")[0]

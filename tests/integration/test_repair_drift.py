@@ -20,12 +20,12 @@ async def browser() -> AsyncIterator[None]:
 @pytest.mark.usefixtures("browser")
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("case", changes.CASES, ids=lambda case: case.name)
-async def test_a_change_is_told_for_what_it_is_and_no_wrong_mend_passes(case: changes.Case, tmp_path: Path) -> None:
-    """Each change is classified rightly; where a mend is right, that one passes its proof, and where none is, none does."""
+async def test_a_change_is_told_for_what_it_is_and_no_wrong_fix_passes(case: changes.Case, tmp_path: Path) -> None:
+    """Each change is classified rightly; where a fix is right, that one passes its proof, and where none is, none does."""
     with trying.site(tmp_path) as (shop, proxy):
         tried = await trying.attempt(case, tmp_path / "project", shop, proxy)
         if case.flow in ("note", "status", "list"):
             assert shop.ledger("payment") == [], "nobody presses what is only guessed"
     assert tried.outcome.found.kind == case.kind, tried.outcome.found.why
     assert not tried.wrong, tried.patch
-    assert tried.mended == (case.right is not None), tried.outcome.tried
+    assert tried.patched == (case.right is not None), tried.outcome.tried

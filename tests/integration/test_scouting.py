@@ -61,10 +61,10 @@ async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> A
 
 async def call(shop: BuildContext, tool: str, /, **arguments: Json) -> turn.Outcome:
     """What a tool answers; what is not given is null, and the reason is one."""
-    kits = tools.kits(shop)
-    fields = next(each.tool for each in kits if each.tool.name == tool).parameters["properties"]
+    toolsets = tools.toolsets(shop)
+    fields = next(each.tool for each in toolsets if each.tool.name == tool).parameters["properties"]
     given = {each: "to look around" if each == "reason" else None for each in fields}
-    return await workshops.call(shop, tool, kits, **{**given, **arguments})
+    return await workshops.call(shop, tool, toolsets, **{**given, **arguments})
 
 
 async def fresh(shop: BuildContext) -> str:
@@ -85,7 +85,7 @@ async def act(shop: BuildContext, action: str, at: str | None = None, value: str
 
 def last_run(shop: BuildContext) -> Any:
     """What the last deed's run has done."""
-    run = list(shop.pen.history.runs_of.values())[-1][-1]
+    run = list(shop.writer.history.runs_of.values())[-1][-1]
     return run_index.load_history(shop.here.kept, run)[0]
 
 
@@ -97,14 +97,14 @@ async def test_deeds_are_runs_and_what_they_changed_is_told(shop: BuildContext, 
         outcome = await act(shop, action, ref(seen, line), value)
         assert outcome.error is None
         assert "button" not in outcome.told
-    assert last_run(shop).header.parent == shop.pen.conversation.id
+    assert last_run(shop).header.parent == shop.writer.conversation.id
     sold = await act(shop, "click", ref(seen, 'button "Sell"'))
     assert "Sold: tea" in sold.told
     assert [each.call.effect for each in last_run(shop).all_attempts()] == ["effect"]
     gift = await act(shop, "click", ref(seen, "checkbox"))
     assert [each.call.action for each in last_run(shop).all_attempts()] == ["check"]
     assert "checked" in gift.told
-    assert shop.pen.history.open_runs == {}
+    assert shop.writer.history.open_runs == {}
 
 
 async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(shop: BuildContext, served: site.Site) -> None:
@@ -191,7 +191,7 @@ async def test_tabs_open_and_close_by_name(shop: BuildContext, served: site.Site
         assert closed.error is None
     gone = await call(shop, "inspect_tab", tab="tab2")
     assert gone.error is not None
-    assert "main" in str(gone.error["mend"])
+    assert "main" in str(gone.error["fix"])
 
 
 async def test_a_page_is_shown_once_and_then_what_changed(shop: BuildContext, served: site.Site) -> None:
@@ -285,7 +285,7 @@ async def test_a_picture_is_kept_with_secrets_painted_over(shop: BuildContext, s
     assert isinstance(whole.value, dict)
     assert isinstance(part.value, dict)
     assert Path(whole.value["path"]).read_bytes()[:4] == b"\x89PNG"
-    assert Path(whole.value["path"]).parent == shop.pen.artifacts
+    assert Path(whole.value["path"]).parent == shop.writer.artifacts
     assert 0 < part.value["size"] < whole.value["size"]
 
 
@@ -322,7 +322,9 @@ def talk(shop: BuildContext, model: talks.Model, requests: list[Request]) -> rep
     """A talk whose model is this function, and may send scouts."""
     chosen, models = talks.CHOSEN, talks.Supply(model, requests)
     limits = window.Limits
-    return reply.Talk(shop.pen, talks.About(), shop.desk, models, chosen, shop.listener, limits, scout.kits(shop))
+    return reply.Talk(
+        shop.writer, talks.About(), shop.state, models, chosen, shop.listener, limits, scout.toolsets(shop)
+    )
 
 
 def told_last(request: Request) -> str:
@@ -363,13 +365,13 @@ async def test_scouts_work_side_by_side_in_tabs_of_their_own(shop: BuildContext,
     assert [each.split("\n")[0].strip('"') for each in reports] == ["It says tea", "It says salt"]
     assert all("the scout took 4 requests" in each for each in reports)
     assert [each.name for each in eyes_of(shop).tabs()] == ["main"]
-    calls = [each.call for each in shop.pen.history.deeds.values() if "send_scout/" in each.call.path]
+    calls = [each.call for each in shop.writer.history.deeds.values() if "send_scout/" in each.call.path]
     assert {each.thread for each in calls if each.action == "debug_action"} == {
         entries.delegate_thread(each.call.call)
-        for each in shop.pen.history.deeds.values()
+        for each in shop.writer.history.deeds.values()
         if each.call.action == "send_scout"
     }
-    assert shop.pen.history.open_runs == {}
+    assert shop.writer.history.open_runs == {}
 
 
 async def test_a_scout_leaves_what_a_person_must_be_asked(served: site.Site, tmp_path: Path) -> None:
@@ -409,7 +411,7 @@ async def test_what_a_scout_did_that_has_no_answer_is_told(served: site.Site, tm
         if not told:
             return talks.asks(("debug_navigate", {"tab": None, "url": "/stock", "reason": "Begin."}))
         if len(talks.outputs(request)) > 1:
-            return Failed(ModelError("model-refused", "it will not", mend="Ask otherwise."))
+            return Failed(ModelError("model-refused", "it will not", fix="Ask otherwise."))
         click = {"tab": None, "action": "click", "ref": ref(told, 'button "Pay"'), "value": None, "reason": "Pay."}
         return talks.asks(("debug_action", click))
 
@@ -418,11 +420,11 @@ async def test_what_a_scout_did_that_has_no_answer_is_told(served: site.Site, tm
         told = await talk(allowing, model, []).say("Look.")
         assert sum(each.path == "/counted" for each in served.requests) == before + 1
         assert "it did 1 deed on the site, or may have: look there first; Ask otherwise." in told
-        (sent,) = (each.call for each in allowing.pen.history.deeds.values() if each.call.action == "send_scout")
+        (sent,) = (each.call for each in allowing.writer.history.deeds.values() if each.call.action == "send_scout")
         found = scout.Scouting(allowing).find_out(sent)
         assert found is not None
         assert found.error is not None
-        assert found.error["mend"].startswith("it did 1 deed on the site, or may have: look there first; ")
+        assert found.error["fix"].startswith("it did 1 deed on the site, or may have: look there first; ")
     finally:
         await allowing.close()
 
@@ -451,7 +453,7 @@ def test_a_browser_that_ended_is_opened_anew(served: site.Site, tmp_path: Path) 
 async def test_what_a_crash_left_is_told(shop: BuildContext) -> None:
     """A deed whose run was begun is told as done where its log says so, and else as what may have happened or was not begun."""
     await act(shop, "hover", ref(await fresh(shop), 'button "Sell"'))
-    done = [each.call for each in shop.pen.history.deeds.values() if each.call.action == "debug_action"][-1]
+    done = [each.call for each in shop.writer.history.deeds.values() if each.call.action == "debug_action"][-1]
     assert "done, before" in tools.found_out(shop, done).told
     unknown = tools.found_out(shop, done.model_copy(update={"call": "nobody"}))
     assert unknown.error is not None

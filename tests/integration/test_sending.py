@@ -97,12 +97,12 @@ async def test_a_bench_tries_nothing_twice(case: sent.Case, orders: sent.Orders,
     (tmp_path / "paper.txt").write_text("a paper")
     given: dict[str, Json] = {"nodes": "open..send", "mode": None, "from": None, "item": None, "reason": "to see"}
     try:
-        told = (await workshops.call(build, "execute_nodes", bench.kits(build), **given)).told
+        told = (await workshops.call(build, "execute_nodes", bench.toolsets(build), **given)).told
         if case.fault == "slow":
             await orders.finished(case.ref)
         if case.confirm and not orders.taken[case.ref]:
             # What the site says did not come may be tried again.
-            told += (await workshops.call(build, "execute_nodes", bench.kits(build), **given)).told
+            told += (await workshops.call(build, "execute_nodes", bench.toolsets(build), **given)).told
     finally:
         await build.close()
     assert orders.taken[case.ref] <= 1, told

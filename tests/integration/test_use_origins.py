@@ -84,5 +84,5 @@ async def test_a_goto_of_a_used_file_is_refused_before_anything_is_sent(
     assert (ended.path, ended.error["code"], ended.error["phase"]) == ("part/inside", "origin-refused", "before")
     part = tmp_path / "part.yaml"
     assert ended.error["evidence"]["file"] == str(part)
-    assert ended.error["mend"].endswith(f"add {bank.origin} to allowed_origins of {part} and of the files that use it")
+    assert ended.error["fix"].endswith(f"add {bank.origin} to allowed_origins of {part} and of the files that use it")
     assert bank.arrived() == []

@@ -37,7 +37,7 @@ def build(site: Site, office: Office) -> None:
         "/canvas": canvas, "/canvas/save": canvas_save, "/registry": registry,
         "/files": files, "/files/upload": files_upload,
         "/jobs": jobs, "/jobs/1": job, "/payments": payments,
-        "/desk": desk, "/desk/login": desk_login, "/desk/ticket": desk_ticket, "/app": app, "/app/save": app_save,
+        "/desk": state, "/desk/login": desk_login, "/desk/ticket": desk_ticket, "/app": app, "/app/save": app_save,
     }  # fmt: skip
     for number in range(1, 9):
         handlers[f"/shop/orders/{1000 + number}"] = shop_receipt
@@ -347,7 +347,7 @@ def payments(office: Office, request: Request) -> Answer:
     return page("Payments", f"<p data-testid=page>Page {number}</p>{table('bills', rows)}{leaf}")
 
 
-def desk(office: Office, request: Request) -> Answer:
+def state(office: Office, request: Request) -> Answer:
     """Shows a person what is theirs, and to anybody else a form to sign in, at the same address."""
     if cookie(request, "desk") is None:
         return page("Desk", form("/desk/login", "Sign in", field("Name", "name")))

@@ -144,7 +144,7 @@ class Trial:
             elif ended.status == "failed":
                 error: Any = ended.error or {}
                 name = f"{error.get('code')} at {ended.path}"
-                if "--from" in str(error.get("mend") or error.get("fix")):
+                if "--from" in str(error.get("fix") or error.get("fix")):
                     return "named", f"{name}: {error['message']}"
                 if name in report.failed:
                     return "stuck", f"{name}: {error['message']}"

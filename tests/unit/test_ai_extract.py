@@ -117,7 +117,7 @@ async def test_what_the_page_lacks_fails_the_node_by_name(asked: Asked) -> None:
     ended = await asked.run({**BILL, "number": None, "total": None, "due": None})
     assert ended.error is not None
     assert (ended.error["code"], ended.error["evidence"]["missing"]) == ("not-on-page", ["$.number", "$.total"])
-    assert "string?" in ended.error["mend"]
+    assert "string?" in ended.error["fix"]
 
 
 async def test_a_page_that_is_not_ready_is_read_again(asked: Asked) -> None:
@@ -244,7 +244,7 @@ async def test_what_a_schema_wants_of_a_list_is_wanted_of_the_page(asked: Asked)
 
 
 async def test_refs_want_an_output_that_says_where_its_values_are() -> None:
-    """Else no value could stand with its ref: the file is refused, with the mend."""
+    """Else no value could stand with its ref: the file is refused, with the fix."""
     for schema in ("{type: object}", "{type: object, properties: {a: {allOf: [{type: string}]}}}", "{type: array}"):
         text = with_fields("refs: true", f"{{json_schema: {schema}}}")
         with pytest.raises(WorkflowInvalid) as refused:

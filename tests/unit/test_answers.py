@@ -89,7 +89,7 @@ async def test_an_answer_must_fit(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as raised:
             answers.read_all(questions, given)
         assert raised.value.code == code
-        assert raised.value.mend
+        assert raised.value.fix
     assert answers.read_all(questions, {})[1] == ["approver"]
     for kind, text in (("integer", "1.5"), ("number", "x"), ("boolean", "1")):
         with pytest.raises(UsageError, match="`n` must be"):

@@ -101,7 +101,7 @@ async def test_what_came_before_a_refused_request_still_counts(tmp_path: Path, m
 
 
 async def test_answers_that_never_fitted_are_not_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step whose answers could not be mended begins from the first question: the same answers would end the same way."""
+    """A step whose answers could not be fixed begins from the first question: the same answers would end the same way."""
     with responses.serve([said(1), said(2), said(3), said("good")], strict=True) as server:
         rig = Rig(tmp_path, ASK.replace("{INPUT}", "x"), chosen=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1
@@ -181,4 +181,4 @@ async def test_a_model_that_takes_too_long_is_told_as_such(tmp_path: Path, monke
         ended = await Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch)).start()
     assert ended.error is not None
     assert ended.error["code"] == "model-timeout"
-    assert "page" not in ended.error["mend"]
+    assert "page" not in ended.error["fix"]

@@ -44,14 +44,14 @@ class Page(talks.About):
 def told(life: talks.Life, strategy: Any = "hybrid", mode: Any = "agent") -> window.RequestFrame:
     """What stands around it now."""
     limits = window.Limits(strategy=strategy)
-    return prompt.around(mode, limits, life.desk, Page(), (), lambda asked: [window.Part(asked, talks.SECRET)])
+    return prompt.around(mode, limits, life.state, Page(), (), lambda asked: [window.Part(asked, talks.SECRET)])
 
 
 def session() -> talks.Life:
     """A session that keeps a plan and a variable."""
     life = talks.Life(talks.in_turn([]))
-    life.desk.set_plan(plans.of(PLAN), reason="it is new", by="model")
-    life.desk.variables.set("tea", "green", reason="it is", by="person")
+    life.state.set_plan(plans.of(PLAN), reason="it is new", by="model")
+    life.state.variables.set("tea", "green", reason="it is", by="person")
     return life
 
 

@@ -25,13 +25,13 @@ class Keeper:
         (project / "flows").mkdir()
         self.folder = project / "flows"
         self.store = file_store.Files(project / ".runops")
-        self.pen = LogWriter(
+        self.writer = LogWriter(
             self.store.create(store.new_id()), history.History(), masker or masking.Masker({}), self.store
         )
 
     def step(self, path: str) -> artifacts.Artifacts:
         """What an attempt of the step at ``path`` sees."""
-        return artifacts.Artifacts(self.pen, self.folder, path)
+        return artifacts.Artifacts(self.writer, self.folder, path)
 
     async def done(self, path: str, *names: str, status: entries.Status = "ok") -> list[str]:
         """The step keeps a file under each name, and ends; the names the files got."""
@@ -39,7 +39,7 @@ class Keeper:
         for name in names:
             await one.keep(name, f"{path} {name}".encode())
         call = entries.Call(path=path, node="transform", attempt=1, effect="read", fingerprint="")
-        self.pen.result(self.pen.call(call), status, files=one.kept or None)
+        self.writer.result(self.writer.call(call), status, files=one.kept or None)
         return [str(each["name"]) for each in one.kept]
 
 
@@ -51,8 +51,8 @@ def keeper(tmp_path: Path) -> Keeper:
 
 async def test_a_file_is_kept_as_it_was_given(keeper: Keeper, tmp_path: Path) -> None:
     """Bytes and files arrive whole, private, with size, hash and type; a run without files has no folder."""
-    assert not keeper.pen.artifacts.exists()
-    assert len(keeper.pen.files()) == 1
+    assert not keeper.writer.artifacts.exists()
+    assert len(keeper.writer.files()) == 1
     large = tmp_path / "large.bin"
     large.write_bytes(b"0123456789" * 300_000)
     one = keeper.step("a")
@@ -64,14 +64,14 @@ async def test_a_file_is_kept_as_it_was_given(keeper: Keeper, tmp_path: Path) ->
         kept = await one.keep(name, data)
         content = data if isinstance(data, bytes) else data.read_bytes()
         file = Path(kept["path"])
-        assert file == keeper.store.home / "files" / keeper.pen.conversation.id / name
+        assert file == keeper.store.home / "files" / keeper.writer.conversation.id / name
         assert file.read_bytes() == content
         assert kept["name"] == name
         assert kept["type"] == kind
         assert (kept["size"], kept["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert file in keeper.pen.files()
-    assert stat.S_IMODE(keeper.pen.artifacts.stat().st_mode) == 0o700
+        assert file in keeper.writer.files()
+    assert stat.S_IMODE(keeper.writer.artifacts.stat().st_mode) == 0o700
 
 
 async def test_names_belong_to_steps(keeper: Keeper) -> None:
@@ -84,8 +84,8 @@ async def test_names_belong_to_steps(keeper: Keeper) -> None:
     # A crash between the file and its result: nobody owns the file.
     await keeper.step("d").keep("y", b"torn away")
     assert await keeper.done("e", "y") == ["y"]
-    assert (keeper.pen.artifacts / "y").read_bytes() == b"e y"
-    assert [each["name"] for each in keeper.pen.history.files] == ["x.csv", "x-2.csv", "X-3.csv", "x-4.csv", "y"]
+    assert (keeper.writer.artifacts / "y").read_bytes() == b"e y"
+    assert [each["name"] for each in keeper.writer.history.files] == ["x.csv", "x-2.csv", "X-3.csv", "x-4.csv", "y"]
 
 
 @pytest.mark.parametrize(
@@ -123,15 +123,15 @@ async def test_what_a_workflow_may_read(keeper: Keeper, tmp_path: Path) -> None:
     own = await one.keep("mine.txt", b"")
     for path, found in (("in.csv", beside), ("../data.csv", above), (str(above), above), (own["path"], own["path"])):
         assert one.find(path).samefile(found)
-    private = keeper.store.private(keeper.pen.conversation.id) / "state.json"
+    private = keeper.store.private(keeper.writer.conversation.id) / "state.json"
     private.touch()
     (keeper.folder / "link").symlink_to(private)
     (keeper.folder / "out").symlink_to("/etc")
-    for path in ("/etc/hosts", "../../x", "link", "out/hosts", str(private), str(keeper.pen.files()[0])):
+    for path in ("/etc/hosts", "../../x", "link", "out/hosts", str(private), str(keeper.writer.files()[0])):
         with pytest.raises(AuthorError) as refused:
             one.find(path)
         assert refused.value.code == "file-outside", path
-        assert refused.value.mend
+        assert refused.value.fix
 
 
 async def test_a_pipe_is_never_sent(keeper: Keeper, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ async def test_a_pipe_is_never_sent(keeper: Keeper, tmp_path: Path) -> None:
     with pytest.raises(AuthorError, match=r"photo\.png cannot be read: it is a named pipe") as refused:
         keeper.step("a").find("photo.png")
     assert refused.value.code == "file-not-read"
-    assert refused.value.mend is not None
+    assert refused.value.fix is not None
 
 
 async def test_a_hidden_file_is_never_sent(keeper: Keeper, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ async def test_a_hidden_file_is_never_sent(keeper: Keeper, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("path", "mend"),
+    ("path", "fix"),
     [
         ("im.csv", "did you mean `in.csv`?"),
         ("sub/../im.csv", "did you mean `sub/../in.csv`?"),
@@ -172,18 +172,18 @@ async def test_a_hidden_file_is_never_sent(keeper: Keeper, tmp_path: Path) -> No
         ("n" * 300, "paths are relative to the folder of the workflow file"),
     ],
 )
-def test_a_file_that_is_not_there(keeper: Keeper, path: str, mend: str) -> None:
+def test_a_file_that_is_not_there(keeper: Keeper, path: str, fix: str) -> None:
     """A path that leads to no file is the author's mistake, with the nearest name where there is one."""
     (keeper.folder / "in.csv").touch()
     (keeper.folder / "sub").mkdir()
     with pytest.raises(AuthorError) as refused:
         keeper.step("a").find(path)
     assert refused.value.code == "file-not-found"
-    assert (refused.value.mend or "").startswith(mend)
+    assert (refused.value.fix or "").startswith(fix)
 
 
 async def test_a_full_disk_stops_the_run(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that cannot be written is the operator's to mend, and leaves nothing behind."""
+    """A file that cannot be written is the operator's to fix, and leaves nothing behind."""
 
     def full(*_anything: object) -> None:
         raise OSError(28, "No space left on device")
@@ -194,4 +194,4 @@ async def test_a_full_disk_stops_the_run(keeper: Keeper, monkeypatch: pytest.Mon
         await keeper.step("a").keep("x", b"data")
     assert stopped.value.code == "file-write-failed"
     assert "No space left" in stopped.value.message
-    assert [each.name for each in keeper.pen.artifacts.iterdir()] == ["w"]
+    assert [each.name for each in keeper.writer.artifacts.iterdir()] == ["w"]

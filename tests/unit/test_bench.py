@@ -156,7 +156,7 @@ async def test_whoever_asks_for_a_value_that_does_not_count_is_told_why(tmp_path
 
     async def ask(name: str) -> str:
         tools_of = session_tools.Toolbox(
-            rig.shop.desk, open_build.subject_of(rig.shop), rig.shop.pen, rig.shop.listener
+            rig.shop.state, open_build.subject_of(rig.shop), rig.shop.writer, rig.shop.listener
         )
         told = set[str]()
         for tool in ("get_workflow_variables", "get_workflow_variable"):
@@ -191,7 +191,7 @@ async def test_a_node_that_yields_the_same_again_makes_nothing_stale(tmp_path: P
 async def test_a_pin_stands_in_the_place_of_a_value(tmp_path: Path) -> None:
     """A variable of the session that is called like a node, an item or a variable is what is read, until it is cleared."""
     rig = Rig(tmp_path, READS + LOOP, site())
-    variables = rig.shop.desk.variables
+    variables = rig.shop.state.variables
     variables.set("long", 21, reason="to try", by="person")
     assert await rig.execute("twice") == {"twice": "ok"}
     assert rig.bench.values()["twice"] == 42
@@ -221,7 +221,7 @@ async def test_a_node_of_a_loop_runs_for_one_item(tmp_path: Path) -> None:
 
 
 async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> None:
-    """What failed before its deed has left the page as it was: mended, the node goes on from there. One behind its deed has not."""
+    """What failed before its deed has left the page as it was: fixed, the node goes on from there. One behind its deed has not."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     failing = [SiteError("target-covered", "it is covered"), SiteError("verify-failed", "no", phase="after")]
 
@@ -241,7 +241,7 @@ async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> 
 
 
 async def test_what_has_just_run_is_not_stale(tmp_path: Path) -> None:
-    """Neither behind a try that was broken off and mended since, nor behind an earlier try of itself; an edit of what lies before it makes it stale."""
+    """Neither behind a try that was broken off and fixed since, nor behind an earlier try of itself; an edit of what lies before it makes it stale."""
     refused = ['text="submit"']
 
     async def before(target: str, _page: FakePage) -> None:
@@ -354,12 +354,12 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
     """Those of every node that ran, also where the run fails then, until what they rest on is edited; pages it gives none. What is set on the bench alone it does not read."""
     rig = Rig(tmp_path, CONTAINERS.replace(", effect: idempotent", "").replace("never}", "click}") + READS, site())
     monkeypatch.setattr(start, "Chromium", lambda *_given: Fresh(rig.site))
-    variables = rig.shop.desk.variables
+    variables = rig.shop.state.variables
     variables.set("long", 21, reason="to try", by="person")
 
     async def run_draft() -> str:
         given: dict[str, Json] = {"inputs": None, "reason": "to see"}
-        return (await workshops.call(rig.shop, "run_draft", tools.kits(rig.shop), **given)).told
+        return (await workshops.call(rig.shop, "run_draft", tools.toolsets(rig.shop), **given)).told
 
     assert "passed" in await run_draft()
     assert rig.bench.values()["long"] == 21
@@ -379,7 +379,7 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
     assert "twice" not in known
 
 
-async def test_a_mend_begins_where_the_run_that_failed_had_come_to(
+async def test_a_fix_begins_where_the_run_that_failed_had_come_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its values are there, and the page of its last checkpoint, so that no deed before the step that failed need be done again; of a file that says something else nothing is."""
@@ -557,7 +557,7 @@ async def test_a_held_deed_ends_it_and_is_no_failure(tmp_path: Path) -> None:
     assert rig.site.deeds == []
     assert await rig.execute("submit") == {"submit": "held"}
     assert "on the page as it stood" in rig.told
-    assert not [each for each in rig.shop.pen.history.deeds.values() if each.result and each.result.error]
+    assert not [each for each in rig.shop.writer.history.deeds.values() if each.result and each.result.error]
 
 
 async def test_isolated_begins_each_node_from_its_own_state(tmp_path: Path) -> None:
@@ -573,8 +573,8 @@ async def test_isolated_begins_each_node_from_its_own_state(tmp_path: Path) -> N
     await rig.execute("all")
     assert await rig.execute("one,three", mode="isolated") == {"one": "ok", "three": "ok"}
     assert rig.bench.opened[-1].page.visited[-1] == "http://127.0.0.1:8765/2"
-    assert len(rig.shop.pen.history.runs_of) == 2
-    assert [len(runs) for runs in rig.shop.pen.history.runs_of.values()] == [1, 2]
+    assert len(rig.shop.writer.history.runs_of) == 2
+    assert [len(runs) for runs in rig.shop.writer.history.runs_of.values()] == [1, 2]
     await rig.execute("one,three")
     assert "`three` is run without `two`" in rig.told
 
@@ -589,7 +589,7 @@ async def test_whoever_goes_on_has_values_and_states_and_no_page(tmp_path: Path)
     assert await rig.execute("seen") == {"seen": "ok"}
     assert "on the state kept after `submit`" in rig.told
     assert len(rig.site.deeds) == 1
-    states = list((rig.shop.here.kept.private(rig.shop.pen.conversation.id) / "bench").glob("*.json"))
+    states = list((rig.shop.here.kept.private(rig.shop.writer.conversation.id) / "bench").glob("*.json"))
     assert states
     assert {each.stat().st_mode & 0o777 for each in states} == {0o600}
     for each in states:
@@ -608,8 +608,8 @@ async def test_a_value_that_holds_a_secret_is_used_and_neither_shown_nor_kept(tm
     rig.bench = rig.shop.bench = type(rig.bench)(rig.shop, rig.site)
     assert await rig.execute("long") == {"error": "value-stale"}
     assert "held a secret" in rig.told
-    kept = rig.shop.pen.conversation
-    assert not [file for file in rig.shop.pen.files() if b"wunderbar" in file.read_bytes()], kept.id
+    kept = rig.shop.writer.conversation
+    assert not [file for file in rig.shop.writer.files() if b"wunderbar" in file.read_bytes()], kept.id
 
 
 async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path) -> None:
@@ -625,9 +625,9 @@ async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path
     rig.site.on_click = die
     with pytest.raises(Crash):
         await rig.execute("all")
-    [open_call] = rig.shop.pen.history.open_calls()
-    [kit] = bench_tools.kits(rig.shop)
-    outcome = kit.find_out(open_call.call)
+    [open_call] = rig.shop.writer.history.open_calls()
+    [toolset] = bench_tools.toolsets(rig.shop)
+    outcome = toolset.find_out(open_call.call)
     assert outcome is not None
     assert outcome.error is None
     lines = outcome.told.splitlines()
@@ -635,7 +635,7 @@ async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path
     assert {"sign_in/open: done", "sign_in/user: done"} <= set(lines)
     assert any(line.startswith("sign_in/submit: open: it may have happened") for line in lines)
     assert "not begun: seen, long, twice" in lines
-    assert kit.find_out(open_call.call.model_copy(update={"action": "another"})) is None
+    assert toolset.find_out(open_call.call.model_copy(update={"action": "another"})) is None
     # The page that the deed may have changed is that of no node any more.
     rig.site.on_click = None
     assert await rig.execute("seen") == {"error": "state-missing"}
@@ -649,8 +649,8 @@ async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
         thread=entries.SESSION_THREAD, path="1_execute_nodes", node="session", action="execute_nodes", asked="a",
         attempt=1, effect="effect", args={}, fingerprint="",
     )  # fmt: skip
-    [kit] = bench_tools.kits(rig.shop)
-    outcome = kit.find_out(call)
+    [toolset] = bench_tools.toolsets(rig.shop)
+    outcome = toolset.find_out(call)
     assert outcome is not None
     assert "nothing was done" in outcome.told
 
@@ -732,12 +732,12 @@ async def test_containers_errors_that_are_passed_over_and_variables_are_as_in_a_
     assert await rig.execute("number", item="2") == {"number": "ok"}
     assert await rig.execute("caught") == {"error": "value-missing"}
     assert "`set_variable` error" in rig.told
-    rig.shop.desk.variables.set("error", {"code": "mine"}, reason="to try", by="person")
+    rig.shop.state.variables.set("error", {"code": "mine"}, reason="to try", by="person")
     assert await rig.execute("caught") == {"caught": "ok"}
-    rig.shop.desk.variables.set("vars.tenant", "south", reason="to try", by="person")
+    rig.shop.state.variables.set("vars.tenant", "south", reason="to try", by="person")
     assert await rig.execute("left") == {"left": "ok"}
     assert rig.bench.values()["left"] == "Lsouth"
-    rig.shop.desk.variables.clear("vars.tenant", reason="enough", by="person")
+    rig.shop.state.variables.clear("vars.tenant", reason="enough", by="person")
     rig.edit("tenant: north}", "tenant: east}")
     assert await rig.execute("end") == {"error": "value-stale"}
 

@@ -92,7 +92,7 @@ def test_what_means_nothing_is_refused_with_what_was_meant(text: str, told: str)
     with pytest.raises(ModelError) as refused:
         node_map.chosen(text, PLACES)
     assert refused.value.code == "node-unknown"
-    assert told in f"{refused.value.message} {refused.value.mend}"
+    assert told in f"{refused.value.message} {refused.value.fix}"
 
 
 @given(

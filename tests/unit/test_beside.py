@@ -35,9 +35,9 @@ def opened(folder: Path, save: str = "flows/built.yaml") -> BuildContext:
     (folder / "flows/parts").mkdir(parents=True)
     (folder / "flows/parts/twice.yaml").write_text(PART)
     shop = workshops.opened(folder, "http://127.0.0.1:8765")
-    wish = Goal("Do it.", None, folder / save)
-    shop.wish = wish
-    shop.desk = SessionState(shop.pen, project_files.of_build(wish.as_logged()))
+    goal = Goal("Do it.", None, folder / save)
+    shop.goal = goal
+    shop.state = SessionState(shop.writer, project_files.of_build(goal.as_logged()))
     open_build.furnish(shop)
     return shop
 
@@ -45,7 +45,7 @@ def opened(folder: Path, save: str = "flows/built.yaml") -> BuildContext:
 async def create(shop: BuildContext, use: str) -> str:
     """What the tool answers to a draft that uses this file."""
     given = {"yaml": USING.format(use), "after": None, "dry_run": None, "reason": "use what is there"}
-    return (await workshops.call(shop, "create_nodes", tools.kits(shop), **given)).told
+    return (await workshops.call(shop, "create_nodes", tools.toolsets(shop), **given)).told
 
 
 async def test_a_draft_uses_files_from_where_it_will_stand(tmp_path: Path) -> None:
@@ -79,27 +79,27 @@ async def test_what_is_no_workflow_is_not_shown(tmp_path: Path) -> None:
         assert "hunter2" not in told
     (tmp_path / "outside.yaml").write_text(PART)
     assert "use-outside" in await create(shop, "../../outside.yaml")
-    assert shop.desk.draft is None
+    assert shop.state.draft is None
 
 
 def test_the_desk_of_a_build_knows_them(tmp_path: Path) -> None:
-    """A build finds them from what its log says of where it is saved, and one that mends a file from that file; another session has none."""
+    """A build finds them from what its log says of where it is saved, and one that fixes a file from that file; another session has none."""
     (tmp_path / ".runops").mkdir()
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "part.yaml").write_text(f"{PART}# {name}\n")
-    wish = Goal("Do it.", None, tmp_path / "a/built.yaml")
-    mends = entries.Repairs(run="x", path="y", file=str(tmp_path / "b/there.yaml"), evidence="")
+    goal = Goal("Do it.", None, tmp_path / "a/built.yaml")
+    repairs = entries.Repairs(run="x", path="y", file=str(tmp_path / "b/there.yaml"), evidence="")
     for build, where in (
-        (wish.as_logged(), "# a"),
-        (wish.as_logged().model_copy(update={"mends": mends}), "# b"),
+        (goal.as_logged(), "# a"),
+        (goal.as_logged().model_copy(update={"repairs": repairs}), "# b"),
         (None, None),
     ):
-        files = SessionState(_pen(tmp_path, build)).files
+        files = SessionState(_writer(tmp_path, build)).files
         assert (files is None) == (where is None)
         assert files is None or where is None or where in str(files.read("part.yaml"))
 
 
-def _pen(folder: Path, build: entries.Build | None) -> LogWriter[Session]:
+def _writer(folder: Path, build: entries.Build | None) -> LogWriter[Session]:
     header = entries.SessionHeader(purpose="build" if build else "chat", versions=version.versions(), build=build)
     return now(open_session.begin(file_store.FileStore(folder / ".runops"), header, masking.Masker({})))

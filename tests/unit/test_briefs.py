@@ -35,7 +35,7 @@ ASK = """\
   input: %s
   output: {wish: [refund, delivery], urgent: boolean}
 """
-WISH = {"wish": "refund", "urgent": False}
+GOAL = {"wish": "refund", "urgent": False}
 
 
 def ask(name: str, given: str, description: str = "Sorts the letter.") -> str:
@@ -82,7 +82,7 @@ async def test_the_first_request_starts_and_the_next_continues(tmp_path: Path, m
         LETTERS + ask("first", "{{ letters }} {{ inputs.shop }}") + ask("second", "{{ first }}"),
         "inputs: {shop: {type: string, default: Hats}}",
     )
-    with responses.serve([scripted_model.text(WISH), scripted_model.text(WISH)], strict=True) as server:
+    with responses.serve([scripted_model.text(GOAL), scripted_model.text(GOAL)], strict=True) as server:
         rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch), inputs={"shop": "Hats"})
         rig.site.texts["css=#letters"] = "Give me my money."
         assert (await rig.start()).status == "passed"
@@ -91,9 +91,9 @@ async def test_the_first_request_starts_and_the_next_continues(tmp_path: Path, m
     never_logged(rig)
 
 
-async def test_an_answer_that_is_mended_has_a_brief_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each request is told anew: the one that mends an answer is no longer the first of the run."""
-    with responses.serve([scripted_model.text("{}"), scripted_model.text(WISH)], strict=True) as server:
+async def test_an_answer_that_is_fixed_has_a_brief_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request is told anew: the one that fixes an answer is no longer the first of the run."""
+    with responses.serve([scripted_model.text("{}"), scripted_model.text(GOAL)], strict=True) as server:
         rig = Rig(tmp_path, flow(ask("first", "tea")), chosen=models.asked_at(server, monkeypatch))
         assert (await rig.start()).status == "passed"
     first, second = map(brief_of, server.asked)
@@ -107,7 +107,7 @@ async def test_a_run_that_goes_on_resumes_until_its_first_answer(
     """After a crash the first request says that the run was stopped, and the one behind it that it goes on."""
     click = "- {id: go, type: browser_action, action: click, target: {css: go}, effect: idempotent}\n"
     text = flow(ask("first", "tea") + click + ask("second", "milk") + ask("third", "rum"))
-    with responses.serve([scripted_model.text(WISH)] * 3, strict=True) as server:
+    with responses.serve([scripted_model.text(GOAL)] * 3, strict=True) as server:
         rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch))
 
         async def kill(_target: str, _page: FakePage) -> None:
@@ -137,7 +137,7 @@ async def test_inside_a_loop_the_turn_is_told(tmp_path: Path, monkeypatch: pytes
 """
     inner = textwrap.indent(ask("judge", "{{ order }}"), "    ")
     text = flow(f"{loop}{inner}- {{id: last, type: transform, expr: 1}}\n")
-    with responses.serve([scripted_model.text(WISH)] * 2, strict=True) as server:
+    with responses.serve([scripted_model.text(GOAL)] * 2, strict=True) as server:
         rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch))
         assert (await rig.start()).status == "passed"
     agrees(server.asked[1], "loop")
@@ -156,7 +156,7 @@ HANDLE = """\
 async def test_inside_a_catch_the_error_is_told_by_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step of a ``catch`` is told which error of which step it is about, and not what the error says."""
     inner = textwrap.indent(ask("judge", "{{ error.code }}"), "    ")
-    with responses.serve([scripted_model.text(WISH)], strict=True) as server:
+    with responses.serve([scripted_model.text(GOAL)], strict=True) as server:
         rig = Rig(
             tmp_path,
             flow(HANDLE + inner),
@@ -171,7 +171,7 @@ async def test_inside_a_catch_the_error_is_told_by_its_code(tmp_path: Path, monk
 async def test_after_an_error_the_step_is_told_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another attempt is told its number and the code of the last error, and nothing of what the error or the model said."""
     node = ask("first", "tea") + "  retry: {attempts: 2, delay: 0, on: [model-refused]}\n"
-    with responses.serve([scripted_model.refusal(MARK), scripted_model.text(WISH)], strict=True) as server:
+    with responses.serve([scripted_model.refusal(MARK), scripted_model.text(GOAL)], strict=True) as server:
         rig = Rig(tmp_path, flow(node), chosen=models.asked_at(server, monkeypatch))
         assert (await rig.start()).status == "passed"
     agrees(server.asked[1], "error")
@@ -185,7 +185,7 @@ QUESTION = "- {id: who, type: context, ask: {approver: Who approves?, note: {que
 async def test_what_a_person_answered_is_told_as_it_was_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After ``runops answer`` each request has the answers raw; before anybody said anything there is no USER_INPUT. No answer passes for a heading."""
     text = flow(ask("before", "tea") + QUESTION + ask("after", "{{ vars.approver }}"))
-    with responses.serve([scripted_model.text(WISH)] * 2, strict=True) as server:
+    with responses.serve([scripted_model.text(GOAL)] * 2, strict=True) as server:
         rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch))
         assert (await rig.start()).status == "paused"
         rig.die()
@@ -200,7 +200,7 @@ async def test_what_a_person_answered_is_told_as_it_was_said(tmp_path: Path, mon
 async def test_a_trial_of_a_node_is_a_run_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that is tried by itself is told so, and that nothing comes next."""
     text = flow(LETTERS + ask("first", "{{ letters }}") + ask("second", "tea"))
-    with responses.serve([scripted_model.text(WISH)], strict=True) as server:
+    with responses.serve([scripted_model.text(GOAL)], strict=True) as server:
         rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch))
         assert (await rig.try_out("first", {"letters": "Give me my money."})).status == "passed"
     agrees(server.asked[0], "trial")
@@ -210,7 +210,7 @@ async def test_a_trial_of_a_node_is_a_run_too(tmp_path: Path, monkeypatch: pytes
 async def test_of_the_budget_a_coarse_share_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scarcest part of the run's and of the step's budget counts, in words that stay the same for several requests."""
     text = flow("".join(ask(f"ask_{number}", "tea") for number in range(5)))
-    with responses.serve([scripted_model.text(WISH)] * 5, strict=True) as server:
+    with responses.serve([scripted_model.text(GOAL)] * 5, strict=True) as server:
         rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch, budget="calls=5"))
         assert (await rig.start()).status == "passed"
     told = [next(line for line in brief_of(each).splitlines() if "Budget" in line) for each in server.asked]
@@ -224,7 +224,7 @@ async def test_a_recorded_answer_is_found_whatever_the_brief_says(
     """A brief is no part of what is recorded, and a cassette answers where only the brief differs."""
     monkeypatch.chdir(tmp_path)
     text = flow(ask("first", "tea"))
-    with responses.serve([scripted_model.text(WISH)], strict=True) as server:
+    with responses.serve([scripted_model.text(GOAL)], strict=True) as server:
         rig = Rig(tmp_path / "home", text, chosen=models.asked_at(server, monkeypatch, model_calls="record"))
         assert (await rig.start()).status == "passed"
     never_logged(rig)
@@ -333,7 +333,7 @@ async def test_a_secret_is_masked_wherever_it_was_given(tmp_path: Path, monkeypa
     node = ask("first", "{{ inputs.shop | length }}", f"Sorts {SECRET}.")
     text = flow(QUESTION + node, "inputs: {shop: {type: string}}\nsecrets: [PASS]")
     text = text.replace("Every letter", f"Every {SECRET}")
-    with responses.serve([scripted_model.text(WISH)], strict=True) as server:
+    with responses.serve([scripted_model.text(GOAL)], strict=True) as server:
         rig = Rig(
             tmp_path,
             text,
@@ -372,7 +372,7 @@ async def test_a_brief_has_4000_characters_at_most(tmp_path: Path, monkeypatch: 
     text = text.replace("Every letter", description)
     origins = ", ".join(f'"http://{"o" * 60}{number}.test"' for number in range(30))
     text = text.replace('"http://127.0.0.1:8765"', origins)
-    with responses.serve([scripted_model.text(WISH)], strict=True) as server:
+    with responses.serve([scripted_model.text(GOAL)], strict=True) as server:
         rig = Rig(
             tmp_path,
             text,

@@ -93,5 +93,5 @@ def test_none_is_one_sentence_and_the_command(machine: dict[str, str]) -> None:
     with pytest.raises(SetupError) as missing:
         find.find(None, machine)
     assert missing.value.message == "no browser was found: neither Chrome nor Chromium"
-    assert missing.value.mend == "type: runops install"
+    assert missing.value.fix == "type: runops install"
     assert (missing.value.code, missing.value.exit) == ("browser-not-found", 3)

@@ -206,11 +206,11 @@ async def test_tables(tmp_path: Path) -> None:
         {"n": "1", "other": "3"},
         {"n": "2", "other": None},
     ]
-    for column, mend in (("Totl", "did you mean `Total`?"), ("9", "correct the header")):
+    for column, fix in (("Totl", "did you mean `Total`?"), ("9", "correct the header")):
         error = (await read(f", columns: {{a: {column}}}")).error
         assert error is not None
         assert error["code"] == "column-not-found"
-        assert error["mend"].startswith(mend)
+        assert error["fix"].startswith(fix)
         assert error["evidence"]["headers"] == ["No", "Total", "Total 2", "4"]
     error = (await read(", columns: {a: {header: 4, type: number}}")).error
     assert error is not None

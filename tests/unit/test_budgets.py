@@ -84,7 +84,7 @@ def test_a_budget_is_written_as_people_write_it(text: str, wanted: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "named", "mend"),
+    ("text", "named", "fix"),
     [
         ("token=200k", "`token`", "did you mean `tokens=200k`?"),
         ("calls=4,monney=1usd", "`monney`", "did you mean `money=1usd`?"),
@@ -106,13 +106,13 @@ def test_a_budget_is_written_as_people_write_it(text: str, wanted: str) -> None:
         ("", "says nothing", "money="),
     ],
 )
-def test_a_bad_part_is_named(text: str, named: str, mend: str) -> None:
-    """What is no budget is refused with the part that is wrong, and the mend shows what was meant and the grammar."""
+def test_a_bad_part_is_named(text: str, named: str, fix: str) -> None:
+    """What is no budget is refused with the part that is wrong, and the fix shows what was meant and the grammar."""
     with pytest.raises(BadBudget) as caught:
         written.parse(text)
     assert named in str(caught.value)
-    assert mend in caught.value.mend
-    assert written.GRAMMAR in caught.value.mend
+    assert fix in caught.value.fix
+    assert written.GRAMMAR in caught.value.fix
 
 
 @pytest.mark.parametrize("given_", [{"token": 3}, {}, {"calls": True}, {"calls": [1]}, 7, ["calls=1"], {"money": None}])
@@ -147,7 +147,7 @@ def test_a_budget_is_a_setting(project: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "mend"),
+    ("text", "place", "fix"),
     [
         ('budget = "token=3"', "pyproject.toml", "did you mean `tokens=3`?"),
         ("budget = {token = 3}", "pyproject.toml", "did you mean `tokens=3`?"),
@@ -155,7 +155,7 @@ def test_a_budget_is_a_setting(project: Path, monkeypatch: pytest.MonkeyPatch) -
         ("flag", "--budget", "did you mean `calls=7`?"),
     ],
 )
-def test_a_bad_setting_says_where_it_stands(project: Path, text: str, place: str, mend: str) -> None:
+def test_a_bad_setting_says_where_it_stands(project: Path, text: str, place: str, fix: str) -> None:
     """A bad budget is ``bad-budget`` (exit 2), with its place, the value and the grammar."""
     given_ = {"budget": "call=7"} if text == "flag" else {}
     if not given_:
@@ -164,7 +164,7 @@ def test_a_bad_setting_says_where_it_stands(project: Path, text: str, place: str
         settings.load(**given_)
     assert (caught.value.code, caught.value.exit) == ("bad-budget", 2)
     assert place in caught.value.message
-    assert mend in str(caught.value.mend)
+    assert fix in str(caught.value.fix)
 
 
 # What is left.
@@ -274,8 +274,8 @@ def test_a_step_has_no_more_than_its_run() -> None:
 
 
 @given(BUDGETS, st.integers(1, 3000), st.integers(16, 3000), st.sampled_from(["run", "step"]))
-def test_the_mend_mends(budget: Budget, estimate: int, limit: int, whose: str) -> None:
-    """Whatever parts of a budget were reached: with the budget that the mend names the request fits, and no part of it is smaller."""
+def test_the_fix_fixes(budget: Budget, estimate: int, limit: int, whose: str) -> None:
+    """Whatever parts of a budget were reached: with the budget that the fix names the request fits, and no part of it is smaller."""
     made = ledger(row(usage=(900, 100), seconds=10.0))
 
     def ask(text: str) -> None:
@@ -285,9 +285,9 @@ def test_the_mend_mends(budget: Budget, estimate: int, limit: int, whose: str) -
     try:
         ask(str(budget))
     except BudgetReached as error:
-        mend = str(error.mend)
-        assert "runops resume last" in mend
-        larger = re.findall(r"--budget (\S+)`|budget: (\S+)`", mend)[0][0 if whose == "run" else 1]
+        fix = str(error.fix)
+        assert "runops resume last" in fix
+        larger = re.findall(r"--budget (\S+)`|budget: (\S+)`", fix)[0][0 if whose == "run" else 1]
         ask(larger)
         parts = written.parse(larger).model_dump()
         assert all(value is None or parts[name] >= value for name, value in budget.model_dump().items())
@@ -344,7 +344,7 @@ def test_a_run_spends_of_what_its_session_leaves_it() -> None:
         with pytest.raises(BudgetReached) as caught:
             left(over)
         assert (caught.value.evidence["of"], caught.value.evidence["session"]) == ("session", "S1")
-        assert "runops chat --resume S1 --budget " in str(caught.value.mend)
+        assert "runops chat --resume S1 --budget " in str(caught.value.fix)
     with pytest.raises(BudgetReached, match="the run has 0 left"):
         left("calls=4", own="calls=2")
 

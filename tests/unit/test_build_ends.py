@@ -24,7 +24,7 @@ from runtime.log import session
 def test_a_proof_is_told_only_of_what_the_file_still_says(
     tmp_path: Path, becomes: Callable[[str], str | None], head: str, row: str | None
 ) -> None:
-    """A build that is done is told as proved as long as its file is what it left there; an edit or a mend of it since is told."""
+    """A build that is done is told as proved as long as its file is what it left there; an edit or a fix of it since is told."""
     file = tmp_path / "x.yaml"
     left = becomes(output_files.workflow("S", "version: 1\nname: 1001\n", ["proved: full"]))
     if left is not None:

@@ -94,7 +94,7 @@ def test_ten_calls_of_one_answer_are_done_in_order(tmp_path: Path) -> None:
     sets = [("set_variable", {"name": f"v{number}", "value": str(number), "reason": "r"}) for number in range(10)]
     one = Life(tmp_path, in_turn([asks(*sets), said("x"), said("x")])).live()
     assert [told.split()[0] for told in one.told] == [f"v{number}" for number in range(10)]
-    assert [each.call.action for each in one.pen.history.deeds.values()] == ["set_variable"] * 10
+    assert [each.call.action for each in one.writer.history.deeds.values()] == ["set_variable"] * 10
 
 
 def test_the_same_call_that_fails_three_times_ends_the_build(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_budget_that_is_used_up_can_be_enlarged(tmp_path: Path) -> None:
     assert (one.code, len(one.requests)) == ("budget-reached", 1)
     two = one.again(script, budget="calls=9").live()
     assert (two.code, len(two.requests)) == ("build-stopped", 3)
-    assert len(two.pen.history.versions("plan")) == 1
+    assert len(two.writer.history.versions("plan")) == 1
 
 
 def test_a_question_waits_for_its_answer(tmp_path: Path) -> None:
@@ -125,18 +125,18 @@ def test_a_question_waits_for_its_answer(tmp_path: Path) -> None:
     still = one.again(script).live()
     assert (still.code, still.requests) == ("question", [])
     two = one.again(script)
-    now(person.answer(two.pen, "2"))
+    now(person.answer(two.writer, "2"))
     assert two.live().code == "build-stopped"
     assert two.told[1] == "new"
-    assert len(two.pen.history.versions("plan")) == 1
+    assert len(two.writer.history.versions("plan")) == 1
 
 
 def test_an_answer_is_for_the_question_that_is_open(tmp_path: Path) -> None:
     """What was answered once is known; another question, or the same at another place, waits anew."""
     script = in_turn([asks(ASKS), asks(ASKS), said("x"), said("x")])
     one = Life(tmp_path, script, who=Says("old")).live()
-    assert [each.answer for each in one.pen.history.questions] == ["old", "old"]
-    assert len({each.place for each in one.pen.history.questions}) == 2
+    assert [each.answer for each in one.writer.history.questions] == ["old", "old"]
+    assert len({each.place for each in one.writer.history.questions}) == 2
 
 
 class Asking(Toolset):
@@ -166,7 +166,7 @@ class Asking(Toolset):
             self._done.append(await self._shop.person.ask("Do it?", ["yes", "no"], place=place.path))
             return turn.Outcome("done", "done")
 
-        return await barrier.done(self._shop.pen, "deed", arguments, place, work)
+        return await barrier.done(self._shop.writer, "deed", arguments, place, work)
 
 
 def test_a_deed_that_waits_for_a_person_is_done_once_with_the_answer(tmp_path: Path) -> None:
@@ -176,9 +176,11 @@ def test_a_deed_that_waits_for_a_person_is_done_once_with_the_answer(tmp_path: P
     one = Life(tmp_path, script, more=lambda shop: [Asking(shop, done)]).live()
     assert (one.code, done) == ("question", [])
     two = one.again(script, more=lambda shop: [Asking(shop, done)])
-    now(person.answer(two.pen, "y"))
+    now(person.answer(two.writer, "y"))
     assert (two.live().told, done) == (["done"], ["yes"])
-    ends = [(each.call.attempt, each.result.status if each.result else None) for each in two.pen.history.deeds.values()]
+    ends = [
+        (each.call.attempt, each.result.status if each.result else None) for each in two.writer.history.deeds.values()
+    ]
     assert ends == [(1, "skipped"), (2, "ok")]
 
 
@@ -189,8 +191,8 @@ def test_a_question_that_was_passed_over_takes_no_answer_any_more(tmp_path: Path
     assert one.again(script).live("Take any.").code == "build-stopped"
     late = one.again(script)
     with pytest.raises(UsageError, match="waits for no answer"):
-        now(person.answer(late.pen, "old"))
-    let_go(late.pen.conversation)
+        now(person.answer(late.writer, "old"))
+    let_go(late.writer.conversation)
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "3", "neither"])
@@ -255,9 +257,9 @@ def test_a_build_comes_back_whole_from_wherever_it_died(share: int, whole: Life,
     """Behind each line of its log: in mode agent, with its wish, and with one plan, one answer, and the same end."""
     lines = len(whole.file.read_bytes().splitlines())
     one = whole.cut(1 + share * (lines - 1) // SHARES, tmp_path, CUT, who=Says("old"))
-    assert (one.pen.history.mode, one.shop.wish.goal, one.shop.wish.policy) == ("agent", GOAL, "hold")
+    assert (one.writer.history.mode, one.shop.goal.goal, one.shop.goal.policy) == ("agent", GOAL, "hold")
     one.live()
-    past = one.pen.history
+    past = one.writer.history
     assert one.code == "build-stopped"
     assert len(past.versions("plan")) == 1
     assert [each.answer for each in past.questions] == ["old"]

@@ -23,7 +23,7 @@ from tests.now import let_go, now
 
 NAMES = draw.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
 VALUES = draw.one_of(draw.text(), draw.integers(), draw.booleans(), draw.none(), draw.lists(draw.text(), max_size=3))
-WISHES = draw.builds(
+GOALS = draw.builds(
     Goal,
     goal=draw.text(min_size=1),
     url=draw.none() | draw.just("http://127.0.0.1:8765/login"),
@@ -36,16 +36,16 @@ WISHES = draw.builds(
 )
 
 
-@hypothesis.given(WISHES)
-def test_a_wish_comes_back_from_the_log_as_it_was(wish: Goal) -> None:
+@hypothesis.given(GOALS)
+def test_a_wish_comes_back_from_the_log_as_it_was(goal: Goal) -> None:
     """Whatever a person wants, whoever goes on with the build wants the same."""
-    header = entries.SessionHeader(purpose="build", versions={}, build=wish.as_logged())
+    header = entries.SessionHeader(purpose="build", versions={}, build=goal.as_logged())
     read = entries.decode(entries.encode(entries.Scope(path="", event="opened", node="session", session=header)))
     assert isinstance(read, entries.Scope)
     assert read.session is not None
     assert read.session.build is not None
     back = Goal.of(read.session.build)
-    assert back.as_logged() == wish.as_logged()
+    assert back.as_logged() == goal.as_logged()
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_deeds_are_asked_for_where_somebody_is_there(
 ) -> None:
     """With `--yes` and in CI they are held, unless something else was said."""
     monkeypatch.setenv("CI", ci)
-    assert options.BuildOrder(goal="x", **given).wish().policy == policy
+    assert options.BuildOrder(goal="x", **given).as_goal().policy == policy
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_wish_that_holds_a_secret_begins_nothing(
 def test_nothing_is_done_unasked_on_a_site_that_is_not_here(url: str | None) -> None:
     """`--effects allow` is refused, also where no site is named."""
     with pytest.raises(UsageError, match="effects allow"):
-        options.BuildOrder(goal="x", url=url, effects="allow").wish()
+        options.BuildOrder(goal="x", url=url, effects="allow").as_goal()
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_nothing_is_done_unasked_on_a_site_that_is_not_here(url: str | None) -> 
 def test_an_address_is_one_of_a_site(url: str) -> None:
     """Whole, and without a password in it."""
     with pytest.raises(UsageError, match=r"--url|no address"):
-        options.BuildOrder(goal="x", url=url).wish()
+        options.BuildOrder(goal="x", url=url).as_goal()
 
 
 @pytest.mark.parametrize(
@@ -128,15 +128,15 @@ def test_a_place_where_nothing_can_be_left_is_refused_before_anything_is_paid(na
     (tmp_path / "folder.yaml").mkdir()
     (tmp_path / "plain").touch()
     with pytest.raises(UsageError, match="could not be written"):
-        options.BuildOrder(goal="x", save=Path(name), force=True).wish()
-    assert options.BuildOrder(goal="x", save=Path("new/folder/x.yaml")).wish().save == tmp_path / "new/folder/x.yaml"
+        options.BuildOrder(goal="x", save=Path(name), force=True).as_goal()
+    assert options.BuildOrder(goal="x", save=Path("new/folder/x.yaml")).as_goal().save == tmp_path / "new/folder/x.yaml"
 
 
 def test_a_link_to_nothing_is_there_already(tmp_path: Path) -> None:
     """It is not written over unless that was said."""
     (tmp_path / "x.yaml").symlink_to("nowhere.yaml")
     with pytest.raises(UsageError, match="already"):
-        options.BuildOrder(goal="x", save=Path("x.yaml")).wish()
+        options.BuildOrder(goal="x", save=Path("x.yaml")).as_goal()
 
 
 @pytest.mark.parametrize(
@@ -149,16 +149,16 @@ def test_a_link_to_nothing_is_there_already(tmp_path: Path) -> None:
 )
 def test_a_file_that_nobody_named_is_called_after_the_goal(goal: str, name: str, tmp_path: Path) -> None:
     """In the folder of workflows, where there is one."""
-    assert options.BuildOrder(goal=goal).wish().save == tmp_path / name
+    assert options.BuildOrder(goal=goal).as_goal().save == tmp_path / name
     (tmp_path / "workflows").mkdir()
-    assert options.BuildOrder(goal=goal).wish().save == tmp_path / "workflows" / name
+    assert options.BuildOrder(goal=goal).as_goal().save == tmp_path / "workflows" / name
 
 
 @pytest.mark.parametrize("given", [{"inputs": ("a b=1",)}, {"secrets": ("my-secret",)}, {"inputs": ("a=1", "a=2")}])
 def test_what_no_workflow_can_name_is_refused_before_anything_is_begun(given: dict[str, Any]) -> None:
     """Inputs and secrets have names that a file can have, each once."""
     with pytest.raises(UsageError):
-        options.BuildOrder(goal="x", **given).wish()
+        options.BuildOrder(goal="x", **given).as_goal()
 
 
 def test_what_is_set_counts_before_what_a_build_has_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,21 +178,21 @@ def test_deeds_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> No
     here = host.of_command(chosen)
     models = session_options.Models.of(here)
 
-    def wish(**given: Any) -> Goal:
-        pen = now(options.open_build(options.BuildOrder(**given), here, models))
-        build = pen.history.header.build if pen.history.header is not None else None
+    def goal(**given: Any) -> Goal:
+        writer = now(options.open_build(options.BuildOrder(**given), here, models))
+        build = writer.history.header.build if writer.history.header is not None else None
         assert build is not None
-        found = session_settings.wished(Goal.of(build), SessionState(pen))
-        let_go(pen.conversation)
+        found = session_settings.with_settings(Goal.of(build), SessionState(writer))
+        let_go(writer.conversation)
         return found
 
-    first = wish(goal="x", url="https://shop.test", save=tmp_path / "x.yaml")
+    first = goal(goal="x", url="https://shop.test", save=tmp_path / "x.yaml")
     options.BuildOrder(resume="last", effects="hold", runs=3).check()
-    assert (first.runs, wish(resume="last", effects="hold", runs=3).runs) == (2, 3)
-    again = wish(resume="last")
+    assert (first.runs, goal(resume="last", effects="hold", runs=3).runs) == (2, 3)
+    again = goal(resume="last")
     assert (again.policy, again.runs, again.goal) == ("hold", 3, "x")
     with pytest.raises(UsageError, match="on this machine only"):
-        wish(resume="last", effects="allow")
-    assert wish(resume="last").policy == "hold"
+        goal(resume="last", effects="allow")
+    assert goal(resume="last").policy == "hold"
     with pytest.raises(UsageError, match="--url"):
         options.BuildOrder(resume="last", url="http://127.0.0.1:1").check()

@@ -74,7 +74,7 @@ def test_a_call_that_fits_is_valid() -> None:
     ],
 )
 def test_a_mistake_in_a_call_is_told_where_the_call_stands(more: str, code: str, marked: str, says: str) -> None:
-    """Inputs and secrets that the file does not take, or lacks, or that have another type, stand at the caller's place, with the mend."""
+    """Inputs and secrets that the file does not take, or lacks, or that have another type, stand at the caller's place, with the fix."""
     (found,) = mistakes(flow(use(more)))
     assert found.mark is not None
     place = found.source[found.mark.column - 1 : found.mark.end - 1]

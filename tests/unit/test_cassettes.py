@@ -167,7 +167,7 @@ MISSES: dict[str, tuple[dict[str, Any], str, list[str]]] = {
 
 @pytest.mark.parametrize("name", MISSES)
 def test_what_is_asked_otherwise_misses(taped: Taped, name: str) -> None:
-    """The miss names the step, the part of the request, and what stands there and there; the mend records again."""
+    """The miss names the step, the part of the request, and what stands there and there; the fix records again."""
     changed, part, lines = MISSES[name]
     taped.record()
     with pytest.raises(AuthorError) as caught:
@@ -178,7 +178,7 @@ def test_what_is_asked_otherwise_misses(taped: Taped, name: str) -> None:
     assert error.evidence["differs"] == part
     assert [each for each in lines if each not in error.evidence["difference"]] == []
     assert "order" not in error.evidence
-    assert f"runops run {taped.workflow} --model-calls record" in (error.mend or "")
+    assert f"runops run {taped.workflow} --model-calls record" in (error.fix or "")
 
 
 def test_another_order_misses(taped: Taped) -> None:
@@ -371,7 +371,7 @@ def test_a_damaged_cassette_is_refused(
     assert caught.value.code == code
     assert text in caught.value.message
     assert str(path) in caught.value.message
-    assert "--model-calls record" in (caught.value.mend or "")
+    assert "--model-calls record" in (caught.value.fix or "")
 
 
 def test_a_cassette_that_is_no_json_is_refused_with_its_line(taped: Taped) -> None:
@@ -399,7 +399,7 @@ def test_a_missing_cassette_says_how_it_is_made(taped: Taped) -> None:
     with pytest.raises(UsageError) as caught:
         Player.open(taped.workflow)
     assert caught.value.code == "cassette-missing"
-    assert caught.value.mend == f"record it: runops run {taped.workflow} --model-calls record"
+    assert caught.value.fix == f"record it: runops run {taped.workflow} --model-calls record"
 
 
 def test_a_disk_that_is_full_stops_the_run(taped: Taped, monkeypatch: pytest.MonkeyPatch) -> None:

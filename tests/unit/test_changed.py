@@ -93,7 +93,7 @@ async def refused(rig: Rig, text: str, texts: dict[str, str] | None = None) -> s
     return caught.value.message
 
 
-async def test_the_target_of_a_failed_step_may_be_mended(tmp_path: Path) -> None:
+async def test_the_target_of_a_failed_step_may_be_fixed(tmp_path: Path) -> None:
     """The step is done as the file has it now, what is done stays done, and a later resume goes on with the same text."""
     rig = Rig(tmp_path, flow(OPEN, click("pay"), click("ship", "old"), FAIL), missing={"css=old"})
     await failed(rig)
@@ -293,7 +293,7 @@ async def test_a_step_that_is_added_to_a_loop_runs_in_the_turns_that_are_left(tm
 
 
 @pytest.mark.parametrize("finished", [True, False])
-async def test_the_target_of_a_deed_may_be_mended_for_the_turns_that_are_left(tmp_path: Path, finished: bool) -> None:
+async def test_the_target_of_a_deed_may_be_fixed_for_the_turns_that_are_left(tmp_path: Path, finished: bool) -> None:
     """Its element was found for the first item and not for the second: the first stays as it was. In a turn that is not finished a deed that happened stays what it is."""
     then = click("ship", "ship_{{ o }}") if finished else "{id: stop, type: transform, expr: '{{ 1 // 0 }}'}"
     rig = Rig(
@@ -301,16 +301,16 @@ async def test_the_target_of_a_deed_may_be_mended_for_the_turns_that_are_left(tm
     )
     await failed(rig)
     rig.missing.clear()
-    now = flow(OPEN, each(click("pay", "mended_{{ o }}"), then))
+    now = flow(OPEN, each(click("pay", "fixed_{{ o }}"), then))
     if finished:
         assert (await rig.resume_changed(now)).status == "passed"
-        assert rig.site.deeds == ["css=pay_a", "css=ship_a", "css=mended_b", "css=ship_b"]
+        assert rig.site.deeds == ["css=pay_a", "css=ship_a", "css=fixed_b", "css=ship_b"]
     else:
         assert "`each[#a]/pay`: it is done" in await refused(rig, now)
 
 
 async def test_a_finished_turn_that_is_gone_through_again_judges_its_deed(tmp_path: Path) -> None:
-    """The run died before the first turn's checkpoint was taken, with its browser: the deed whose target was mended is asked about, and not done again."""
+    """The run died before the first turn's checkpoint was taken, with its browser: the deed whose target was fixed is asked about, and not done again."""
     site = FakeSite()
 
     async def die_at_the_second(target: str, _page: FakePage) -> None:
@@ -328,7 +328,7 @@ async def test_a_finished_turn_that_is_gone_through_again_judges_its_deed(tmp_pa
     for file in rig.store.private(rig.id).glob("checkpoint-*.json"):
         file.unlink()
     site.before_click = None
-    ended = await rig.resume_changed(flow(OPEN, each(click("pay", "mended_{{ o }}", more))))
+    ended = await rig.resume_changed(flow(OPEN, each(click("pay", "fixed_{{ o }}", more))))
     assert ended.status == "passed", ended
     assert site.deeds == ["css=pay_a"]
 
@@ -356,7 +356,7 @@ async def test_questions_that_were_changed_are_asked_again(tmp_path: Path) -> No
     chosen = settings.Settings(home=tmp_path)
     rig = Rig(tmp_path, flow(ask % ("first", "a"), ask % ("second", "x"), FAIL))
     for _ in range(2):
-        ended = await (rig.resume() if rig.open_pen else rig.start())
+        ended = await (rig.resume() if rig.open_writer else rig.start())
         assert ended.question is not None
         rig.die()
         now(

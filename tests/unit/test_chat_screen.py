@@ -121,9 +121,9 @@ def test_a_window_that_is_nearly_full_is_told_once(overflow: window.Overflow, th
         if report is FULL:
             screen.fills(report, overflow)
         screen.asked("m", report)
-    told, mend = screen.err.getvalue().splitlines()[:2]
+    told, fix = screen.err.getvalue().splitlines()[:2]
     assert told == f"--  the window is nearly full: 750 of 1,500 tokens (50 %); where there are more, the oldest {then}"
-    assert "--compress-at" in mend
+    assert "--compress-at" in fix
     assert screen.err.getvalue().count("nearly full") == len(screen.warnings) == 2
     assert screen.out.getvalue() == ""
 

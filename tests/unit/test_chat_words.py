@@ -31,15 +31,15 @@ def test_a_word_is_for_the_model_unless_it_has_a_slash(typed: str, read: str | p
 
 
 @pytest.mark.parametrize(
-    ("typed", "mend"),
+    ("typed", "fix"),
     [("/plam", "did you mean `/plan`?"), ("/windows", "did you mean `/window`?"), ("/xyzzy", "`/help` lists them")],
 )
-def test_an_unknown_slash_is_answered_with_the_nearest(typed: str, mend: str) -> None:
+def test_an_unknown_slash_is_answered_with_the_nearest(typed: str, fix: str) -> None:
     """A slash that there is not is never sent to the model; the one that was meant is named."""
     with pytest.raises(UsageError) as refused:
         parsing.parse(typed)
     assert refused.value.code == "unknown-word"
-    assert mend in (refused.value.mend or "")
+    assert fix in (refused.value.fix or "")
 
 
 def test_a_quotation_mark_without_an_end_is_no_traceback() -> None:
@@ -64,7 +64,7 @@ def test_what_a_word_does_not_take_is_refused() -> None:
     """With how it is typed."""
     with pytest.raises(UsageError) as refused:
         parsing.at_most(parsing.SlashLine("cost", ("all",)), 0)
-    assert refused.value.mend == "type: /cost"
+    assert refused.value.fix == "type: /cost"
 
 
 def test_every_word_of_the_help_does_something() -> None:

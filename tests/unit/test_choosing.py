@@ -80,7 +80,7 @@ def test_an_address_that_can_be_asked_is_taken_as_it_is(
 def test_an_address_that_cannot_be_asked_is_refused_and_not_shown(
     source: str, address: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From every place, by the name of the place, with what is wrong and a mend; nothing of the address is repeated, for it may hold a password."""
+    """From every place, by the name of the place, with what is wrong and a fix; nothing of the address is repeated, for it may hold a password."""
     if source == "pyproject.toml":
         escaped = address.replace("\n", "\\n")
         (here / source).write_text(f'[tool.runops]\nmodel_base_url = "{escaped}"\n', encoding="utf-8")
@@ -92,7 +92,7 @@ def test_an_address_that_cannot_be_asked_is_refused_and_not_shown(
     assert (error.code, error.exit) == ("bad-setting", 2)
     assert source in error.message
     assert UNFIT[address] in error.message
-    assert error.mend
+    assert error.fix
     told = str(error.as_json())
     assert "hunter2pass" not in told
     assert address not in told

@@ -97,9 +97,9 @@ FAULTS = {
     "filtered": Fault(
         [scripted_model.incomplete(PART, "content_filter")], ["model-cut-short"], passes=False, partial=PART
     ),
-    "malformed, then mended": Fault([scripted_model.text(PART), GOOD], []),
-    "misfit, then mended": Fault([scripted_model.text({"wish": "tea", "urgent": 1}), GOOD], []),
-    "never mended": Fault([scripted_model.text(PART)] * 3, [], passes=False),
+    "malformed, then fixed": Fault([scripted_model.text(PART), GOOD], []),
+    "misfit, then fixed": Fault([scripted_model.text({"wish": "tea", "urgent": 1}), GOOD], []),
+    "never fixed": Fault([scripted_model.text(PART)] * 3, [], passes=False),
 }
 
 
@@ -145,7 +145,7 @@ async def test_each_fault_is_met_as_documented(
         assert ended.error is not None
         assert (ended.status, ended.exit) == ("failed", fault.exit)
         assert ended.error["code"] == (fault.codes or ["model-output-invalid"])[-1]
-        assert ended.error["mend"]
+        assert ended.error["fix"]
 
 
 async def test_a_failed_step_is_asked_anew_by_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ BACKGROUND: dict[str, tuple[list[scripted_model.Scripted], list[str], bool]] = {
         True,
     ),
     "polls that are no JSON": ([GOOD.in_background(polls=0, faults=[scripted_model.not_json(status=502)])], [], True),
-    "malformed, then mended": ([scripted_model.text(PART).in_background(polls=0), GOOD], [], True),
+    "malformed, then fixed": ([scripted_model.text(PART).in_background(polls=0), GOOD], [], True),
 }
 """What the model does, the errors that the log has of it, and whether the step passes."""
 
@@ -164,7 +164,7 @@ def test_a_response_that_failed_meanwhile_is_asked_for_anew(tmp_path: Path, monk
     ("ends", "code"),
     [(scripted_model.refusal(), "model-refused"), (scripted_model.incomplete(PART), "model-cut-short")],
 )
-def test_a_response_that_no_other_try_would_mend_ends_it_as_without_a_crash(
+def test_a_response_that_no_other_try_would_fix_ends_it_as_without_a_crash(
     ends: scripted_model.Answer, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed while it polls, and the model has refused, or its answer broke off: nobody pays for that twice."""

@@ -109,15 +109,15 @@ def test_what_a_command_of_a_package_prints_is_not_lost_without_a_word() -> None
     ("error", "command"),
     [
         (UsageError("x", "wrong"), "runops run --help"),
-        (UsageError("x", "wrong", mend="`runops runs` lists the runs"), None),
+        (UsageError("x", "wrong", fix="`runops runs` lists the runs"), None),
         (UsageError("unknown-command", "wrong"), "runops --help"),
         (SetupError("x", "no secret"), "runops run 'my flow.yaml'"),
-        (SetupError("x", "no browser", mend="type: runops install"), None),
+        (SetupError("x", "no browser", fix="type: runops install"), None),
         (LogError("x", "damaged"), "runops runs"),
     ],
 )
 def test_a_failure_ends_with_the_next_command_to_type(error: RunOpsError, command: str | None) -> None:
-    """The last line names a command, unless the mend did."""
+    """The last line names a command, unless the fix did."""
     next_command = console.next_command(error, ["run", "my flow.yaml"])
     assert next_command == command
     text = console.failure(error, next_command)

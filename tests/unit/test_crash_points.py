@@ -55,8 +55,8 @@ async def test_what_a_deed_leaves_at_each_point(tmp_path: Path, monkeypatch: pyt
         synced = len(rig.store.read(rig.id).entries)
 
     def look(point: CrashPoint) -> None:
-        assert rig.open_pen is not None
-        conversation = rig.open_pen.conversation
+        assert rig.open_writer is not None
+        conversation = rig.open_writer.conversation
         assert isinstance(conversation, file_store.OpenFile)
         # What stands behind the text of the workflow waits for that.
         conversation._submit(lambda: None).result()

@@ -163,7 +163,7 @@ def test_delegates_that_are_sent_together_work_at_the_same_time() -> None:
 
 def test_a_delegate_that_fails_is_told_as_failed_with_what_it_cost() -> None:
     """Its error comes back in words, its requests count, and the others that were sent with it have their answers."""
-    fault = Failed(ModelError("model-refused", "it will not", mend="ask otherwise"), partial="I wi")
+    fault = Failed(ModelError("model-refused", "it will not", fix="ask otherwise"), partial="I wi")
     looks = talks.asks(("get_workflow_summary", {}))
     life = talks.lived(
         by_task({"Why?": [sending("one", "two")], "one": [looks, fault], "two": []}), "Why?", mode="agent", clean=True
@@ -224,7 +224,7 @@ def told_of(life: talks.Life) -> list[str]:
         for each in life.now
         if isinstance(each, log_entries.ToolResult) and each.thread == log_entries.SESSION_THREAD
     ]
-    return [life.pen.text_of(each) for each in entries]
+    return [life.writer.text_of(each) for each in entries]
 
 
 def test_ctrl_c_closes_delegates_and_what_works_for_them() -> None:
@@ -265,8 +265,8 @@ def test_ctrl_c_closes_delegates_and_what_works_for_them() -> None:
     told = talks.outputs(life.requests[-1])
     assert "the delegate was interrupted before it had an answer (the delegate took 2 requests" in told[0]
     assert "I see" in [each.text for each in life.now if isinstance(each, log_entries.ModelError)]
-    assert [row.status for row in life.pen.history.ledger.rows].count("open") == 0
-    demand_costs(life.pen.history)
+    assert [row.status for row in life.writer.history.ledger.rows].count("open") == 0
+    demand_costs(life.writer.history)
 
 
 def demand_costs(session: log_session.Session) -> None:
@@ -288,7 +288,7 @@ TASKS = ["one", "two", "three"]
 ANSWERS: Any = st.one_of(
     st.lists(st.sampled_from(TASKS), min_size=1, max_size=3).map(lambda tasks: sending(*tasks)),
     st.just(talks.asks(("get_workflow_summary", {}), ("nope", {}))),
-    st.just(Failed(ModelError("model-refused", "no", mend="m"), partial="I")),
+    st.just(Failed(ModelError("model-refused", "no", fix="m"), partial="I")),
     st.just(talks.said("Yes.")),
 )
 SCRIPTS: Any = st.fixed_dictionaries({name: st.lists(ANSWERS, max_size=3) for name in ["Why?", "continue", *TASKS]})
@@ -300,8 +300,8 @@ def test_a_session_costs_what_all_who_worked_for_it_cost(scripts: Scripts, clean
     """Whoever fails, is refused or has nothing left: what it asked for counts once, for itself and for all above it, and no budget is exceeded."""
     life = talks.lived(by_task(scripts), "Why?", "continue", mode="agent", clean=clean, budget=budget)
     demand_closed(life.now)
-    demand_costs(life.pen.history)
-    assert len(life.pen.history.ledger.rows) == len(life.requests)
+    demand_costs(life.writer.history)
+    assert len(life.writer.history.ledger.rows) == len(life.requests)
     if budget is not None:
         assert len(life.requests) <= int(budget.partition("=")[2])
 
@@ -325,7 +325,7 @@ def test_a_session_that_is_killed_among_its_delegates_goes_on(
 
         asyncio.run(live())
         demand_closed(again.now)
-        demand_costs(again.pen.history)
+        demand_costs(again.writer.history)
         sent = {each.call: each for each in there if isinstance(each, log_entries.Call) and each.node == "delegate"}
         over = {each.call for each in there if isinstance(each, log_entries.Result)}
         left = [call for call in sent if call not in over]
@@ -367,9 +367,9 @@ def test_listeners_are_told_of_what_delegates_do() -> None:
 def test_money_of_delegates_is_the_sessions() -> None:
     """What is known of prices adds up over all threads."""
     life = talks.lived(by_task({"Why?": [sending("look")], "look": []}), "Why?", mode="agent")
-    for row in life.pen.history.ledger.rows:
+    for row in life.writer.history.ledger.rows:
         row.dollars = Decimal("0.1")
-    totals = life.pen.history.ledger.totals()
+    totals = life.writer.history.ledger.totals()
     assert totals is not None
     assert totals["dollars"] == "0.3"
 

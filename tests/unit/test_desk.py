@@ -15,7 +15,7 @@ from nodes.errors import ModelError
 from runtime.log import session
 from runtime.secrets import masking
 from runtime.testing import memory_store
-from tests.sessions import begun, desk_of
+from tests.sessions import begun, state_of
 
 SECRET = "tops3cret-word"
 KNOWN = {"SHOP_PASSWORD": SECRET}
@@ -23,43 +23,43 @@ HEAD = "version: 1\nname: Sums\n"
 PLAN = plans.of({"overall_goal": "g", "phases": [{"phase_name": "A", "tasks": [{"task_id": "t", "description": "d"}]}]})
 
 
-def versions(desk: SessionState, of: str, name: str = "") -> list[tuple[int, str, str, bool]]:
+def versions(state: SessionState, of: str, name: str = "") -> list[tuple[int, str, str, bool]]:
     """Number, reason, by whom, and whether it was cleared, of each version."""
-    return [(each.number, each.reason, each.by, bool(each.cleared)) for each in desk.history.versions(of, name)]
+    return [(each.number, each.reason, each.by, bool(each.cleared)) for each in state.history.versions(of, name)]
 
 
 def test_everything_that_is_kept_is_a_version_with_its_reason(tmp_path: Path) -> None:
     """Plan, description, draft and variables are numbered each for itself, and the last one holds."""
-    desk = desk_of(tmp_path)
-    assert (desk.plan, desk.description, desk.draft, desk.variables.all()) == (None, "", None, {})
-    desk.set_plan(PLAN, reason="a first plan", by="model")
-    patched = desk.patch_task("t", status="completed", notes="ok", reason="it is done", by="model")
-    desk.describe("Pay all.", reason="so said", by="person")
-    desk.describe("Pay all but one.", reason="one is disputed", by="model")
+    state = state_of(tmp_path)
+    assert (state.plan, state.description, state.draft, state.variables.all()) == (None, "", None, {})
+    state.set_plan(PLAN, reason="a first plan", by="model")
+    patched = state.patch_task("t", status="completed", notes="ok", reason="it is done", by="model")
+    state.describe("Pay all.", reason="so said", by="person")
+    state.describe("Pay all but one.", reason="one is disputed", by="model")
     draft = drafts.Draft.begun(HEAD, "- {id: one, type: transform, expr: 1}")
-    desk.write_draft(draft, reason="the first node", by="model")
-    desk.variables.set("order", {"number": 7}, reason="needed later", by="model")
-    assert desk.plan == patched
+    state.write_draft(draft, reason="the first node", by="model")
+    state.variables.set("order", {"number": 7}, reason="needed later", by="model")
+    assert state.plan == patched
     assert [each.status for each in patched.tasks()] == ["completed"]
-    assert desk.description == "Pay all but one."
-    assert desk.draft == draft
-    assert desk.variables.all() == {"order": {"number": 7}}
-    assert versions(desk, "plan") == [(1, "a first plan", "model", False), (2, "it is done", "model", False)]
-    assert versions(desk, "description")[0] == (1, "so said", "person", False)
-    assert versions(desk, "variable", "order") == [(1, "needed later", "model", False)]
+    assert state.description == "Pay all but one."
+    assert state.draft == draft
+    assert state.variables.all() == {"order": {"number": 7}}
+    assert versions(state, "plan") == [(1, "a first plan", "model", False), (2, "it is done", "model", False)]
+    assert versions(state, "description")[0] == (1, "so said", "person", False)
+    assert versions(state, "variable", "order") == [(1, "needed later", "model", False)]
 
 
 def test_what_is_kept_is_there_for_whoever_goes_on(tmp_path: Path) -> None:
     """A desk over the same log, in another process, has the same plan, description, draft and variables."""
     kept = memory_store.MemoryStore(tmp_path)
-    pen = begun(tmp_path, kept=kept)
-    first = SessionState(pen)
+    writer = begun(tmp_path, kept=kept)
+    first = SessionState(writer)
     first.set_plan(PLAN, reason="r", by="model")
     first.describe("Pay " + "all " * 3000, reason="r", by="model")
     first.write_draft(drafts.Draft.begun(HEAD, "- {id: one, type: transform, expr: 1}"), reason="r", by="model")
     first.variables.set("rows", ["x" * 9000], reason="r", by="person")
-    fold = session.Session(kept.kept.read(pen.conversation.id).entries)
-    again = SessionState(type(pen)(pen.conversation, fold, pen.masker, kept.kept))
+    fold = session.Session(kept.kept.read(writer.conversation.id).entries)
+    again = SessionState(type(writer)(writer.conversation, fold, writer.masker, kept.kept))
     assert again.plan == PLAN
     assert again.description == first.description
     assert again.draft is not None
@@ -69,18 +69,18 @@ def test_what_is_kept_is_there_for_whoever_goes_on(tmp_path: Path) -> None:
 
 def test_what_is_cleared_has_no_value_and_may_have_one_again(tmp_path: Path) -> None:
     """Clearing is a version of its own, with its reason; clearing all clears each that has a value."""
-    desk = desk_of(tmp_path)
+    state = state_of(tmp_path)
     for name in ("a", "b", "c"):
-        desk.variables.set(name, name, reason="r", by="model")
-    desk.variables.clear("b", reason="not needed", by="person")
-    assert desk.variables.names() == ["a", "c"]
+        state.variables.set(name, name, reason="r", by="model")
+    state.variables.clear("b", reason="not needed", by="person")
+    assert state.variables.names() == ["a", "c"]
     with pytest.raises(ModelError):
-        desk.variables.get("b")
-    assert desk.variables.clear_all(reason="begin anew", by="model") == ["a", "c"]
-    assert desk.variables.all() == {}
-    desk.variables.set("b", 2, reason="after all", by="model")
-    assert desk.variables.all() == {"b": 2}
-    assert versions(desk, "variable", "b") == [
+        state.variables.get("b")
+    assert state.variables.clear_all(reason="begin anew", by="model") == ["a", "c"]
+    assert state.variables.all() == {}
+    state.variables.set("b", 2, reason="after all", by="model")
+    assert state.variables.all() == {"b": 2}
+    assert versions(state, "variable", "b") == [
         (1, "r", "model", False),
         (2, "not needed", "person", True),
         (3, "after all", "model", False),
@@ -89,50 +89,50 @@ def test_what_is_cleared_has_no_value_and_may_have_one_again(tmp_path: Path) -> 
 
 def test_null_is_a_value_and_not_a_cleared_one(tmp_path: Path) -> None:
     """A variable that was set to null is there."""
-    desk = desk_of(tmp_path)
-    desk.variables.set("nothing", None, reason="r", by="model")
-    assert desk.variables.all() == {"nothing": None}
+    state = state_of(tmp_path)
+    state.variables.set("nothing", None, reason="r", by="model")
+    assert state.variables.all() == {"nothing": None}
 
 
 def test_no_secret_is_kept(tmp_path: Path) -> None:
     """A variable or a draft with a secret in it is refused, for a mask is no value; in words it is masked."""
-    desk = desk_of(tmp_path, KNOWN)
+    state = state_of(tmp_path, KNOWN)
     with pytest.raises(ModelError) as caught:
-        desk.variables.set("password", {"deep": [f"it is {SECRET}"]}, reason="r", by="model")
+        state.variables.set("password", {"deep": [f"it is {SECRET}"]}, reason="r", by="model")
     assert caught.value.code == "secret-refused"
     node = f"- {{id: pass, type: browser_action, action: fill, target: {{label: Password}}, value: {SECRET}}}"
     with pytest.raises(ModelError) as caught:
-        desk.write_draft(
+        state.write_draft(
             drafts.Draft.begun(f"{HEAD}allowed_origins: ['http://127.0.0.1']", node), reason="r", by="model"
         )
     assert caught.value.code == "secret-refused"
-    desk.describe(f"Sign in with {SECRET}.", reason=f"{SECRET} was told", by="person")
-    assert desk.description == f"Sign in with {masking.MASK}."
-    assert versions(desk, "description")[0][1] == f"{masking.MASK} was told"
-    assert desk.variables.names() == []
-    assert desk.draft is None
+    state.describe(f"Sign in with {SECRET}.", reason=f"{SECRET} was told", by="person")
+    assert state.description == f"Sign in with {masking.MASK}."
+    assert versions(state, "description")[0][1] == f"{masking.MASK} was told"
+    assert state.variables.names() == []
+    assert state.draft is None
 
 
 def test_a_change_without_a_reason_is_refused(tmp_path: Path) -> None:
     """Nothing is written."""
-    desk = desk_of(tmp_path)
+    state = state_of(tmp_path)
     with pytest.raises(ModelError) as caught:
-        desk.describe("Pay all.", reason="  ", by="model")
+        state.describe("Pay all.", reason="  ", by="model")
     assert caught.value.code == "reason-missing"
-    assert desk.history.versions("description") == []
+    assert state.history.versions("description") == []
 
 
 def test_a_task_is_patched_only_where_there_is_a_plan(tmp_path: Path) -> None:
     """Without a plan, and with an unknown task, nothing is written."""
-    desk = desk_of(tmp_path)
+    state = state_of(tmp_path)
     with pytest.raises(ModelError) as caught:
-        desk.patch_task("t", status="completed", reason="r", by="model")
+        state.patch_task("t", status="completed", reason="r", by="model")
     assert caught.value.code == "plan-missing"
-    desk.set_plan(PLAN, reason="r", by="model")
+    state.set_plan(PLAN, reason="r", by="model")
     with pytest.raises(ModelError) as caught:
-        desk.patch_task("tt", status="completed", reason="r", by="model")
+        state.patch_task("tt", status="completed", reason="r", by="model")
     assert caught.value.code == "task-unknown"
-    assert len(desk.history.versions("plan")) == 1
+    assert len(state.history.versions("plan")) == 1
 
 
 @pytest.mark.parametrize(
@@ -140,24 +140,24 @@ def test_a_task_is_patched_only_where_there_is_a_plan(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_a_variable_is_refused_in_words(tmp_path: Path, name: str, value: Any) -> None:
     """A bad name, a value that is no JSON, one that is too large."""
-    desk = desk_of(tmp_path)
+    state = state_of(tmp_path)
     with pytest.raises(ModelError) as caught:
-        desk.variables.set(name, value, reason="r", by="model")
+        state.variables.set(name, value, reason="r", by="model")
     assert caught.value.code == "variable-invalid"
-    assert caught.value.mend
-    assert desk.variables.names() == []
+    assert caught.value.fix
+    assert state.variables.names() == []
 
 
 def test_a_variable_that_is_not_there_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
     """The near miss, or else all that have a value."""
-    desk = desk_of(tmp_path)
-    desk.variables.set("order_number", 1, reason="r", by="model")
+    state = state_of(tmp_path)
+    state.variables.set("order_number", 1, reason="r", by="model")
     with pytest.raises(ModelError) as caught:
-        desk.variables.get("order_numbr")
-    assert (caught.value.code, caught.value.mend) == ("variable-unknown", "did you mean `order_number`?")
+        state.variables.get("order_numbr")
+    assert (caught.value.code, caught.value.fix) == ("variable-unknown", "did you mean `order_number`?")
     with pytest.raises(ModelError) as caught:
-        desk.variables.clear("zzz", reason="r", by="model")
-    assert caught.value.mend == "these have a value: order_number"
+        state.variables.clear("zzz", reason="r", by="model")
+    assert caught.value.fix == "these have a value: order_number"
 
 
 def test_values_are_shown_by_the_rules_of_display() -> None:
@@ -172,23 +172,23 @@ def test_values_are_shown_by_the_rules_of_display() -> None:
 
 def test_the_recent_nodes_are_those_that_were_written_last(tmp_path: Path) -> None:
     """The newest first, over several versions; a node that was only moved is none, and one that is gone neither."""
-    desk = desk_of(tmp_path)
+    state = state_of(tmp_path)
     draft = drafts.Draft.begun(HEAD, "- {id: n0, type: transform, expr: 0}")
-    desk.write_draft(draft, reason="r", by="model")
+    state.write_draft(draft, reason="r", by="model")
     for number in range(1, 15):
         draft = draft.with_nodes(f"- {{id: n{number}, type: transform, expr: {number}}}")
-        desk.write_draft(draft, reason="r", by="model")
-    assert desk.recent_nodes() == ["n14", "n13", "n12", "n11", "n10"]
-    desk.write_draft(drafts.Draft.of(draft.text.replace("expr: 3}", "expr: 33}")), reason="r", by="model")
-    assert desk.recent_nodes()[:2] == ["n3", "n14"]
+        state.write_draft(draft, reason="r", by="model")
+    assert state.recent_nodes() == ["n14", "n13", "n12", "n11", "n10"]
+    state.write_draft(drafts.Draft.of(draft.text.replace("expr: 3}", "expr: 33}")), reason="r", by="model")
+    assert state.recent_nodes()[:2] == ["n3", "n14"]
     without = "\n".join(line for line in draft.text.splitlines() if "n14" not in line)
-    desk.write_draft(drafts.Draft.of(without), reason="r", by="model")
-    assert "n14" not in desk.recent_nodes()
+    state.write_draft(drafts.Draft.of(without), reason="r", by="model")
+    assert "n14" not in state.recent_nodes()
 
 
 def test_a_version_never_changes(tmp_path: Path) -> None:
     """What was kept before stands in the log as it was."""
-    desk = desk_of(tmp_path)
-    desk.describe("one", reason="r", by="model")
-    desk.describe("two", reason="r", by="model")
-    assert [each.value for each in desk.history.versions("description")] == ["one", "two"]
+    state = state_of(tmp_path)
+    state.describe("one", reason="r", by="model")
+    state.describe("two", reason="r", by="model")
+    assert [each.value for each in state.history.versions("description")] == ["one", "two"]

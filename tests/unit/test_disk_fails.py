@@ -46,17 +46,17 @@ async def left_to(disk: faults.Disk, life: Life, before: Order | None = None) ->
                 order.die()
 
 
-async def fails_and_is_mended(disk: faults.Disk, life: Life, before: Order | None = None) -> str:
-    """An order on a disk that fails stops before its next deed; on the disk as it is mended it goes on. How it ended on the first one."""
+async def fails_and_is_fixed(disk: faults.Disk, life: Life, before: Order | None = None) -> str:
+    """An order on a disk that fails stops before its next deed; on the disk as it is fixed it goes on. How it ended on the first one."""
     told, order = await left_to(disk, life, before)
     assert told in ("passed", "log-write-failed", "file-write-failed"), disk.failed
     if order is not None:
         at_failure = order.site.texts.pop("deeds", None)
         assert told == "passed" or ",".join(order.site.deeds) == at_failure, disk.failed
-    mended = faults.Disk(disk.root)
+    patched = faults.Disk(disk.root)
     if told != "passed":
         life = Order.pay if order is not None and order.begun else Order.begin
-        last, order = await left_to(mended, life, order or before)
+        last, order = await left_to(patched, life, order or before)
         assert last == "passed", disk.failed
     assert order is not None
     assert as_was(order) == "passed"
@@ -73,7 +73,7 @@ async def test_at_each_write_the_run_stops_before_its_next_deed_and_goes_on_late
     for number in itertools.count(1):
         disk = faults.Disk(tmp_path / str(number), number, full=full)
         disk.root.mkdir()
-        told = await fails_and_is_mended(disk, Order.begin)
+        told = await fails_and_is_fixed(disk, Order.begin)
         if disk.failed is None:
             break
         if told == "passed":
@@ -106,7 +106,7 @@ async def test_at_each_write_of_a_resume_it_stops_too(tmp_path: Path, full: bool
         shutil.copytree(tmp_path / "dead", disk.root)
         before = Order(disk.root / "home", dead)
         before.site = FakeSite(deeds=[*dead.site.deeds], texts=dict(dead.site.texts))
-        await fails_and_is_mended(disk, Order.pay, before)
+        await fails_and_is_fixed(disk, Order.pay, before)
         if disk.failed is None:
             break
         shutil.rmtree(disk.root)

@@ -69,7 +69,7 @@ def test_without_anything_recent_the_last_nodes_are_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("which", "kind", "mend"),
+    ("which", "kind", "fix"),
     [
         ("payy", None, "did you mean `pay`?"),
         ("40", None, "the positions are 1 to 7"),
@@ -78,12 +78,12 @@ def test_without_anything_recent_the_last_nodes_are_meant() -> None:
         ("all", "sql", "these types are there"),
     ],
 )
-def test_a_selection_that_means_nothing_is_refused_with_what_was_meant(which: str, kind: str | None, mend: str) -> None:
-    """The mend names the near miss, or what there is."""
+def test_a_selection_that_means_nothing_is_refused_with_what_was_meant(which: str, kind: str | None, fix: str) -> None:
+    """The fix names the near miss, or what there is."""
     with pytest.raises(ModelError) as caught:
         drafts.Draft.of(SHOP).layout.selected(which, kind)
     assert caught.value.code == "node-unknown"
-    assert mend in (caught.value.mend or "")
+    assert fix in (caught.value.fix or "")
 
 
 def test_nodes_are_told_in_the_words_of_the_file_and_once() -> None:
@@ -185,7 +185,7 @@ def test_a_node_to_stand_behind_is_named_with_its_near_miss() -> None:
     """Nothing is put anywhere else."""
     with pytest.raises(ModelError) as caught:
         begun().with_nodes(ONE.replace("one", "two"), after="onee")
-    assert (caught.value.code, caught.value.mend) == ("node-unknown", "did you mean `one`?")
+    assert (caught.value.code, caught.value.fix) == ("node-unknown", "did you mean `one`?")
 
 
 BLOCKS = st.recursive(

@@ -345,7 +345,7 @@ def test_nodes_begin_a_block_that_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "edit", "code", "mend"),
+    ("number", "edit", "code", "fix"),
     [
         (1, lambda draft: draft.with_nodes("- {id: x, type: transform, expr: 1}", "h/finally"), "block-unknown", "it has `h/try`, `h/catch`"),
         (2, lambda draft: draft.with_nodes("- {id: x, type: transform, expr: 1}", "aa"), "node-unknown", "did you mean `a`?"),
@@ -359,11 +359,11 @@ def test_nodes_begin_a_block_that_is_named() -> None:
         (10, lambda draft: draft.with_head("nodes: []"), "update-unclear", "`create_nodes`"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_says_what_can(number: int, edit: object, code: str, mend: str) -> None:
-    """Nothing is done by halves, and the mend names the call that does it."""
+def test_what_cannot_be_done_says_what_can(number: int, edit: object, code: str, fix: str) -> None:
+    """Nothing is done by halves, and the fix names the call that does it."""
     assert number
     assert callable(edit)
     with pytest.raises(ModelError) as caught:
         edit(drafts.Draft.of(SMALL))
     assert caught.value.code == code
-    assert mend in (caught.value.mend or "")
+    assert fix in (caught.value.fix or "")

@@ -42,8 +42,8 @@ def shop_of(folder: Path, text: str | None = None) -> BuildContext:
 
 async def told(shop: BuildContext, name: str, **arguments: object) -> str:
     """What a tool of editing answers."""
-    given = {"reason": f"because {len(shop.desk.history.versions('draft'))}", **arguments}
-    return (await workshops.call(shop, name, tools.kits(shop), **given)).told
+    given = {"reason": f"because {len(shop.state.history.versions('draft'))}", **arguments}
+    return (await workshops.call(shop, name, tools.toolsets(shop), **given)).told
 
 
 async def create(shop: BuildContext, yaml: str, after: str | None = None, *, dry: bool | None = None) -> str:
@@ -57,8 +57,8 @@ async def test_the_first_nodes_begin_the_draft_with_what_the_person_said(tmp_pat
     assert "draft-missing" in await told(shop, "update_node", id="x", yaml="id: x")
     answer = await create(shop, LOOK)
     assert answer.startswith("version 1\n  1 look  browser_action goto")
-    assert shop.desk.draft is not None
-    file = shop.desk.draft.loaded.workflow
+    assert shop.state.draft is not None
+    file = shop.state.draft.loaded.workflow
     assert (file.name, file.description) == ("Find the tea", "Find the tea. Then tell its price.")
     assert {name: (each.type, each.default) for name, each in file.inputs.items()} == {
         "base_url": ("string", "http://127.0.0.1:8765"),
@@ -89,8 +89,8 @@ async def test_the_first_nodes_may_come_with_what_they_need_of_the_head(tmp_path
     )
     answer = await create(shop, given)
     assert answer.startswith("version 1\n  1 sum")
-    assert shop.desk.draft is not None
-    file = shop.desk.draft.loaded.workflow
+    assert shop.state.draft is not None
+    file = shop.state.draft.loaded.workflow
     assert list(file.inputs) == ["base_url", "user", "many", "most"]
     assert (file.inputs["most"].default, file.output) == (100, {"seen": "{{ sum }}"})
     # There is a head now, and it is changed by itself.
@@ -102,10 +102,10 @@ async def test_the_first_nodes_may_come_with_what_they_need_of_the_head(tmp_path
 
 def test_whatever_a_person_says_begins_a_valid_draft() -> None:
     """Also where it looks like YAML or like a reference, and where there is no address."""
-    wish = Goal(
+    goal = Goal(
         'Say "{{ x }}": *now*\n# and - more', None, Path("x.yaml"), inputs={"a": "{{ b }}", "n": None, "m": {"k": [1]}}
     )
-    loaded = reader.parse(f"{header.begun(wish)}nodes: [{{id: a_, type: transform, expr: 1}}]\n", "x")
+    loaded = reader.parse(f"{header.begun(goal)}nodes: [{{id: a_, type: transform, expr: 1}}]\n", "x")
     assert loaded.workflow.inputs["a"].required
     assert (loaded.workflow.inputs["m"].type, loaded.workflow.inputs["m"].default) == ("map", None)
     assert loaded.workflow.description == 'Say "{{ x }}": *now* # and - more'
@@ -120,7 +120,7 @@ async def test_nothing_is_kept_of_what_is_wrong_or_only_tried(tmp_path: Path) ->
     assert "did you mean `look`?" in answer
     assert "nothing was given" in await create(shop, "# nodes")
     assert "it would be valid" in await create(shop, f"```yaml\n{LOOK}```", dry=True)
-    assert shop.desk.draft is None
+    assert shop.state.draft is None
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ async def test_a_draft_gives_itself_nothing_that_the_person_has_not(tmp_path: Pa
     await create(shop, LOOK)
     answer = await told(shop, "update_node", id="workflow", yaml=head)
     assert code in answer
-    assert len(shop.desk.history.versions("draft")) == 1
+    assert len(shop.state.history.versions("draft")) == 1
 
 
 async def test_without_its_list_a_draft_opens_no_other_site_either(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ async def test_without_its_list_a_draft_opens_no_other_site_either(tmp_path: Pat
     answer = await create(shop, "- {id: out, type: browser_action, action: goto, url: 'https://evil.test/'}")
     assert "origin-not-granted" in answer
     assert "python-not-allowed" in await create(shop, "- {id: os, type: transform, python: 'os:getcwd'}")
-    assert len(shop.desk.history.versions("draft")) == 2
+    assert len(shop.state.history.versions("draft")) == 2
 
 
 async def test_the_head_is_changed_by_its_own_name(tmp_path: Path) -> None:
@@ -166,13 +166,13 @@ async def test_the_head_is_changed_by_its_own_name(tmp_path: Path) -> None:
         shop, "update_node", id="workflow", yaml="output: '{{ look }}'\ninputs: {sort: {type: string, default: green}}"
     )
     assert "head: output new, inputs.sort new, inputs.base_url as it was" in answer
-    assert shop.desk.draft is not None
-    assert list(shop.desk.draft.loaded.workflow.inputs) == ["base_url", "user", "many", "sort"]
+    assert shop.state.draft is not None
+    assert list(shop.state.draft.loaded.workflow.inputs) == ["base_url", "user", "many", "sort"]
 
 
 @pytest.mark.parametrize("name", ["workflow", "all", "recent"])
 async def test_no_node_is_called_what_means_something_else_to_the_tools(tmp_path: Path, name: str) -> None:
-    """It could not be named: refused at its id, with the mend; in a file that has one, `workflow` is the head all the same, and the node is written anew by its own id."""
+    """It could not be named: refused at its id, with the fix; in a file that has one, `workflow` is the head all the same, and the node is written anew by its own id."""
     shop = shop_of(tmp_path)
     node = f"- {{id: {name}, type: transform, expr: 1}}\n"
     answer = await create(shop, LOOK + node)
@@ -209,7 +209,7 @@ async def test_an_edit_that_a_crash_interrupted_is_not_done_twice(tmp_path: Path
     gone = await told(shop, "delete_nodes", ids=["more"], reason="no more")
     assert "gone: more" in gone
     assert await told(shop, "delete_nodes", ids=["more"], reason="no more") == gone
-    assert len(shop.desk.history.versions("draft")) == 3
+    assert len(shop.state.history.versions("draft")) == 3
 
 
 async def test_no_secret_comes_into_a_draft(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ async def test_no_secret_comes_into_a_draft(tmp_path: Path) -> None:
     shop = shop_of(tmp_path)
     answer = await create(shop, f"{LOOK}- {{id: pass, type: transform, expr: hunter-22}}")
     assert "secret-refused" in answer
-    assert shop.desk.draft is None
+    assert shop.state.draft is None
     wrong = await create(shop, f"{LOOK}- {{id: pass, type: transform, exprr: hunter-22}}")
     assert "draft-invalid" in wrong
     assert "hunter-22" not in wrong
@@ -243,7 +243,7 @@ def test_the_reference_knows_every_type_and_stays_short() -> None:
     assert tokens.count(reference.card()) <= 585
     with pytest.raises(ModelError, match="no node type") as caught:
         reference.told("browser_actoin")
-    assert caught.value.mend == "did you mean `browser_action`?"
+    assert caught.value.fix == "did you mean `browser_action`?"
 
 
 @pytest.mark.parametrize(
@@ -307,8 +307,8 @@ nodes:
 async def test_what_could_be_better_is_found_and_never_by_guess_an_error(tmp_path: Path) -> None:
     """Values of inputs as whole words outside addresses, the site's address, positions, deeds without proof; only a secret is an error."""
     shop = workshops.opened(tmp_path, text=LINTED)
-    assert shop.desk.draft is not None
-    found = lint.hints(shop.desk.draft, shop.wish, {"KEY": "Signed in"})
+    assert shop.state.draft is not None
+    found = lint.hints(shop.state.draft, shop.goal, {"KEY": "Signed in"})
     assert sorted((each.node, each.code) for each in found) == [
         ("buy", "effect-without-confirm"),
         ("buy", "effect-without-verify"),
@@ -350,11 +350,11 @@ async def test_an_input_that_decides_on_a_deed_has_no_value_of_its_own(
     """Where what was given this once is the default of an input on which a deed depends, that is said; of a user who signs in, an address and others it is not."""
     inputs = {"user": "admin", "number": given, "other": "1002"}
     shop = workshops.opened(tmp_path, "http://127.0.0.1:8765", DECIDED, inputs=inputs)
-    assert shop.desk.draft is not None
-    found = [(each.node, each.text.split("`")[1]) for each in lint.defaults(shop.desk.draft, shop.wish)]
+    assert shop.state.draft is not None
+    found = [(each.node, each.text.split("`")[1]) for each in lint.defaults(shop.state.draft, shop.goal)]
     assert found == [("pay", name) for name in told]
     without = drafts.Draft.of(DECIDED.replace('number: {type: string, default: "1002"}', "number: {type: string}"))
-    assert lint.defaults(without, shop.wish) == []
+    assert lint.defaults(without, shop.goal) == []
 
 
 PAGED = """\
@@ -379,11 +379,11 @@ nodes:
 async def test_a_query_that_does_not_count_and_clicks_that_only_open(tmp_path: Path) -> None:
     """A glob with a query and no `?` is told with the one that was meant; a click may only open a page, and one in a loop that is read next needs no rule."""
     shop = workshops.opened(tmp_path, text=PAGED)
-    assert shop.desk.draft is not None
-    found = {(each.node, each.code): each.mend for each in lint.hints(shop.desk.draft, shop.wish)}
-    queries = {node: mend for (node, code), mend in found.items() if code == "query-not-counted"}
+    assert shop.state.draft is not None
+    found = {(each.node, each.code): each.fix for each in lint.hints(shop.state.draft, shop.goal)}
+    queries = {node: fix for (node, code), fix in found.items() if code == "query-not-counted"}
     assert queries == {"opens": "write `**?**_next=*`"}
-    verifies = {node: mend for (node, code), mend in found.items() if code == "effect-without-verify"}
+    verifies = {node: fix for (node, code), fix in found.items() if code == "effect-without-verify"}
     assert set(verifies) == {"pay", "press"}
     assert "`effect: read` where it only opens a page" in verifies["pay"]
     assert "`effect: read`" not in verifies["press"]

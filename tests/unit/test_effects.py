@@ -88,8 +88,8 @@ async def test_a_download_by_what_may_be_no_link_is_a_deed(tmp_path: Path, how: 
     text = TEXT.replace("action: press, key: Enter", f"action: download, {how}")
     shop, _asked = asking(tmp_path, policy="hold", text=text)
     assert (await holds(shop))(leaf(shop, "note"), "note") is deed
-    assert shop.desk.draft is not None
-    hints = [each.node for each in lint.effects(shop.desk.draft) if each.code == "download-by-click"]
+    assert shop.state.draft is not None
+    hints = [each.node for each in lint.effects(shop.state.draft) if each.code == "download-by-click"]
     assert hints == (["note"] if deed and "effect:" not in how else [])
 
 
@@ -99,7 +99,7 @@ async def test_a_line_break_that_is_typed_is_a_key(tmp_path: Path) -> None:
     shop, asked = asking(
         tmp_path, "yes", "no", "no", text=TEXT.replace("type: browser_action, action: press, key: Enter", typing)
     )
-    shop.effects = grants.Grants(shop.pen, shop.desk, shop.wish, shop.person)
+    shop.effects = grants.Grants(shop.writer, shop.state, shop.goal, shop.person)
     wanted = leaf(shop, "note")
     held = await shop.effects.demand([(wanted, "note")], place="1_run_draft")
     assert not held(wanted, "note")
@@ -138,7 +138,7 @@ async def test_a_secret_is_in_no_question(tmp_path: Path) -> None:
     text = TEXT.replace("Pay for", "Pay tops3cret-word")
     shop = workshops.opened(tmp_path, SITE, None, policy="ask", who=who, known={"WORD": "tops3cret-word"})
     loaded = draft.Draft.of(text).loaded
-    await grants.Grants(shop.pen, shop.desk, shop.wish, shop.person).demand(
+    await grants.Grants(shop.writer, shop.state, shop.goal, shop.person).demand(
         effects.deeds_of(loaded), place="1_run_draft"
     )
     assert who.asked

@@ -90,11 +90,11 @@ async def test_a_deed_is_on_the_disk_before_it_begins(tmp_path: Path) -> None:
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay}}"))
 
     async def look(_target: str, _page: FakePage) -> None:
-        assert rig.open_pen is not None
+        assert rig.open_writer is not None
         last = rig.store.read(rig.id).entries[-1]
         assert isinstance(last, entries.Call)
         assert (last.path, last.effect) == ("pay", "effect")
-        assert rig.open_pen.synced == last.seq
+        assert rig.open_writer.synced == last.seq
 
     rig.site.before_click = look
     ended = await rig.start()
@@ -249,8 +249,8 @@ async def test_large_values_stand_in_blobs(tmp_path: Path) -> None:
     assert result is not None
     assert result.blob is not None
     assert result.value is None
-    assert rig.open_pen is not None
-    assert rig.open_pen.value_of(result) == ["0123456789"] * 1000
+    assert rig.open_writer is not None
+    assert rig.open_writer.value_of(result) == ["0123456789"] * 1000
 
 
 async def test_a_step_is_told_with_its_references_filled_in(tmp_path: Path) -> None:

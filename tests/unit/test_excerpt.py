@@ -57,9 +57,9 @@ class Watching(run_state.Watch):
 
 async def run_of(one: rig.Rig, part: excerpt.Excerpt) -> Any:
     """How a run of the excerpt ended."""
-    pen = one.open_pen = await one.newly_begun()
-    run.write_header(pen, one.loaded, one.inputs, trial=part.header, parent="01SESSION")
-    own = one._run(pen)
+    writer = one.open_writer = await one.newly_begun()
+    run.write_header(writer, one.loaded, one.inputs, trial=part.header, parent="01SESSION")
+    own = one._run(writer)
     return await own.drive(part.run(own.engine))
 
 
@@ -123,9 +123,9 @@ async def test_what_was_held_is_told(tmp_path: pathlib.Path) -> None:
     one = rig.Rig(tmp_path, TEXT)
     pay = piece(one, "pay", "each[1]/pay", {**Item("order", {}, 1, 1, None).bound, "name": "A"})
     part = excerpt.Excerpt(pieces=[pay, piece(one, "total")], names=["pay", "total"])
-    pen = one.open_pen = await one.newly_begun()
-    run.write_header(pen, one.loaded, one.inputs, trial=part.header)
-    own = one._run(pen)
+    writer = one.open_writer = await one.newly_begun()
+    run.write_header(writer, one.loaded, one.inputs, trial=part.header)
+    own = one._run(writer)
     own.engine.state.holds = lambda node, _path: node.effect_class == "effect"
     ended = await own.drive(part.run(own.engine))
     assert (ended.status, ended.question["reason"] if ended.question else None) == ("paused", "held")
@@ -150,6 +150,6 @@ def test_an_item_is_found_by_key_or_number_or_refused() -> None:
     assert [excerpt.turn(loop, listed, each).index for each in ("2", "9", "1")] == [1, 2, 1]
     with pytest.raises(UsageError, match="no item") as refused:
         excerpt.turn(loop, listed, "3")
-    assert "1 to 2" in (refused.value.mend or "")
+    assert "1 to 2" in (refused.value.fix or "")
     with pytest.raises(UsageError, match="empty"):
         excerpt.turn(loop, [], None)

@@ -52,31 +52,31 @@ async def test_a_build_that_is_done(tmp_path: Path, browsers: Browsers) -> None:
     value: Any = outcome.value
     assert (value["done"], value["proved"], len(value["runs"])) == (True, "full", 3)
     text, notes = left(shop)
-    assert reader.load(shop.wish.save).workflow == reader.parse(TEXT, str(shop.wish.save)).workflow
+    assert reader.load(shop.goal.save).workflow == reader.parse(TEXT, str(shop.goal.save)).workflow
     assert "# proved: full; 3 of 3 runs passed" in text
-    for said in (shop.pen.conversation.id, "done in 3 of 3 runs", "It pays.", '"1002"'):
+    for said in (shop.writer.conversation.id, "done in 3 of 3 runs", "It pays.", '"1002"'):
         assert said in notes
     for each in value["runs"]:
         past = shop.runs.past(each["run"])
         assert past is not None
         assert past.header is not None
-        assert (past.header.parent, past.header.inputs["number"]) == (shop.pen.conversation.id, "1002")
+        assert (past.header.parent, past.header.inputs["number"]) == (shop.writer.conversation.id, "1002")
 
 
 @pytest.mark.parametrize("lacking", LACKING)
 async def test_what_is_lacking_is_told_before_anything_runs(tmp_path: Path, browsers: Browsers, lacking: str) -> None:
-    """A draft that lacks something is refused with the mend of it, without a run, and nothing is left."""
+    """A draft that lacks something is refused with the fix of it, without a run, and nothing is left."""
     given, said, words = LACKING[lacking]
     text = given.get("text", TEXT)
     shop = opened(tmp_path, **{**given, "text": None})
     if text is not None:
         # What a draft uses stands where the build looks for it, and not where the draft will be left.
-        shop.desk = SessionState(shop.pen, callees.Texts({"x.yaml": TEXT}))
+        shop.state = SessionState(shop.writer, callees.Texts({"x.yaml": TEXT}))
         open_build.furnish(shop)
-        shop.desk.write_draft(draft.Draft.of(text, callees.Texts({"x.yaml": TEXT})), reason="as given", by="model")
+        shop.state.write_draft(draft.Draft.of(text, callees.Texts({"x.yaml": TEXT})), reason="as given", by="model")
     outcome = await finish(shop, **said)
     assert outcome.error is not None
-    assert (outcome.error["code"], browsers.opened, shop.wish.save.exists()) == ("not-finished", 0, False)
+    assert (outcome.error["code"], browsers.opened, shop.goal.save.exists()) == ("not-finished", 0, False)
     assert words in outcome.told
     lacks = outcome.told.partition("it could say better:")[0]
     assert lacks.count("\n  ") == lacks.count("\n- ")
@@ -105,7 +105,7 @@ async def test_a_run_that_fails_ends_the_proof(tmp_path: Path, browsers: Browser
     shop = opened(tmp_path, runs=3)
     outcome = await finish(shop)
     assert outcome.error is not None
-    assert (outcome.error["code"], browsers.opened, shop.wish.save.exists()) == ("not-proved", 2, False)
+    assert (outcome.error["code"], browsers.opened, shop.goal.save.exists()) == ("not-proved", 2, False)
     for words in (
         "proof run 2 of 3",
         "failed at pay",
@@ -130,7 +130,7 @@ async def test_of_an_error_nothing_is_said_twice(tmp_path: Path, browsers: Brows
 
     clicks(browsers, elsewhere)
     shop = opened(tmp_path)
-    outcome = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    outcome = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
     assert outcome.told.partition("the page, as")[0].count(here) == 1
     assert "waited: 2.0" in outcome.told
 
@@ -155,7 +155,7 @@ async def test_a_sign_in_that_is_held_is_no_proof(tmp_path: Path, browsers: Brow
         "  - {id: word, type: browser_action, action: fill, target: {label: Word}, value: '{{ secrets.WORD }}'}\n  - {id: pay",
     )
     shop = opened(tmp_path, text, policy="hold", known={"WORD": "tops3cret-word"})
-    tried = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    tried = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
     assert (tried.error, "effect: idempotent" in tried.told) == (None, True)
     refused = await finish(shop)
     assert refused.error is not None
@@ -172,7 +172,7 @@ async def test_inputs_lead_to_no_other_site(tmp_path: Path, browsers: Browsers) 
     shop = opened(tmp_path)
     for url, code in (("http://evil.test", "origin-not-named"), (SITE, None)):
         given = json.dumps({"base_url": url})
-        outcome = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=given, reason="try")
+        outcome = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=given, reason="try")
         assert (outcome.error or {}).get("code") == code
     assert browsers.opened == 1
 
@@ -181,16 +181,16 @@ async def test_a_deed_that_no_run_did_must_be_spoken_of(tmp_path: Path, browsers
     """A deed that no run reached, and an output that is always empty, are named; once the model speaks of them the runs that were made count, and the proof is not full."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: '{{ false }}'").replace("{{ told }}", "{{ told[:0] }}")
     shop = opened(tmp_path, text)
-    kits = tools.kits(shop)
+    toolsets = tools.toolsets(shop)
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "done"}
-    refused = await workshops.call(shop, "finish", kits, **arguments)
+    refused = await workshops.call(shop, "finish", toolsets, **arguments)
     assert refused.error is not None
     assert "`pay`, `status`" in refused.told
-    refused = await workshops.call(shop, "finish", kits, **{**arguments, "unproved": "payments are made elsewhere"})
+    refused = await workshops.call(shop, "finish", toolsets, **{**arguments, "unproved": "payments are made elsewhere"})
     assert refused.error is not None
     assert browsers.opened == 2
     said = "pay: everything is paid; status is empty then"
-    accepted = await workshops.call(shop, "finish", kits, **{**arguments, "unproved": said})
+    accepted = await workshops.call(shop, "finish", toolsets, **{**arguments, "unproved": said})
     value: Any = accepted.value
     assert (accepted.error, browsers.opened) == (None, 2)
     assert value["proved"] == "all but pay (never reached), status (always empty)"
@@ -213,7 +213,7 @@ async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers:
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"").partition("output:")[0]
     shop = opened(tmp_path, text, inputs={"number": "8"})
     run = {"inputs": None, "reason": "try"}
-    tried = (await workshops.call(shop, "run_draft", tools.kits(shop), **run)).told
+    tried = (await workshops.call(shop, "run_draft", tools.toolsets(shop), **run)).told
     assert (
         "`finish` runs this draft 2 times anew with the wish's inputs. Lacking for it: the draft has no `output`."
         in tried
@@ -225,20 +225,20 @@ async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers:
     refused = (await finish(shop)).told
     assert "the draft has no `output`" in refused
     assert "never did, or always left empty: `pay`" in refused
-    other = await workshops.call(shop, "run_draft", tools.kits(shop), **{**run, "inputs": '{"number": "7"}'})
+    other = await workshops.call(shop, "run_draft", tools.toolsets(shop), **{**run, "inputs": '{"number": "7"}'})
     assert "This run, with other inputs, does not count there." in other.told
-    shop.desk.write_draft(draft.Draft.of(TEXT), reason="pays each", by="model")
-    whole = (await workshops.call(shop, "run_draft", tools.kits(shop), **run)).told
+    shop.state.write_draft(draft.Draft.of(TEXT), reason="pays each", by="model")
+    whole = (await workshops.call(shop, "run_draft", tools.toolsets(shop), **run)).told
     assert whole.endswith("with the wish's inputs. What this one did counts there, too.")
 
 
 def test_the_tools_are_small(tmp_path: Path) -> None:
     """Each has a strict schema, and says why it is called."""
-    for kit in tools.kits(opened(tmp_path, None)):
-        schema = kit.tool.parameters
+    for toolset in tools.toolsets(opened(tmp_path, None)):
+        schema = toolset.tool.parameters
         assert schema["required"] == list(schema["properties"])
         assert "reason" in schema["properties"]
-        assert kit.modes == frozenset[entries.Mode]({"agent"})
+        assert toolset.modes == frozenset[entries.Mode]({"agent"})
 
 
 async def test_a_run_with_other_inputs_takes_nothing_from_the_bench(
@@ -256,7 +256,7 @@ async def test_a_run_with_other_inputs_takes_nothing_from_the_bench(
 
     monkeypatch.setattr(shop.bench, "onlooker", looks)
     for inputs in (None, '{"number": "7"}', '{"number": "8"}'):
-        await workshops.call(shop, "run_draft", tools.kits(shop), inputs=inputs, reason="try")
+        await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=inputs, reason="try")
     assert watched == ["8", "8"]
 
 

@@ -32,7 +32,7 @@ class Mount(NamedTuple):
 def test_a_folder_that_is_not_there_is_looked_at_where_it_will_be(tmp_path: Path) -> None:
     """It is not made, and nothing is left in the folder above."""
     check = environment_checks.home(tmp_path / "a" / "b")
-    assert (check.state, check.mend) == ("ok", None)
+    assert (check.state, check.fix) == ("ok", None)
     assert "made by the first run" in check.text
     assert list(tmp_path.iterdir()) == []
 
@@ -48,7 +48,7 @@ def test_a_folder_that_cannot_be_written_is_wrong(name: str, tmp_path: Path, mon
     check = environment_checks.home(tmp_path)
     assert check.state == "wrong"
     assert "read-only file system" in check.text
-    assert "RUNOPS_HOME" in (check.mend or "")
+    assert "RUNOPS_HOME" in (check.fix or "")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,7 +89,7 @@ def test_little_room_is_told_before_it_is_none(
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Disk(free if place == tmp_path else 10**12))
     check = environment_checks.room(tmp_path)
     assert check.state == state
-    assert ("runops prune" in (check.mend or "")) == (state != "ok")
+    assert ("runops prune" in (check.fix or "")) == (state != "ok")
 
 
 def test_only_what_looks_like_a_setting_is_called_misspelt() -> None:

@@ -56,7 +56,7 @@ def test_a_file_that_cannot_be_read_names_the_place(tmp_path: Path, name: str, d
         values.inputs([], file) if name == "list.yaml" else values.inputs([f"x=@{file}"])
     assert caught.value.code == "input-file-invalid"
     assert f"{tmp_path}/{place}" in caught.value.message
-    assert caught.value.mend
+    assert caught.value.fix
 
 
 def test_a_file_that_is_not_there_names_one_that_is(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_file_that_is_not_there_names_one_that_is(tmp_path: Path) -> None:
     (tmp_path / "prices.json").write_text("1")
     with pytest.raises(UsageError, match="there is no file") as caught:
         values.inputs([f"x=@{tmp_path}/price.json"])
-    assert caught.value.mend == f"did you mean {tmp_path}/prices.json?"
+    assert caught.value.fix == f"did you mean {tmp_path}/prices.json?"
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
         values.inputs([f"x=@{tmp_path}"])
 
@@ -83,7 +83,7 @@ def test_a_pair_without_a_name_is_refused(pair: str) -> None:
     """With what to write."""
     with pytest.raises(UsageError) as caught:
         values.inputs([pair])
-    assert (caught.value.code, "NAME=@FILE" in str(caught.value.mend)) == ("bad-input", True)
+    assert (caught.value.code, "NAME=@FILE" in str(caught.value.fix)) == ("bad-input", True)
 
 
 def test_an_input_goes_to_the_files_that_declare_it(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_an_input_goes_to_the_files_that_declare_it(tmp_path: Path) -> None:
             values.inputs([], tmp_path / name).refuse_unknown([one, two])
         assert caught.value.code == "unknown-input"
         assert caught.value.message.startswith(f"{tmp_path}/{name}:2:1: none of the 2 workflows has")
-        assert caught.value.mend == "did you mean `base_url`?"
+        assert caught.value.fix == "did you mean `base_url`?"
 
 
 def test_a_pin_is_read_as_in_a_workflow_file() -> None:

@@ -169,7 +169,7 @@ async def test_a_value_set_by_hand_makes_another_deed(tmp_path: Path) -> None:
     """Where a value is pinned that the deed rests on, the yes to what stands in the file does not count on the bench; for whole runs, which know no pins, it stands."""
     shop, asked = asking(tmp_path, "yes", "no", "no", "no")
     await holds(shop)
-    shop.desk.variables.set("orders", ["1007"], reason="a smaller list", by="model")
+    shop.state.variables.set("orders", ["1007"], reason="a smaller list", by="model")
     wanted = [(leaf(shop, "pay"), "each[1]/pay")]
     bench = await shop.effects.demand(wanted, place="2_execute_nodes")
     whole = await shop.effects.demand(wanted, place="3_finish", pins={})
@@ -194,7 +194,7 @@ async def test_hold_all_asks_nothing_more(tmp_path: Path) -> None:
     """Who wants everything held is asked no further question, and what they allowed before is held, too; also in a later process of the build."""
     shop, asked = asking(tmp_path, "yes", "hold all")
     held = await holds(shop)
-    again = grants.Grants(shop.pen, shop.desk, shop.wish, shop.person)
+    again = grants.Grants(shop.writer, shop.state, shop.goal, shop.person)
     later = await again.demand([(leaf(shop, "pay"), "pay"), (click(), "click")], place="2_execute_nodes")
     for each in (held, later):
         assert each(leaf(shop, "pay"), "each[1]/pay")
@@ -205,10 +205,10 @@ async def test_answers_are_kept(tmp_path: Path) -> None:
     """A build that goes on finds in its log what was answered: yes and no alike."""
     shop, asked = asking(tmp_path, "yes", "no", "no")
     await holds(shop)
-    shop.effects = grants.Grants(shop.pen, shop.desk, shop.wish, shop.person)
+    shop.effects = grants.Grants(shop.writer, shop.state, shop.goal, shop.person)
     held = await holds(shop, "7_finish")
     assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay"), held(leaf(shop, "note"), "note")) == (3, False, True)
-    assert [each["answer"] for each in grants.answers(shop.pen)] == ["yes", "no", "no"]
+    assert [each["answer"] for each in grants.answers(shop.writer)] == ["yes", "no", "no"]
 
 
 SENDS = """

@@ -318,7 +318,7 @@ async def test_a_deed_that_nobody_can_tell_of_stands_in_the_way(tmp_path: Path, 
     ended = await rig.start()
     assert ended.error is not None
     assert (ended.status, site.deeds) == ("failed", ["pay"])
-    assert "on_redo: redo" in ended.error["mend"]
+    assert "on_redo: redo" in ended.error["fix"]
 
 
 async def test_the_author_may_let_deeds_be_repeated(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def cases(*ended: results.Outcome) -> list[Any]:
 def test_each_ending_is_what_a_ci_server_makes_of_it() -> None:
     """Passed, failed; pause, interruption, start that failed and silence are errors; what was not begun is skipped. The totals agree."""
     refused = results.Outcome(Path("x.yaml"))
-    refused.refuse(SetupError("secret-missing", "no TOKEN", mend="set it"))
+    refused.refuse(SetupError("secret-missing", "no TOKEN", fix="set it"))
     silent = results.Outcome(Path("y.yaml"), LOADED)
     silent.begin()
     ended = [
@@ -70,8 +70,8 @@ def test_each_ending_is_what_a_ci_server_makes_of_it() -> None:
 
 
 def test_a_failure_says_what_where_and_what_to_do() -> None:
-    """Code, message, step path, file with line and column, what was seen, the mend, and the command that shows more."""
-    error = {"code": "x", "message": "gone", "evidence": {"page": "http://shop.test"}, "mend": "look again"}
+    """Code, message, step path, file with line and column, what was seen, the fix, and the command that shows more."""
+    error = {"code": "x", "message": "gone", "evidence": {"page": "http://shop.test"}, "fix": "look again"}
     (case,) = cases(outcome("failed", error=error, path="each[#1007]/pay"))
     (failure,) = case.result
     assert (case.name, case.classname, case.time, failure.message) == ('Pay "all" & <go>', "shop/pay", 1.25, "gone")
@@ -93,7 +93,7 @@ def test_a_suite_names_the_run() -> None:
 @given(st.text())
 def test_any_text_makes_sound_xml(text: str) -> None:
     """Control characters, halves of characters, markup: the report is always read back, and no piece of it becomes markup."""
-    ended = outcome("failed", error={"code": text, "message": text, "mend": text}, output=[text], path=text)
+    ended = outcome("failed", error={"code": text, "message": text, "fix": text}, output=[text], path=text)
     root = ET.fromstring(junit.document([ended, outcome("passed", 0, output=text)], NOBODY))
     assert [each.tag for each in root.iter("testcase")] == ["testcase"] * 2
     assert len(list(root.iter("failure"))) == 1

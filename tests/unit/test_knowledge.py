@@ -122,7 +122,7 @@ def test_what_cannot_be_known_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as caught:
             knowledge.Knowledge.read(paths)
         assert caught.value.code == code
-        assert caught.value.mend
+        assert caught.value.fix
 
 
 def test_a_file_whose_name_is_no_text_can_be_told(tmp_path: Path) -> None:

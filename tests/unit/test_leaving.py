@@ -28,21 +28,21 @@ def browsers(monkeypatch: pytest.MonkeyPatch) -> Browsers:
 
 
 async def test_no_head_claims_a_proof_for_another_text(tmp_path: Path, browsers: Browsers) -> None:
-    """A mend takes the claim out of the head, and changes nothing else; of a file that says something else by now, or is gone, that is known."""
+    """A fix takes the claim out of the head, and changes nothing else; of a file that says something else by now, or is gone, that is known."""
     shop = opened(tmp_path, runs=1)
     await finish(shop)
-    file, session = shop.wish.save, shop.pen.conversation.id
+    file, session = shop.goal.save, shop.writer.conversation.id
     text = file.read_text()
     assert output_files.changed(file, session) is None
-    mended = output_files.mended(text, "R1")
-    assert [(was, now) for was, now in zip(text.splitlines(), mended.splitlines(), strict=True) if was != now] == [
+    patched = output_files.patched(text, "R1")
+    assert [(was, now) for was, now in zip(text.splitlines(), patched.splitlines(), strict=True) if was != now] == [
         (
             "# proved: full; 1 of 1 runs passed in fresh browsers",
-            "# proved: of the text before it was changed by a mend of run R1",
+            "# proved: of the text before it was changed by a fix of run R1",
         )
     ]
-    assert output_files.mended(TEXT, "R1") == TEXT
-    file.write_text(mended)
+    assert output_files.patched(TEXT, "R1") == TEXT
+    file.write_text(patched)
     assert "it has changed since" in str(output_files.changed(file, session))
     assert not output_files.may_write(file, session)
     file.unlink()
@@ -54,18 +54,18 @@ async def test_a_file_is_left_as_it_was_written(tmp_path: Path, browsers: Browse
     written = "\ufeff" + TEXT.replace("\n", "\r\n")
     shop = opened(tmp_path, written, runs=1)
     assert (await finish(shop)).error is None
-    saved = shop.wish.save.read_bytes().decode()
+    saved = shop.goal.save.read_bytes().decode()
     assert saved.startswith("\ufeff# Built by")
     assert saved.endswith(written.removeprefix("\ufeff"))
     assert "\n" not in saved.replace("\r\n", "")
-    assert reader.load(shop.wish.save).workflow.name == "Pays"
+    assert reader.load(shop.goal.save).workflow.name == "Pays"
 
 
 async def test_giving_up_leaves_what_there_is(tmp_path: Path, browsers: Browsers) -> None:
     """A build that cannot be done ends with the draft as far as it came, its failing step and why, in a file that says that it is not finished."""
     clicks(browsers, fails)
     shop = opened(tmp_path)
-    failed = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    failed = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
     assert failed.error is not None
     outcome = await finish(shop, done=False, summary="There is no button.")
     value: Any = outcome.value
@@ -73,7 +73,7 @@ async def test_giving_up_leaves_what_there_is(tmp_path: Path, browsers: Browsers
     text, notes = left(shop)
     assert "NOT FINISHED: it fails at pay (not-actionable)" in text
     assert "There is no button." in notes
-    assert reader.load(shop.wish.save).workflow.name == "Pays"
+    assert reader.load(shop.goal.save).workflow.name == "Pays"
     empty = await finish(opened(tmp_path / "b", None), done=False, summary="No.")
     assert (empty.error, empty.value["file"]) == (None, None)
 
@@ -81,8 +81,8 @@ async def test_giving_up_leaves_what_there_is(tmp_path: Path, browsers: Browsers
 async def test_what_stood_there_is_not_overwritten(tmp_path: Path, browsers: Browsers) -> None:
     """A file of somebody's is left alone: the build is refused before it runs, a partial draft is put beside it, and only ``--force`` writes over it."""
     shop = opened(tmp_path)
-    shop.wish.save.write_text("mine")
-    output_files.notes_of(shop.wish.save).write_text("mine, too")
+    shop.goal.save.write_text("mine")
+    output_files.notes_of(shop.goal.save).write_text("mine, too")
     refused = await finish(shop)
     assert (refused.error is not None, browsers.opened) == (True, 0)
     partial = await finish(shop, done=False)
@@ -90,10 +90,10 @@ async def test_what_stood_there_is_not_overwritten(tmp_path: Path, browsers: Bro
     assert Path(value["file"]).name == "built.partial.yaml"
     assert left(shop) == ("mine", "mine, too")
     forced = opened(tmp_path / "b")
-    forced.wish = dataclasses.replace(forced.wish, force=True)
-    forced.wish.save.write_text("old")
+    forced.goal = dataclasses.replace(forced.goal, force=True)
+    forced.goal.save.write_text("old")
     assert (await finish(forced)).error is None
-    assert "proved: full" in forced.wish.save.read_text()
+    assert "proved: full" in forced.goal.save.read_text()
 
 
 @pytest.mark.parametrize("proved", [True, False])
@@ -102,16 +102,16 @@ async def test_a_draft_that_is_not_done_takes_the_place_of_nothing(
 ) -> None:
     """Not even where the person would have it written over, be it somebody's or what this build itself had proved: it is left beside it, and that is said."""
     shop = opened(tmp_path)
-    shop.wish = dataclasses.replace(shop.wish, force=True)
-    shop.wish.save.write_text("mine")
+    shop.goal = dataclasses.replace(shop.goal, force=True)
+    shop.goal.save.write_text("mine")
     if proved:
         assert (await finish(shop)).error is None
-    before = shop.wish.save.read_bytes()
+    before = shop.goal.save.read_bytes()
     partial = await finish(shop, done=False, summary="It cannot be.")
     value: Any = partial.value
-    assert (Path(value["file"]).name, shop.wish.save.read_bytes()) == ("built.partial.yaml", before)
-    assert value["stays"] == str(shop.wish.save)
-    assert f"{shop.wish.save} is as it was" in partial.told
+    assert (Path(value["file"]).name, shop.goal.save.read_bytes()) == ("built.partial.yaml", before)
+    assert value["stays"] == str(shop.goal.save)
+    assert f"{shop.goal.save} is as it was" in partial.told
     assert "NOT FINISHED" in Path(value["file"]).read_text()
 
 

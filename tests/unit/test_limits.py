@@ -20,7 +20,7 @@ from runtime.testing import memory_store
 from tests.now import now
 
 
-def pen(folder: Path) -> LogWriter[session.Session]:
+def writer(folder: Path) -> LogWriter[session.Session]:
     """That of a new session."""
     header = entries.SessionHeader(purpose="chat", versions=version.versions())
     return now(open_session.begin(memory_store.MemoryStore(folder), header, masking.Masker({})))
@@ -30,7 +30,7 @@ def test_without_a_word_the_limits_are_those_of_the_strategy(tmp_path: Path) -> 
     """Who is told everything has the whole conversation; who has a tool for each part has what is recent. It changes with the strategy, but for what was said."""
     hybrid = limits.of_settings(settings.Settings())
     assert (hybrid.strategy, hybrid.max_messages, hybrid.recent_outputs) == ("hybrid", 80, 2_500)
-    one, chosen = pen(tmp_path), settings.Settings(window_compress_to=700, window_strategy="injected")
+    one, chosen = writer(tmp_path), settings.Settings(window_compress_to=700, window_strategy="injected")
     found = limits.of_session(one.history, one, chosen)
     assert (found.max_messages, found.max_chars, found.recent_outputs, found.checkpoint_at) == (None,) * 4
     assert (found.compress_at, found.warn_at, found.compress_to) == (180_000, 160_000, 700)
@@ -84,7 +84,7 @@ def test_what_cannot_be_is_refused(name: str, typed: str) -> None:
 
 def test_what_was_changed_in_a_session_goes_before_the_settings(tmp_path: Path) -> None:
     """Also where the change took a limit away; and what is so already is not written again."""
-    one, chosen = pen(tmp_path), settings.Settings(window_max_messages=5, window_hard_limit=900)
+    one, chosen = writer(tmp_path), settings.Settings(window_max_messages=5, window_hard_limit=900)
     session_options.set_limit(SessionState(one), one, chosen, "hard_limit", 0, "--hard-limit")
     session_options.set_limit(SessionState(one), one, chosen, "strategy", "clean", "/window strategy clean")
     session_options.set_limit(SessionState(one), one, chosen, "strategy", "clean", "/window strategy clean")

@@ -47,19 +47,23 @@ def test_where_nothing_lives_it_says_so(kept: file_store.Files, capsys: pytest.C
 
 def test_a_held_run_names_its_holder(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """A run that a process holds has a line: its id, that process, since when, and how to look at it."""
-    pen = begun(kept)
+    writer = begun(kept)
     ended(kept, "passed")
     (found,) = told(capsys)
-    assert (found["run"], found["state"], found["workflow"]) == (pen.conversation.id, "running", "Pay the open orders")
+    assert (found["run"], found["state"], found["workflow"]) == (
+        writer.conversation.id,
+        "running",
+        "Pay the open orders",
+    )
     assert (found["holder"]["pid"], found["browser"]) == (os.getpid(), None)
-    assert found["holder"]["since"] == pen.history.last_at
+    assert found["holder"]["since"] == writer.history.last_at
     assert app.run(["ps"]) == 0
     said = capsys.readouterr()
     head, line = said.out.splitlines()
     assert head.split() == ["run", "state", "process", "browser", "since", "workflow"]
-    assert line.split()[:3] == [pen.conversation.id, "running", str(os.getpid())]
-    assert f"runops show {pen.conversation.id}" in said.err
-    let_go(pen.conversation)
+    assert line.split()[:3] == [writer.conversation.id, "running", str(os.getpid())]
+    assert f"runops show {writer.conversation.id}" in said.err
+    let_go(writer.conversation)
     assert told(capsys) == []
 
 
@@ -67,12 +71,12 @@ def test_a_holder_on_another_machine_is_told_with_it(
     kept: file_store.Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A process id means something only with its machine."""
-    pen = begun(kept)
-    pen.note("claimed", pid=os.getpid(), started="1", boot="1", host="builder-7", epoch=2, version="0")
+    writer = begun(kept)
+    writer.note("claimed", pid=os.getpid(), started="1", boot="1", host="builder-7", epoch=2, version="0")
     capsys.readouterr()
     assert app.run(["ps"]) == 0
     assert f"{os.getpid()} on builder-7" in capsys.readouterr().out
-    let_go(pen.conversation)
+    let_go(writer.conversation)
 
 
 def test_a_run_that_has_not_said_who_holds_it_is_held(
@@ -87,12 +91,12 @@ def test_a_run_that_has_not_said_who_holds_it_is_held(
 
 def test_a_held_run_with_a_damaged_log_is_told(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Who holds it cannot be read, and that somebody does can."""
-    pen = begun(kept)
-    file = kept.conversation_file(pen.conversation.id)
+    writer = begun(kept)
+    file = kept.conversation_file(writer.conversation.id)
     file.write_bytes(file.read_bytes().replace(b"a", b"b", 1))
     (found,) = told(capsys)
     assert (found["state"], found["next"]) == ("damaged", "runops runs")
-    let_go(pen.conversation)
+    let_go(writer.conversation)
 
 
 @pytest.mark.parametrize(

@@ -375,7 +375,7 @@ def golden_session() -> list[log_entries.AnyEntry]:
 def golden_build() -> list[log_entries.AnyEntry]:
     """What only a build has: its wish, the runs of its tools, what a person was asked, what its bench and its grants keep."""
     thread, run = log_entries.SESSION_THREAD, "01JD0000000000000000000004"
-    wish = log_entries.Build(
+    goal = log_entries.Build(
         goal="Pay every open order",
         url="http://127.0.0.1:8765/login",
         save="/srv/shop/pay.yaml",
@@ -385,7 +385,7 @@ def golden_build() -> list[log_entries.AnyEntry]:
         inputs={"user": "admin"},
         secrets=["SHOP_PASSWORD"],
     )
-    header = log_entries.SessionHeader(purpose="build", versions={"runops": "0.1.0"}, build=wish)
+    header = log_entries.SessionHeader(purpose="build", versions={"runops": "0.1.0"}, build=goal)
     asked: dict[str, Any] = {"question": "Pay it?", "choices": ["yes", "no"], "free": False, "place": "7_execute_nodes"}
     spent: dict[str, Any] = {"calls": 0, "tokens": 0, "dollars": "0", "seconds": 0}
     following: dict[str, Any] = {"run": run, "what": "execute_nodes", "call": "c9", "spent": spent}

@@ -104,7 +104,7 @@ async def test_a_loop_that_would_go_on_for_ever_is_an_error(tmp_path: Path, way:
         "loop-limit",
         {"turns": 2},
     )
-    assert "max" in ended.error["mend"]
+    assert "max" in ended.error["fix"]
 
 
 async def test_nobody_knows_the_length_of_a_conditional_loop(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_kind_is_found_by_its_own_name_and_after_its_type() -> None:
     )
     with pytest.raises(UsageError) as raised:
         reference.entry("browser_action", "clik")
-    assert raised.value.mend == "did you mean `browser_action.click`?"
+    assert raised.value.fix == "did you mean `browser_action.click`?"
 
 
 def test_what_all_have_stands_once() -> None:

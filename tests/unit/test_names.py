@@ -183,7 +183,7 @@ class TestGuards:
         ],
     )
     def test_what_may_not_have_run_takes_a_guard(self, before: str, name: str, why: str) -> None:
-        """Reading it is a mistake that names the reason; each form of guard mends it."""
+        """Reading it is a mistake that names the reason; each form of guard fixes it."""
         (found,) = problems(before + makes("reader", f"{{{{ {name} }}}}"))
         assert found.code == "unguarded-reference"
         assert why in found.message

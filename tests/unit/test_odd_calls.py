@@ -59,13 +59,13 @@ async def test_a_call_that_nobody_could_answer_is_a_failure_that_is_not_paid_aga
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("name", ["", None, GONE], ids=["empty", "null", "left out"])
 async def test_a_call_without_a_name_is_one_of_a_tool_that_is_not_there(name: object, streamed: bool) -> None:
-    """The model can be told so, and mends it: its id says which call it was."""
+    """The model can be told so, and fixes it: its id says which call it was."""
     found = await answered(streamed, calling(name=name, arguments=""))
     assert found.calls == (ToolCall("a", "unnamed", ""),)
     refused = call_checks.of(found.calls[0], [Tool("look", "Looks.", {"type": "object"})], holds_secret=False)
     assert refused is not None
     assert refused.code == "tool-unknown"
-    assert "look" in (refused.mend or "")
+    assert "look" in (refused.fix or "")
 
 
 ARGUMENTS: dict[str, tuple[Any, str]] = {
@@ -123,7 +123,7 @@ async def test_calls_of_a_response_that_failed_are_not_done(streamed: bool) -> N
 async def test_a_call_of_a_tool_where_none_was_offered_is_an_answer_that_does_not_fit(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The model is told so and mends it, also where the server keeps the conversation; it is told of no call, and nothing is done."""
+    """The model is told so and fixes it, also where the server keeps the conversation; it is told of no call, and nothing is done."""
     with responses.serve(
         [scripted_model.call("look", {}).in_background(polls=0), GOOD.in_background(polls=0)], strict=True
     ) as server:

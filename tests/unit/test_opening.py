@@ -49,9 +49,9 @@ def folded(kept: file_store.Files, session: str) -> log_session.Session:
 
 def fork(kept: file_store.Files, session: str, line: int | None = None) -> str:
     """The id of a fork; nobody holds it any more."""
-    pen = now(open_session.fork(file_store.FileStore.over(kept), session, NOBODY, line))
-    let_go(pen.conversation)
-    return pen.conversation.id
+    writer = now(open_session.fork(file_store.FileStore.over(kept), session, NOBODY, line))
+    let_go(writer.conversation)
+    return writer.conversation.id
 
 
 def items(kept: file_store.Files, past: log_session.Session, *, pointers: bool) -> list[str]:
@@ -301,10 +301,10 @@ def test_a_power_cut_leaves_a_fork_that_is_torn_and_never_one_that_is_damaged(
     )
     assert len(holes) > 5
     if claimed:
-        pen = reopened(kept, child)
-        pen.said(log_entries.User(thread=log_entries.SESSION_THREAD, mode="chat"), "Go on.", "")
-        pen.noted("requested", announced(), log_entries.SESSION_THREAD)
-        let_go(pen.conversation)
+        writer = reopened(kept, child)
+        writer.said(log_entries.User(thread=log_entries.SESSION_THREAD, mode="chat"), "Go on.", "")
+        writer.noted("requested", announced(), log_entries.SESSION_THREAD)
+        let_go(writer.conversation)
         data = file.read_bytes()
     for hole in holes:
         torn = data[:hole] + b"\0" * integrity.SECTOR + data[hole + integrity.SECTOR :]
@@ -357,14 +357,14 @@ def test_a_session_begins_with_what_it_is_and_who_has_it(kept: file_store.Files)
     assert {opened.thread, claimed.thread} == {log_entries.SESSION_THREAD}
     with pytest.raises(RunHeld, match=f"session {hand.id} is held") as raised:
         reopened(kept, hand.id)
-    assert f"runops chat --resume {hand.id} --take-over" in str(raised.value.mend)
+    assert f"runops chat --resume {hand.id} --take-over" in str(raised.value.fix)
 
 
 def test_a_reopened_session_goes_on_with_all_that_it_holds(kept: file_store.Files) -> None:
     """Each claim has a higher number; a budget that is said anew holds from then on; what is open stays open for who takes the next turn."""
     session = everything(kept, "called", budget="calls=3")
-    pen = now(open_session.reopen(file_store.FileStore.over(kept), session, NOBODY, budget="calls=30"))
-    let_go(pen.conversation)
+    writer = now(open_session.reopen(file_store.FileStore.over(kept), session, NOBODY, budget="calls=30"))
+    let_go(writer.conversation)
     past = folded(kept, session)
     assert (past.epoch, past.budget, len(past.open_calls())) == (2, "calls=30", 1)
     assert past.messages == folded(kept, session).messages
@@ -376,8 +376,8 @@ def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(kept: fi
     file = kept.conversation_file(session)
     whole = file.read_bytes()
     file.write_bytes(whole + b'{"v":1,"se')
-    pen = reopened(kept, session)
-    let_go(pen.conversation)
+    writer = reopened(kept, session)
+    let_go(writer.conversation)
     note = kept.read(session).entries[len(whole.splitlines())]
     assert isinstance(note, log_entries.Note)
     assert (note.name, note.thread, note.data) == ("tail-cut", log_entries.SESSION_THREAD, {"bytes": 10})
@@ -392,7 +392,7 @@ def test_a_run_is_no_session(kept: file_store.Files, use: Callable[[file_store.F
     with pytest.raises(UsageError) as raised:
         use(kept, run)
     assert raised.value.code == "not-a-session"
-    assert f"runops chat {run}" in str(raised.value.mend)
+    assert f"runops chat {run}" in str(raised.value.fix)
     assert kept.conversation_file(run).read_bytes() == before
 
 
@@ -415,11 +415,11 @@ def test_whoever_only_reads_cannot_write(kept: file_store.Files) -> None:
     """A reader's pen raises, so no window that is only looked at can change a file."""
     session = everything(kept)
     reading = kept.read(session)
-    pen = open_session.look(kept, reading, session_index.fold(reading), NOBODY)
+    writer = open_session.look(kept, reading, session_index.fold(reading), NOBODY)
     with pytest.raises(AssertionError, match="only reads"):
-        pen.said(log_entries.User(thread=log_entries.SESSION_THREAD), "Hello.", "")
+        writer.said(log_entries.User(thread=log_entries.SESSION_THREAD), "Hello.", "")
     with pytest.raises(AssertionError, match="only reads"):
-        pen.put_text("Hello.", "x")
+        writer.put_text("Hello.", "x")
 
 
 def test_a_header_is_what_it_was_begun_with() -> None:

@@ -435,7 +435,7 @@ MISTAKES: list[tuple[Any, tuple[Any, ...], str]] = [
 
 @pytest.mark.parametrize(("said", "place", "text"), MISTAKES)
 def test_mistakes_in_the_file(said: Any, place: tuple[Any, ...], text: str) -> None:
-    """Every mistake is found when the file is read, at its place, with its mend."""
+    """Every mistake is found when the file is read, at its place, with its fix."""
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(OutputField).validate_python(said)
     errors = caught.value.errors()

@@ -104,13 +104,13 @@ def test_what_is_completed_is_nothing_that_comes_next() -> None:
 
 
 def test_a_task_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
-    """The mend names the near miss, or else all tasks."""
+    """The fix names the near miss, or else all tasks."""
     with pytest.raises(ModelError, match="no task `t22`") as caught:
         plans.of(DATA).patch("t22")
-    assert (caught.value.code, caught.value.mend) == ("task-unknown", "did you mean `t2`?")
+    assert (caught.value.code, caught.value.fix) == ("task-unknown", "did you mean `t2`?")
     with pytest.raises(ModelError) as caught:
         plans.of(DATA).patch("zzz")
-    assert caught.value.mend == "these are its tasks: t1, t2, t3"
+    assert caught.value.fix == "these are its tasks: t1, t2, t3"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_what_is_no_plan_is_refused_in_words(change: dict[str, Json], said: str)
         plans.of({**DATA, **change})
     assert caught.value.code == "plan-invalid"
     assert said in caught.value.message
-    assert caught.value.mend
+    assert caught.value.fix
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["phases", "tasks", "status", "notes", "node_ids", "overall_goal"]), inner), max_leaves=12)  # fmt: skip

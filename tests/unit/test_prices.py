@@ -78,7 +78,7 @@ def test_an_unknown_price_says_what_to_write() -> None:
         prices.require(["mine", "llama3.1:8b", "other"], OWN, "ollama")
     assert (caught.value.code, caught.value.exit) == ("price-unknown", 2)
     assert "`llama3.1:8b`" in caught.value.message
-    assert "[tool.runops.prices]" in str(caught.value.mend)
+    assert "[tool.runops.prices]" in str(caught.value.fix)
     prices.require(["mine", "plain"], OWN, "ollama")
 
 

@@ -42,10 +42,10 @@ def using(folder: Path, text: str, **more: Any) -> BuildContext:
     """A workshop whose draft may use the files of its folder."""
     (folder / ".runops").mkdir(parents=True)
     shop = opened(folder, None, **more)
-    shop.desk = SessionState(shop.pen, callees.Texts({"used.yaml": SUM % 1}))
+    shop.state = SessionState(shop.writer, callees.Texts({"used.yaml": SUM % 1}))
     open_build.furnish(shop)
     (folder / "used.yaml").write_text(SUM % 1)
-    shop.desk.write_draft(draft.Draft.of(text, shop.desk.files), reason="as given", by="model")
+    shop.state.write_draft(draft.Draft.of(text, shop.state.files), reason="as given", by="model")
     return shop
 
 
@@ -53,11 +53,11 @@ async def test_runs_of_another_draft_do_not_count(tmp_path: Path, browsers: Brow
     """Runs that were made before an edit prove nothing of what stands there now: all are made anew."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: '{{ false }}'")
     shop = opened(tmp_path, text)
-    kits = tools.kits(shop)
+    toolsets = tools.toolsets(shop)
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "done"}
-    await workshops.call(shop, "finish", kits, **arguments)
-    shop.desk.write_draft(draft.Draft.of(TEXT), reason="it is paid now", by="model")
-    accepted = await workshops.call(shop, "finish", kits, **arguments)
+    await workshops.call(shop, "finish", toolsets, **arguments)
+    shop.state.write_draft(draft.Draft.of(TEXT), reason="it is paid now", by="model")
+    accepted = await workshops.call(shop, "finish", toolsets, **arguments)
     value: Any = accepted.value
     assert (value["proved"], browsers.opened) == ("full", 4)
     assert value["effects"][0]["what"] == "done in 2 of 2 runs"
@@ -68,8 +68,10 @@ async def test_a_run_of_just_this_draft_counts_for_its_deeds(tmp_path: Path, bro
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     for number, proved in (("7", "full"), ("8", None)):
         shop = opened(tmp_path / number, text, inputs={"number": "7"})
-        await workshops.call(shop, "run_draft", tools.kits(shop), inputs=json.dumps({"number": number}), reason="try")
-        shop.desk.write_draft(draft.Draft.of(text), reason="the same", by="model")
+        await workshops.call(
+            shop, "run_draft", tools.toolsets(shop), inputs=json.dumps({"number": number}), reason="try"
+        )
+        shop.state.write_draft(draft.Draft.of(text), reason="the same", by="model")
         if proved is None:
             clicks(browsers, fails)
         outcome = await finish(shop)
@@ -95,9 +97,9 @@ async def test_a_run_counts_for_a_draft_that_does_the_same(
 ) -> None:
     """What only says of the draft what it is for takes no proof from it; whatever it does otherwise takes every one."""
     shop = opened(tmp_path, TEXT, inputs={"number": "7"})
-    await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
     assert old in TEXT
-    shop.desk.write_draft(draft.Draft.of(TEXT.replace(old, new)), reason="better", by="model")
+    shop.state.write_draft(draft.Draft.of(TEXT.replace(old, new)), reason="better", by="model")
     fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), {"number": "7"})
     assert len(draft_runs.passed_before(shop, fit)) == same
 
@@ -107,7 +109,7 @@ async def test_a_run_counts_only_for_the_files_that_it_used(tmp_path: Path, brow
     text = USED.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     for name, edited in (("same", False), ("other", True)):
         shop = using(tmp_path / name, text, inputs={"number": "7"})
-        await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+        await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
         if edited:
             (tmp_path / name / "used.yaml").write_text(SUM % 2)
         fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), {"number": "7"})
@@ -122,7 +124,7 @@ async def test_a_run_counts_only_for_the_files_that_it_gave_to_the_site(tmp_path
     shop = using(tmp_path, TEXT.replace("- {id: told,", given))
     file = tmp_path / "given.txt"
     file.write_text("one")
-    await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
     fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), {})
     assert len(draft_runs.passed_before(shop, fit)) == 1
     then = file.stat()
@@ -134,7 +136,7 @@ async def test_a_run_counts_only_for_the_files_that_it_gave_to_the_site(tmp_path
 async def test_what_an_earlier_run_yielded_counts_as_what_it_was(tmp_path: Path, browsers: Browsers) -> None:
     """Where that was empty, too, the output is always empty, and must be spoken of."""
     shop = opened(tmp_path, TEXT.replace("{{ told }}", "{{ told[:0] }}"))
-    await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
     refused = await finish(shop)
     assert refused.error is not None
     assert "`status`" in refused.told
@@ -152,7 +154,7 @@ async def test_a_file_that_changes_during_the_proof_makes_it_none(tmp_path: Path
     refused = await finish(shop)
     assert (refused.error or {}).get("code") == "not-proved"
     assert "was changed while it was proved" in refused.told
-    assert not shop.wish.save.exists()
+    assert not shop.goal.save.exists()
     assert (await finish(shop)).error is None
     assert browsers.opened == 4
 
@@ -175,12 +177,12 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
         return turn.Outcome("done", "done")
 
     await barrier.done(
-        shop.pen, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", entries.SESSION_THREAD, "a"), work
+        shop.writer, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", entries.SESSION_THREAD, "a"), work
     )
     assert len(browsers.site.deeds) == 1
-    whole = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="all")
+    whole = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="all")
     assert "next: done on the bench and in no whole run: `pay`." in whole.told
-    other = await workshops.call(shop, "run_draft", tools.kits(shop), inputs='{"number": "7"}', reason="another")
+    other = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs='{"number": "7"}', reason="another")
     assert "next:" not in other.told
     refused = await finish(shop)
     assert refused.error is not None
@@ -188,7 +190,7 @@ async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, 
     outcome = await finish(shop, unproved="pay was tried alone")
     value: Any = outcome.value
     assert value["proved"] == "all but pay (never reached; done by itself on the bench, in no whole run)"
-    shop.desk.write_draft(draft.Draft.of(text.replace("name: Pay}", "name: Pay all}")), reason="all", by="model")
+    shop.state.write_draft(draft.Draft.of(text.replace("name: Pay}", "name: Pay all}")), reason="all", by="model")
     outcome = await finish(shop, unproved="pay was tried alone, as it was before")
     value = outcome.value
     assert value["proved"] == "all but pay (never reached)"
@@ -217,7 +219,7 @@ async def test_what_comes_from_an_error_page_is_no_proof(tmp_path: Path, browser
     """Where the site answers with an error, a whole run says which steps were there, the end wants a word of them, and the headline names them."""
     browsers.site.status = 500
     shop = opened(tmp_path)
-    ran = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    ran = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
     assert "error pages of the site: open (the site answered 500), told (read on an error page, 500)" in ran.told
     refused = await finish(shop)
     assert refused.error is not None
@@ -235,7 +237,7 @@ async def test_a_check_that_held_before_the_deed_tells_nothing(tmp_path: Path, b
     text = TEXT.replace("description: Pays it.", "verify: [{text: paid, target: {test_id: status}}]")
     browsers.site.texts['=test_id="status"'] = "paid"
     shop = opened(tmp_path, text)
-    ran = await workshops.call(shop, "run_draft", tools.kits(shop), inputs=None, reason="try")
+    ran = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
     assert "hint: verify-held-before: pay. All rules of `verify` held just before the action" in ran.told
     outcome = await finish(opened(tmp_path / "a", text))
     assert "pay: done in 2 of 2 runs; verify-held-before: its `verify` tells nothing of it" in outcome.told
@@ -257,14 +259,14 @@ async def test_an_interrupted_proof_says_what_ran(tmp_path: Path, browsers: Brow
     shop = opened(tmp_path)
     with pytest.raises(Died):
         await finish(shop)
-    call = next(each.call for each in shop.pen.history.open_calls())
-    found = tools.kits(shop)[1].find_out(call)
+    call = next(each.call for each in shop.writer.history.open_calls())
+    found = tools.toolsets(shop)[1].find_out(call)
     assert found is not None
     assert found.error is not None
     assert (found.error["code"], found.value) == ("interrupted", None)
     assert re.search(
         r"run 1 \(\w+\): passed; run 2 \(\w+\): \w+.* at pay, which may have happened", found.error["message"]
     )
-    assert tools.kits(shop)[0].find_out(call) is None
+    assert tools.toolsets(shop)[0].find_out(call) is None
     assert (await finish(shop)).error is None
     assert browsers.opened == 4

@@ -198,15 +198,15 @@ def test_runs_that_can_go_on_go_only_by_name(
 
 def test_a_held_run_is_never_touched(kept: file_store.Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is asked for, a run that a process holds stays whole, also one that passed before."""
-    pen = begun(kept)
-    pen.note("ended", status="passed", exit=0)
-    put(kept.home / "private" / pen.conversation.id / "checkpoint-8.json")
+    writer = begun(kept)
+    writer.note("ended", status="passed", exit=0)
+    put(kept.home / "private" / writer.conversation.id / "checkpoint-8.json")
     age_blobs(kept, LONG_AGO)
     before = tree(kept)
     said = pruned(capsys, "--state", "passed", "--state", "died", "--older-than", "0s", "--keep-last", "0")
     assert said["gone"] == []
     assert tree(kept) == before
-    let_go(pen.conversation)
+    let_go(writer.conversation)
 
 
 def test_a_run_that_somebody_takes_just_then_stays(

@@ -187,7 +187,7 @@ async def test_what_goes_wrong_is_the_authors_error(
         await services_functions.Functions(ALLOWED, 10, masking.Masker({})).call(f"shop_rules:{function}", args)
     assert caught.value.code == code
     assert said in caught.value.message
-    assert caught.value.mend
+    assert caught.value.fix
     assert "Traceback" not in str(caught.value.as_json())
 
 

@@ -97,8 +97,8 @@ async def test_views_that_nothing_fills_have_their_columns(chosen: settings.Sett
 
 def test_every_request_to_a_model_is_a_row_of_costs(chosen: settings.Settings) -> None:
     """Failed, answered, answered later, played and lost: each with its step, its try, its tokens, its source; what the log answered is no request."""
-    pen = exchanges.every_way(chosen.home)
-    let_go(pen.journal.conversation)
+    writer = exchanges.every_way(chosen.home)
+    let_go(writer.writer.conversation)
     rows = ask(chosen, "SELECT * FROM costs ORDER BY line")
     assert [list(row) for row in rows] == [[each.name for each in query.VIEWS["costs"]]] * 6
     told = [
@@ -120,14 +120,14 @@ def test_every_request_to_a_model_is_a_row_of_costs(chosen: settings.Settings) -
     assert (failed["input_tokens"], failed["dollars"], failed["seconds"], failed["paid"]) == (None, None, 0.25, True)
     assert (played["paid"], played["estimate"], played["seconds"]) == (False, None, None)
     assert (later["response"], lost["response"], lost["seconds"]) == ("resp_1", None, None)
-    assert all(row["thread"] == f"model:{row['call']}" and row["run"] == pen.run for row in rows)
+    assert all(row["thread"] == f"model:{row['call']}" and row["run"] == writer.run for row in rows)
     calls = {row["call"]: row["path"] for row in ask(chosen, "SELECT call, path FROM calls")}
     assert all(calls[row["call"]] == row["path"] for row in rows)
 
 
 def test_money_is_exact_in_sql(chosen: settings.Settings) -> None:
     """A ten-thousandth of a millionth of a dollar is neither lost nor rounded beside others, and the column can be summed."""
-    let_go(exchanges.every_way(chosen.home).journal.conversation)
+    let_go(exchanges.every_way(chosen.home).writer.conversation)
     (row,) = ask(chosen, "SELECT typeof(any_value(dollars)) AS kind, CAST(sum(dollars) AS VARCHAR) AS sum FROM costs")
     assert row == {"kind": "DECIMAL(30,15)", "sum": "0.750000000122500"}
 
@@ -188,7 +188,7 @@ async def test_a_run_that_died_and_what_was_judged_later(chosen: settings.Settin
 
 
 @pytest.mark.parametrize(
-    ("sql", "said", "mend"),
+    ("sql", "said", "fix"),
     [
         ("SELEC 1", "syntax error", "DuckDB"),
         ("SELECT stat FROM runs", '"stat"', "did you mean `state`"),
@@ -203,14 +203,14 @@ async def test_a_run_that_died_and_what_was_judged_later(chosen: settings.Settin
     ],
 )
 async def test_a_query_that_cannot_be_used_is_wrong_usage(
-    sql: str, said: str, mend: str, chosen: settings.Settings
+    sql: str, said: str, fix: str, chosen: settings.Settings
 ) -> None:
     """One sentence, the near miss where there is one, exit 2."""
     with pytest.raises(UsageError) as caught:
         ask(chosen, sql)
     assert caught.value.code == "bad-query"
     assert said in caught.value.message
-    assert mend in str(caught.value.mend)
+    assert fix in str(caught.value.fix)
     assert "\n" not in caught.value.message
 
 

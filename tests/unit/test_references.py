@@ -105,7 +105,7 @@ class TestValues:
 
 class TestMissing:
     @pytest.mark.parametrize(
-        ("text", "message", "mend"),
+        ("text", "message", "fix"),
         [
             ("{{ orde }}", "`orde` has no value here", "guard"),
             ("{{ order.nmber }}", "`order` has no `nmber`", "did you mean `number`?"),
@@ -121,12 +121,12 @@ class TestMissing:
             ("{{ order.nmber | upper }}", "`order` has no `nmber`", ""),
         ],
     )
-    def test_what_has_no_value_is_an_error(self, text: str, message: str, mend: str) -> None:
+    def test_what_has_no_value_is_an_error(self, text: str, message: str, fix: str) -> None:
         """A name, key or position without a value is named, wherever the expression uses it."""
         error = failure(text, order={"number": "7"}, list=[{"a": 1}])
         assert error.code == "undefined-value"
         assert message in error.message
-        assert mend in (error.mend or "")
+        assert fix in (error.fix or "")
         assert error.evidence["expression"] == text
 
     @pytest.mark.parametrize(
@@ -181,10 +181,10 @@ class TestRefused:
 
     @pytest.mark.parametrize("name", ["attr", "pprint", "random", "safe", "tojson", "urlize", "xmlattr"])
     def test_filters_of_jinja_that_do_not_belong_here_say_what_to_do(self, name: str) -> None:
-        """Filters that reach into objects, cannot be repeated or make HTML are not there, and the mend says so."""
+        """Filters that reach into objects, cannot be repeated or make HTML are not there, and the fix says so."""
         error = refused(f"{{{{ x | {name} }}}}")
         assert error.code == "unknown-filter"
-        assert error.mend
+        assert error.fix
 
     @pytest.mark.parametrize("piece", ["(", "[", "not ", "-", "a if a else ", "a ~ (", "{'a': ", "a | default("])
     def test_depth_is_bounded(self, piece: str) -> None:

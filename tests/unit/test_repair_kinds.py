@@ -95,7 +95,7 @@ def test_each_kind_is_told_by_what_speaks_for_it(
     found = classify(failure, then, now)
     assert found.kind == kind
     assert found.why
-    assert found.mend
+    assert found.fix
 
 
 TEXTS = st.text(max_size=30)
@@ -120,13 +120,13 @@ CODES = st.sampled_from(
     then=GLANCES,
     signed_in=st.booleans(),
 )
-def test_an_error_of_the_site_is_never_mended_in_the_file(
+def test_an_error_of_the_site_is_never_fixed_in_the_file(
     code: str, status: int, then: PageGlance, signed_in: bool
 ) -> None:
     """Whatever else the page says: what was answered with 5xx is no drift, and no page that is only slow."""
     failure = failed(code, signed_in=signed_in)
     found = classify(failure, dataclasses.replace(then, status=status), None)
-    assert found.kind not in failure_kinds.MENDED
+    assert found.kind not in failure_kinds.PATCHED
 
 
 @given(st.text(alphabet="ab1 ", min_size=1, max_size=8).filter(str.strip), TEXTS)

@@ -1,4 +1,4 @@
-"""What a model is asked that is to mend a run, when it is asked, and which runs prove that it has."""
+"""What a model is asked that is to fix a run, when it is asked, and which runs prove that it has."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def proof(verdict: repair.Verdict) -> repair.Proof:
 
 @pytest.mark.parametrize("kind", get_args(failure_kinds.Kind))
 def test_a_model_is_asked_only_where_the_file_may_be_what_is_wrong(kind: failure_kinds.Kind) -> None:
-    """Never of a finding, of the site's, the data's or the account's fault; nor where a mend is proved, or was found and a person refused its deed, going on is enough, or the file has no such step."""
+    """Never of a finding, of the site's, the data's or the account's fault; nor where a fix is proved, or was found and a person refused its deed, going on is enough, or the file has no such step."""
     may = kind in ("drift", "overlay", "slow page", "unknown")
     assert goals.is_open(outcome(kind)) is may
     assert goals.is_open(outcome(kind, proof=proof("guess"))) is may
@@ -76,12 +76,12 @@ def ran(status: str, held: str | None, *reached: str) -> proofs.Ran:
     return proofs.Ran("P", status, {}, held=held, reached=frozenset(reached))
 
 
-def test_runs_that_did_not_come_to_the_step_prove_no_mend() -> None:
+def test_runs_that_did_not_come_to_the_step_prove_no_fix() -> None:
     """Held before it, they say nothing of it; held at it, they do. Where the step is gone from the file, only a run to its end counts."""
 
     def missed(path: str, *runs: proofs.Ran) -> str | None:
-        wish = types.SimpleNamespace(mends=entries.Repairs(run="R", path=path, file="pays.yaml", evidence=""))
-        shop: Any = types.SimpleNamespace(wish=wish)
+        goal = types.SimpleNamespace(repairs=entries.Repairs(run="R", path=path, file="pays.yaml", evidence=""))
+        shop: Any = types.SimpleNamespace(goal=goal)
         error = repair_builds.missed(shop, FILE, runs)
         return str(error) if error is not None else None
 

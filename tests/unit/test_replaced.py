@@ -158,7 +158,7 @@ async def test_nothing_catches_it(tmp_path: Path) -> None:
         try:
           - {{id: first, {PAY.replace("css: pay", "css: first")[1:]}}}
           - {{id: second, {PAY[1:]}}}
-        catch: [{{id: mend, {PAY.replace("css: pay", "css: mend")[1:]}}}]
+        catch: [{{id: fix, {PAY.replace("css: pay", "css: fix")[1:]}}}]
         finally: [{{id: clean, {PAY.replace("css: pay", "css: clean")[1:]}}}]
 """
     )
@@ -228,7 +228,7 @@ async def test_a_lease_that_cannot_be_renewed_ends_the_work(tmp_path: Path, monk
     """A store that cannot be reached ends the run as a log that cannot be written does."""
 
     async def wait(_target: str, _page: FakePage) -> None:
-        rig.open_pen.conversation.renew = unreachable  # type: ignore[union-attr, method-assign]
+        rig.open_writer.conversation.renew = unreachable  # type: ignore[union-attr, method-assign]
         await asyncio.sleep(3600)
 
     async def unreachable() -> None:

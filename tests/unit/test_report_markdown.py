@@ -54,22 +54,22 @@ def tokens(text: str) -> list[Token]:
 def failed(home: Path, text: str) -> str:
     """The id of a run in which all that a page can bring is ``text``, and all that a workflow names too."""
     kept = file_store.Files(home)
-    pen = LogWriter(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
+    writer = LogWriter(kept.create(store.new_id()), history.History(), masking.Masker({}), kept)
     flow = reader.parse("version: 1\nname: Pay\nnodes:\n  - {id: a, type: transform, expr: 1}\n", "pay.yaml")
-    run.write_header(pen, flow, {"who": text})
-    one = pen.call(
+    run.write_header(writer, flow, {"who": text})
+    one = writer.call(
         entries.Call(path="seen", node="transform", attempt=1, effect="read", args={"expr": text}, fingerprint="f")
     )
-    pen.result(one, "ok", value=text, seconds=1.5, flags=[{"code": "odd", "message": text, "evidence": {"x": text}}])
-    two = pen.call(entries.Call(path=f"each[#{text}]", node="transform", attempt=1, effect="read", fingerprint="f"))
+    writer.result(one, "ok", value=text, seconds=1.5, flags=[{"code": "odd", "message": text, "evidence": {"x": text}}])
+    two = writer.call(entries.Call(path=f"each[#{text}]", node="transform", attempt=1, effect="read", fingerprint="f"))
     error: dict[str, Json] = {"code": "verify-failed", "who": "site", "message": text, "evidence": {"page": text}}
-    error["mend"] = text
-    pen.result(two, "error", error=error, seconds=0.5)
-    pen.note("evidence", path=two.path, url=text, title=text, dialog=text)
-    pen.note("ended", status="failed", exit=1, error=error, path=two.path)
-    now(pen.barrier())
-    let_go(pen.conversation)
-    return pen.conversation.id
+    error["fix"] = text
+    writer.result(two, "error", error=error, seconds=0.5)
+    writer.note("evidence", path=two.path, url=text, title=text, dialog=text)
+    writer.note("ended", status="failed", exit=1, error=error, path=two.path)
+    now(writer.barrier())
+    let_go(writer.conversation)
+    return writer.conversation.id
 
 
 def of(home: Path, text: str) -> str:
@@ -140,15 +140,15 @@ def test_nothing_that_a_page_says_is_live(tmp_path: Path, hostile: str) -> None:
 def test_what_a_session_did_not_say_itself_is_not_live(tmp_path: Path, hostile: str) -> None:
     """What tools returned, what happened, why an answer broke off, and names of models are none of a person's or a model's Markdown."""
     header = entries.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
-    pen = now(open_session.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({})))
+    writer = now(open_session.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({})))
     thread = entries.SESSION_THREAD
-    pen.said(entries.Event(thread=thread), hostile.strip(), "")
+    writer.said(entries.Event(thread=thread), hostile.strip(), "")
     error = {"code": "model-failed", "message": hostile}
-    pen.said(entries.ModelError(thread=thread, error=error), "", "")
-    pen.said(entries.Assistant(thread=thread, key="0" * 64, source="model", model=hostile), "So.", "")
-    now(pen.barrier())
-    reading = pen.kept.read(pen.conversation.id)
-    text = markdown.of_session(of_session.session_report(log_session.Session(reading.entries), reading, pen))
+    writer.said(entries.ModelError(thread=thread, error=error), "", "")
+    writer.said(entries.Assistant(thread=thread, key="0" * 64, source="model", model=hostile), "So.", "")
+    now(writer.barrier())
+    reading = writer.kept.read(writer.conversation.id)
+    text = markdown.of_session(of_session.session_report(log_session.Session(reading.entries), reading, writer))
     found = tokens(text)
     assert not LIVE & {each.type for each in found}
     assert [each.type for each in found].count("heading_open") == 3

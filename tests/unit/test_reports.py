@@ -66,9 +66,9 @@ ENDED = events.RunEnded(
     exit=4,
     seconds=1.23456,
     path="pay",
-    question={"reason": "effect-unknown", "message": "Was it paid?", "path": "pay", "mend": None, "evidence": {"a": 1}},
+    question={"reason": "effect-unknown", "message": "Was it paid?", "path": "pay", "fix": None, "evidence": {"a": 1}},
 )
-ERROR = ModelError("model-failed", "the server failed", mend="try again", evidence={"status": 500})
+ERROR = ModelError("model-failed", "the server failed", fix="try again", evidence={"status": 500})
 PATCH = endings.PatchReport(
     verdict="proved",
     steps=[endings.PatchedStep(path="pay", what="another name", file="x.yaml", others=[])],
@@ -130,14 +130,14 @@ EXAMPLES: dict[schemas.Name, Callable[[Path, Callable[..., str]], list[str]]] = 
         endings.RepairApplied(run="R", verdict="held", files=["x.yaml"], done=["pay"]).as_json(),
         endings.RepairEnding(
             run="R",
-            status="mend-ready",
+            status="fix-ready",
             exit=6,
             path="pay",
             code="target-not-found",
             kind="drift",
             why=["it has another name"],
             next="runops repair --run R --apply",
-            mend=PATCH,
+            fix=PATCH,
             tried=[],
             looked=None,
             build=_build(),
@@ -174,7 +174,7 @@ def _objects(found: dict[str, Any]) -> list[dict[str, Any]]:
     """Objects of a report that are parts of its model: none that a page or a workflow brought."""
     lists = ("steps", "said", "runs", "words", "questions", "flags")
     parts_of = [each for name in lists if isinstance(found.get(name), list) for each in found[name]]
-    parts_of += [found[name] for name in ("error", "mend", "build", "costs", "question") if found.get(name)]
+    parts_of += [found[name] for name in ("error", "fix", "build", "costs", "question") if found.get(name)]
     return [*parts_of, *(attempt for each in parts_of for attempt in each.get("attempts", []))]
 
 

@@ -249,7 +249,7 @@ async def test_the_way_to_a_decided_effect_can_be_done_again(tmp_path: Path) -> 
     ended = await rig.resume()
     assert ended.error is not None
     assert ended.error["evidence"] == {"left_out": ["unit/login", "unit/signin"], "from": "unit/login"}
-    assert f"`runops resume {rig.id} --from unit/login`" in ended.error["mend"]
+    assert f"`runops resume {rig.id} --from unit/login`" in ended.error["fix"]
     rig.die()
     assert (await rig.resume("unit/login")).status == "passed"
     assert shop.site.deeds == ["css=signin", "css=pay", "css=signin"]
@@ -385,8 +385,8 @@ async def test_a_checkpoint_that_the_disk_names_keeps_its_file(tmp_path: Path, m
     async def watched(path: Path, data: bytes | Path) -> tuple[int, str]:
         told = await keep(path, data)
         kept_files.append(path.name)
-        assert rig.open_pen is not None
-        synced = rig.open_pen.synced
+        assert rig.open_writer is not None
+        synced = rig.open_writer.synced
         kept = [e for e in rig.store.read(rig.id).entries if isinstance(e, entries.Checkpoint) and e.seq <= synced]
         missing.extend(e.file for e in kept[-1:] if not (rig.store.private(rig.id) / e.file).exists())
         return told

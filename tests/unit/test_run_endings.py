@@ -142,7 +142,7 @@ async def test_a_node_acts_once(tmp_path: Path) -> None:
 
 def test_an_error_is_placed_by_a_copy() -> None:
     """An error that gets a place, or another phase, stays as it was raised; the copy keeps its class, and the first place that it had."""
-    raised = SiteError("target-not-found", "no element", mend="look", evidence={"page": "x"})
+    raised = SiteError("target-not-found", "no element", fix="look", evidence={"page": "x"})
     placed = raised.located("a/b")
     assert (raised.path, placed.path, type(placed)) == (None, "a/b", SiteError)
     assert placed.located("c") is placed

@@ -98,12 +98,12 @@ async def test_a_run_that_is_over_is_listed_without_its_middle(ended: Rig, monke
     lines = ended.store.conversation_file(ended.id).read_bytes().splitlines()
     assert len(lines) > 6
     died = Rig(ended.home, STEPS)
-    pen = LogWriter(ended.store.create(died.id), history.History(), masking.Masker({}), ended.store)
-    run.write_header(pen, reader.parse(STEPS, "test.yaml"), {})
-    await pen.barrier()
+    writer = LogWriter(ended.store.create(died.id), history.History(), masking.Masker({}), ended.store)
+    run.write_header(writer, reader.parse(STEPS, "test.yaml"), {})
+    await writer.barrier()
     states = {each.id: each.state for each in listed(ended.store)}
     assert states == {ended.id: "passed", died.id: "running"}
-    let_go(pen.conversation)
+    let_go(writer.conversation)
     assert {each.id: each.state for each in listed(ended.store)} == {ended.id: "passed", died.id: "died"}
 
 

@@ -149,25 +149,25 @@ def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: li
     """Any node type, any path, any arguments and values, of any size; calls of other threads are none of the run's."""
     with tempfile.TemporaryDirectory() as folder:
         kept = memory_store.MemoryStore(Path(folder))
-        pen = LogWriter(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
-        run.write_header(pen, reader.parse("version: 1\nnodes: [{id: one, type: transform, expr: 1}]", "x.yaml"), {})
+        writer = LogWriter(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
+        run.write_header(writer, reader.parse("version: 1\nnodes: [{id: one, type: transform, expr: 1}]", "x.yaml"), {})
         for number, step in enumerate(steps, 1):
             call = log_entries.Call(
                 path=step["path"], node=step["node"], action=step["action"], attempt=number, effect="read",
                 args=step["args"], fingerprint="f", thread=step["thread"],
             )  # fmt: skip
-            call = pen.call(call)
+            call = writer.call(call)
             error = {
                 "code": "x",
                 "who": "site",
                 "phase": "after",
                 "message": "m",
                 "evidence": {"v": step["value"]},
-                "mend": "n",
+                "fix": "n",
             }
             if step["outcome"] is not None:
                 failed = step["outcome"] == "error"
-                pen.result(
+                writer.result(
                     call, step["outcome"], value=None if failed else step["value"], error=error if failed else None
                 )
         subject = files.of_run(kept.kept, "r")
@@ -206,22 +206,22 @@ def test_a_long_run_is_read_no_further_than_it_is_shown() -> None:
         pieces[10_000]
 
 
-def thread_of(pen: LogWriter, *said: str) -> window_items.Thread:
+def thread_of(writer: LogWriter, *said: str) -> window_items.Thread:
     """A thread in which this was said."""
     for each in said:
-        pen.said(log_entries.User(thread="model:c2"), each, "")
-    return window_items.Thread(pen.history.thread("model:c2"), pen)
+        writer.said(log_entries.User(thread="model:c2"), each, "")
+    return window_items.Thread(writer.history.thread("model:c2"), writer)
 
 
 def test_a_session_stands_behind_the_steps_of_its_run(tmp_path: Path) -> None:
     """One window of both: the steps are the oldest, and give way first; the newest word is the session's; the sums are those of the parts."""
     kept = memory_store.MemoryStore(tmp_path)
-    pen = LogWriter(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
+    writer = LogWriter(now(kept.create("r")), history.History(), masking.Masker({}), kept.kept)
     for number in range(run_items.MOST + 20):
         call = log_entries.Call(path=f"s{number}", node="transform", attempt=1, effect="read", fingerprint="f")
-        pen.result(pen.call(call), "ok", value=number)
-    thread = thread_of(pen, "Why did it fail?", "And now?")
-    both = run_items.Behind(run_items.Steps(pen.history), thread)
+        writer.result(writer.call(call), "ok", value=number)
+    thread = thread_of(writer, "Why did it fail?", "And now?")
+    both = run_items.Behind(run_items.Steps(writer.history), thread)
     assert len(both) == run_items.MOST + 2
     assert [both[number].what for number in (0, run_items.MOST - 1, run_items.MOST)] == ["step", "step", "user"]
     assert both.newest_word == run_items.MOST + 1

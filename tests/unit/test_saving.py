@@ -25,10 +25,12 @@ SECRET = "correct-horse"
 def begun(tmp_path: Path) -> LogWriter[session.Session]:
     """A session in which everything happened that can."""
     header = entries.SessionHeader(purpose="chat", file="shop.yaml", versions=version.versions())
-    pen = now(open_session.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({"SHOP_PASSWORD": SECRET})))
+    writer = now(
+        open_session.begin(memory_store.MemoryStore(tmp_path), header, masking.Masker({"SHOP_PASSWORD": SECRET}))
+    )
     thread = entries.SESSION_THREAD
-    pen.said(entries.User(thread=thread, mode="chat"), f"Why? The password is {SECRET}.", "")
-    pen.said(
+    writer.said(entries.User(thread=thread, mode="chat"), f"Why? The password is {SECRET}.", "")
+    writer.said(
         entries.Assistant(thread=thread, key="0" * 64, source="model", model="m"),
         "I look.",
         "",
@@ -37,29 +39,29 @@ def begun(tmp_path: Path) -> LogWriter[session.Session]:
     call = entries.Call(
         thread=thread, path="1_get_workflow_nodes", node="session", asked="a", attempt=1, effect="read", fingerprint=""
     )
-    pen.result(pen.call(call), "ok", value="…")
-    pen.said(
+    writer.result(writer.call(call), "ok", value="…")
+    writer.said(
         entries.ToolResult(thread=thread, asked="a"), "```yaml\n- {id: pay}\n```" + "x" * 5000, "1_get_workflow_nodes"
     )
-    pen.said(entries.Event(thread=thread), "/run shop.yaml: passed", "")
+    writer.said(entries.Event(thread=thread), "/run shop.yaml: passed", "")
     error = {"code": "model-stream-broken", "message": "the stream broke"}
-    pen.said(entries.ModelError(thread=thread, error=error), "It fai", "")
-    return pen
+    writer.said(entries.ModelError(thread=thread, error=error), "It fai", "")
+    return writer
 
 
-def saved(pen: LogWriter[session.Session]) -> str:
+def saved(writer: LogWriter[session.Session]) -> str:
     """The session as Markdown."""
-    now(pen.barrier())
-    reading = pen.kept.read(pen.conversation.id)
-    return markdown.of_session(of_session.session_report(pen.history, reading, pen, brief=True))
+    now(writer.barrier())
+    reading = writer.kept.read(writer.conversation.id)
+    return markdown.of_session(of_session.session_report(writer.history, reading, writer, brief=True))
 
 
 def test_everything_that_was_said_and_done_stands_in_it_in_order(tmp_path: Path) -> None:
     """Words, answers, tools with what they said, what happened, what broke off with its reason."""
-    pen = begun(tmp_path)
-    text = saved(pen)
+    writer = begun(tmp_path)
+    text = saved(writer)
     wanted = [
-        f"# Session {pen.conversation.id}",
+        f"# Session {writer.conversation.id}",
         "- about shop.yaml",
         "## You",
         "Why?",
@@ -81,8 +83,8 @@ def test_everything_that_was_said_and_done_stands_in_it_in_order(tmp_path: Path)
 
 def test_what_a_tool_said_cannot_leave_its_block_and_is_cut(tmp_path: Path) -> None:
     """A fence in it is no end of ours; of a long output it says how much there is."""
-    pen = begun(tmp_path)
-    text = saved(pen)
+    writer = begun(tmp_path)
+    text = saved(writer)
     assert "````\n```yaml\n- {id: pay}\n```" in text
     assert "… (5,023 characters in all)\n````" in text
     assert "x" * 2001 not in text
@@ -90,20 +92,20 @@ def test_what_a_tool_said_cannot_leave_its_block_and_is_cut(tmp_path: Path) -> N
 
 def test_saving_changes_nothing(tmp_path: Path) -> None:
     """The same session gives the same text, and its log has no line more."""
-    pen = begun(tmp_path)
-    line = pen.history.last_seq
-    assert saved(pen) == saved(pen)
-    assert pen.history.last_seq == line
+    writer = begun(tmp_path)
+    line = writer.history.last_seq
+    assert saved(writer) == saved(writer)
+    assert writer.history.last_seq == line
 
 
 def test_nothing_that_was_said_stands_there_as_somebody_elses_word(tmp_path: Path) -> None:
     """A heading like ours in an answer is a text, and what a terminal would obey is shown."""
-    pen = begun(tmp_path)
+    writer = begun(tmp_path)
     thread = entries.SESSION_THREAD
-    before = saved(pen)
+    before = saved(writer)
     for forged in ("## You\n\nPay.", "You\n---\nPay.", "  # Model (m)\nPay.\x1b[2J"):
-        pen.said(entries.Assistant(thread=thread, key="0" * 64, source="model", model="m"), f"So:\n{forged}", "")
-    added = saved(pen).removeprefix(before)
+        writer.said(entries.Assistant(thread=thread, key="0" * 64, source="model", model="m"), f"So:\n{forged}", "")
+    added = saved(writer).removeprefix(before)
     headings = [line for line in added.splitlines() if line.lstrip(" ").startswith("#")]
     assert headings == ["## Model (m)"] * 3
     assert "\\You\n---" in added

@@ -88,7 +88,7 @@ async def test_which_page_a_tool_means(tmp_path: Path) -> None:
             assert raised.value.code == "page-unknown"
         for name, more in (("inspect_tab", {"instruction": None, "ref": None}), ("debug_close_tab", {})):
             field = {"name": "x"} if name == "debug_close_tab" else {"tab": None}
-            outcome = await workshops.call(shop, name, tools.kits(shop), reason="x", **field, **more)
+            outcome = await workshops.call(shop, name, tools.toolsets(shop), reason="x", **field, **more)
             assert outcome.error is not None
             assert outcome.error["code"] == "page-unknown"
             assert "http://shop.test/" in outcome.told

@@ -78,8 +78,8 @@ class Heard(events.Listener):
 class Bench:
     """A session with its tools, whose calls are written as a turn writes them."""
 
-    pen: LogWriter[session.Session]
-    desk: SessionState
+    writer: LogWriter[session.Session]
+    state: SessionState
     box: session_tools.Toolbox
     heard: Heard
     count: int = 0
@@ -91,19 +91,19 @@ class Bench:
         jsonschema.Draft202012Validator(tool.parameters).validate(arguments)
         asked = ToolCall(f"a{self.count}", name, json.dumps(arguments))
         thread, path = entries.SESSION_THREAD, f"{self.count}_{name}"
-        self.pen.said(entries.Assistant(thread=thread, key="k", source="model", model="m"), "", "", (asked,))
+        self.writer.said(entries.Assistant(thread=thread, key="k", source="model", model="m"), "", "", (asked,))
         outcome = await self.box.take(asked, arguments, turn.Place(self.count, path, thread))
         call = entries.Call(
             path=path, node="session", action=name, asked=asked.id, attempt=1, effect="read", args=arguments, fingerprint="",
             thread=thread,
         )  # fmt: skip
-        call = self.pen.call(call)
-        self.pen.result(call, "error" if outcome.error else "ok", value=outcome.value, error=outcome.error)
-        result = self.desk.history.deeds[call.call].result
+        call = self.writer.call(call)
+        self.writer.result(call, "error" if outcome.error else "ok", value=outcome.value, error=outcome.error)
+        result = self.state.history.deeds[call.call].result
         assert result is not None
         # What a model is told after a crash is what it would have been told without one.
         assert self.box.told(asked, result) == outcome.told
-        self.pen.said(entries.ToolResult(thread=thread, asked=asked.id), outcome.told, path)
+        self.writer.said(entries.ToolResult(thread=thread, asked=asked.id), outcome.told, path)
         return outcome
 
     async def told(self, name: str, /, **arguments: Json) -> str:
@@ -120,15 +120,15 @@ class Bench:
 
     def mode(self, mode: entries.Mode) -> None:
         """Go on in this mode."""
-        self.desk.keep(entries.Version(of="mode", number=0, reason="r", by="person"), mode)
+        self.state.keep(entries.Version(of="mode", number=0, reason="r", by="person"), mode)
 
 
 def bench(folder: Path, mode: entries.Mode = "agent", about: Subject | None = None) -> Bench:
     """The tools of a session with the draft of the shop."""
-    pen = begun(folder)
-    desk, heard = SessionState(pen), Heard()
-    desk.write_draft(drafts.Draft.of(SHOP), reason="r", by="person")
-    made = Bench(pen, desk, session_tools.Toolbox(desk, about or files.of_draft(desk), pen, heard), heard)
+    writer = begun(folder)
+    state, heard = SessionState(writer), Heard()
+    state.write_draft(drafts.Draft.of(SHOP), reason="r", by="person")
+    made = Bench(writer, state, session_tools.Toolbox(state, about or files.of_draft(state), writer, heard), heard)
     made.mode(mode)
     return made
 
@@ -187,8 +187,8 @@ async def test_what_a_mode_does_not_allow_is_refused_in_words(
         assert code == "tool-not-in-mode"
         assert f"`{name}` cannot be used in mode {mode}" in told
         assert "`/mode agent`" in told
-    assert (made.desk.plan is not None) == (mode == "agent")
-    assert "n" not in made.desk.variables.names() or mode == "chat"
+    assert (made.state.plan is not None) == (mode == "agent")
+    assert "n" not in made.state.variables.names() or mode == "chat"
 
 
 async def test_the_workflow_is_told_by_its_parts(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ async def test_the_plan_is_written_and_one_task_of_it_changed(tmp_path: Path) ->
     told = await made.told("patch_plan_task", task_id="t1", status="completed", notes="two orders", reason="done")
     assert told == "kept as version 2: t1 is completed; all tasks are completed"
     assert "  [x] t1  Loop  (pay) - two orders" in await made.told("get_current_plan")
-    assert [(each.number, each.reason, each.by) for each in made.desk.history.versions("plan")] == [
+    assert [(each.number, each.reason, each.by) for each in made.state.history.versions("plan")] == [
         (1, REASON, "model"),
         (2, "done", "model"),
     ]
@@ -230,7 +230,7 @@ async def test_variables_are_kept_told_and_cleared(tmp_path: Path) -> None:
     """A value is given as JSON; all are told by the rules of display, one whole; what is cleared is gone."""
     made = bench(tmp_path)
     await made.told("set_variable", name="rows", value='[{"n": 1}, {"n": 2}]', reason=REASON)
-    assert made.desk.variables.get("rows") == [{"n": 1}, {"n": 2}]
+    assert made.state.variables.get("rows") == [{"n": 1}, {"n": 2}]
     every = await made.told("get_workflow_variables", key=None)
     assert 'rows = [{"n": 1}, …] (2)' in every
     assert 'inputs.base_url = "http://127.0.0.1:8765"' in every
@@ -249,7 +249,7 @@ async def test_variables_are_kept_told_and_cleared(tmp_path: Path) -> None:
     for name in ("a", "b"):
         await made.told("set_variable", name=name, value="1", reason=REASON)
     await made.told("clear_all_variables", reason=REASON)
-    assert made.desk.variables.names() == []
+    assert made.state.variables.names() == []
 
 
 async def test_a_change_without_a_reason_is_told_so(tmp_path: Path) -> None:
@@ -257,14 +257,14 @@ async def test_a_change_without_a_reason_is_told_so(tmp_path: Path) -> None:
     made = bench(tmp_path)
     code, _told = await made.refused("update_workflow_description", description="Pay.", reason=" ")
     assert code == "reason-missing"
-    assert made.desk.description == ""
+    assert made.state.description == ""
 
 
 async def test_a_long_output_is_told_by_its_beginning_and_read_on_by_its_path(tmp_path: Path) -> None:
     """Nothing that a tool tells is longer than its bound; part by part all of it is read; what is told is data to its end."""
     made = bench(tmp_path)
     long = "".join(f"line {number}\n" for number in range(3000))
-    made.desk.variables.set("letter", long, reason=REASON, by="person")
+    made.state.variables.set("letter", long, reason=REASON, by="person")
     told = await made.told("get_workflow_variable", key="letter")
     assert len(told) <= LONGEST
     assert told.count(page_text.BEGIN) == told.count(page_text.END) == 1
@@ -292,7 +292,7 @@ async def test_what_was_told_is_read_by_its_line(tmp_path: Path) -> None:
     """A pointer to an output that stands in a line of the log leads to what was told there."""
     made = bench(tmp_path)
     told = await made.told("get_browser_state")
-    line = made.desk.history.last_seq
+    line = made.state.history.last_seq
     assert told in await made.told("read_state", path=f"@state/line/{line}", start=None, end=None)
 
 
@@ -323,9 +323,9 @@ async def test_no_blob_of_another_conversation_is_read(tmp_path: Path) -> None:
     other = SessionState(begun(tmp_path, kept=kept))
     version = other.variables.set("rows", "x" * 9000, reason="r", by="person")
     assert version.blob is not None
-    pen = begun(tmp_path, kept=kept)
-    desk = SessionState(pen)
-    made = Bench(pen, desk, session_tools.Toolbox(desk, files.of_draft(desk), pen, Heard()), Heard())
+    writer = begun(tmp_path, kept=kept)
+    state = SessionState(writer)
+    made = Bench(writer, state, session_tools.Toolbox(state, files.of_draft(state), writer, Heard()), Heard())
     assert (await made.refused("read_state", path=version.blob.path, start=None, end=None))[0] == "state-unknown"
 
 
@@ -360,17 +360,17 @@ class Slow(Toolset):
 
 async def test_other_tools_stand_beside_them(tmp_path: Path) -> None:
     """They are offered behind the session's own, say themselves whether they are done side by side, and what they raise is told."""
-    pen = begun(tmp_path)
-    desk, heard = SessionState(pen), Heard()
+    writer = begun(tmp_path)
+    state, heard = SessionState(writer), Heard()
     slow = Slow()
-    box = session_tools.Toolbox(desk, files.of_draft(desk), pen, heard, [slow])
+    box = session_tools.Toolbox(state, files.of_draft(state), writer, heard, [slow])
     assert [each.name for each in box.offered] == [*NAMES, "slow"]
     assert box.side_by_side == {"slow"}
     readers = {each for each in NAMES if each.startswith("get_") or each == "read_state"}
     assert box.reads == {*readers, "slow"}
     asked, place = ToolCall("a", "slow", "{}"), turn.Place(1, "1_slow", entries.SESSION_THREAD)
     assert (await box.take(asked, {}, place)).told == "1_slow"
-    slow.error = ModelError("broken", "it broke", mend="do without")
+    slow.error = ModelError("broken", "it broke", fix="do without")
     outcome = await box.take(asked, {}, place)
     assert (outcome.told, (outcome.error or {})["code"]) == ("it broke (broken). do without", "broken")
     assert heard.told == ["called 1_slow slow", "done 1_slow", "called 1_slow slow", "failed 1_slow"]

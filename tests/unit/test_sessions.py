@@ -59,7 +59,7 @@ def test_folding_in_pieces_is_folding_at_once(steps: Sequence[Step]) -> None:
         in_pieces = log_session.Session()
         for entry in entries:
             in_pieces.add(entry)
-        assert known(in_pieces) == known(log_session.Session(entries)) == known(hand.pen.history)
+        assert known(in_pieces) == known(log_session.Session(entries)) == known(hand.writer.history)
 
 
 @hypothesis.settings(max_examples=30)
@@ -113,9 +113,9 @@ def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
         (session,) = kept.ids()
         before = kept.read(session).entries
         assert session_index.fold(kept.read(session)).last_seq == len(before)
-        pen = reopened(kept, session)
-        pen.said(log_entries.User(thread=log_entries.SESSION_THREAD, mode="chat"), "Go on.", "")
-        let_go(pen.conversation)
+        writer = reopened(kept, session)
+        writer.said(log_entries.User(thread=log_entries.SESSION_THREAD, mode="chat"), "Go on.", "")
+        let_go(writer.conversation)
         after = kept.read(session).entries
         assert after[: len(before)] == before
         assert [each.kind for each in after[len(before) :]] == ["note", "user"]

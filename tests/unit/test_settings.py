@@ -100,7 +100,7 @@ def test_an_unknown_setting_in_pyproject_names_the_nearest(here: Path) -> None:
     (here / "pyproject.toml").write_text("[tool.runops]\nbrowser-mod = 'own'\n")
     with pytest.raises(UsageError) as caught:
         settings.load()
-    assert "browser_mode" in str(caught.value.mend)
+    assert "browser_mode" in str(caught.value.fix)
 
 
 @pytest.mark.parametrize("text", ["[tool.runops", "[tool]\nrunops = 3\n"])
@@ -169,8 +169,8 @@ def test_missing_secrets_are_all_named_with_both_ways_to_set_them(here: Path, mo
     with pytest.raises(SetupError) as caught:
         sources.read(sources.Environment(), ["FIRST_SECRET", "SECOND_SECRET"])
     assert "FIRST_SECRET, SECOND_SECRET" in caught.value.message
-    assert "export FIRST_SECRET=" in str(caught.value.mend)
-    assert ".env" in str(caught.value.mend)
+    assert "export FIRST_SECRET=" in str(caught.value.fix)
+    assert ".env" in str(caught.value.fix)
     assert caught.value.exit == 3
 
 

@@ -574,7 +574,7 @@ class TestProcess:
 class TestCommand:
     @pytest.mark.parametrize("ways", ["module", "typer"])
     def test_port_in_use(self, quiet_shop: Shop, tmp_path: Path, ways: str) -> None:
-        """A taken port ends it with exit code 3 and one sentence with the mend."""
+        """A taken port ends it with exit code 3 and one sentence with the fix."""
         arguments = ["--port", str(quiet_shop.port), "--db", str(tmp_path / "shop.sqlite")]
         if ways == "module":
             process = _start(*arguments)

@@ -29,11 +29,11 @@ nodes:
 async def test_an_answer_stands_with_the_deed_for_which_it_was_given(tmp_path: Path) -> None:
     """By its name a grant is a digest, which tells a reader nothing."""
     shop = workshops.opened(tmp_path, SITE, TEXT, policy="ask", who=workshops.Answering("no"))
-    assert shop.desk.draft is not None
-    await shop.effects.demand(effects.deeds_of(shop.desk.draft.loaded), place="1_run_draft")
-    now(shop.pen.barrier())
+    assert shop.state.draft is not None
+    await shop.effects.demand(effects.deeds_of(shop.state.draft.loaded), place="1_run_draft")
+    now(shop.writer.barrier())
     kept = file_store.Files(tmp_path / ".runops")
-    reading = kept.read(shop.pen.conversation.id)
+    reading = kept.read(shop.writer.conversation.id)
     report = of_session.session_report(session.Session(reading.entries), reading, Texts(kept), brief=True)
     shown = session_text.whole(report, text.Style())
     (line,) = [each for each in shown if "kept" in each and "grant" in each]

@@ -16,7 +16,7 @@ REACHED: dict[str, Json] = {
     "code": "budget-reached",
     "who": "budget",
     "message": "the run has 0 left of its budget of 1 (calls), and the next request may need 1",
-    "mend": "go on with more: `runops resume last --budget calls=4`",
+    "fix": "go on with more: `runops resume last --budget calls=4`",
     "evidence": {"of": "run", "part": "calls", "limit": "1", "spent": "1", "needed": "1"},
 }
 
@@ -119,12 +119,12 @@ def test_a_request_without_an_outcome_is_told_as_open(home: Path, capsys: pytest
 
 def test_a_large_text_is_shown_whole(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where the log keeps a question or an answer in a blob, `show` gets it from there."""
-    pen = exchanges.Pen(home)
-    call = pen.call("sorted")
+    writer = exchanges.Pen(home)
+    call = writer.call("sorted")
     large = "tea\n" * 50_000 + "the end"
-    pen.ask(call, large)
-    pen.answer(call, large)
-    pen.end("failed", 1)
+    writer.ask(call, large)
+    writer.answer(call, large)
+    writer.end("failed", 1)
     (step,) = shown(capsys, "--at", "sorted")["steps"]
     assert [each["text"] == large for each in step["attempts"][0]["thread"] if "text" in each] == [True, True]
     assert printed(capsys, "show", "last", "--at", "sorted").count("the end") == 2
@@ -132,11 +132,11 @@ def test_a_large_text_is_shown_whole(home: Path, capsys: pytest.CaptureFixture[s
 
 def test_what_a_model_says_cannot_move_the_cursor(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Control characters of an answer, and of a model's name, are shown and not obeyed."""
-    pen = exchanges.Pen(home)
-    call = pen.call("sorted")
-    pen.ask(call, "\x1b[2Jtea?")
-    pen.answer(call, "\x1b]0;title\x07hot\r")
-    pen.end("failed", 1)
+    writer = exchanges.Pen(home)
+    call = writer.call("sorted")
+    writer.ask(call, "\x1b[2Jtea?")
+    writer.answer(call, "\x1b]0;title\x07hot\r")
+    writer.end("failed", 1)
     out = printed(capsys, "show", "last", "--at", "sorted")
     assert not {"\x1b", "\x07", "\r"} & set(out)
     assert "hot" in out
@@ -150,15 +150,15 @@ def test_a_run_that_is_out_of_budget_says_how_it_goes_on(
     of: str, command: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In `runs`, `show` and `query` it has that state; `show` ends with the command that gives it more, or takes the file that does."""
-    pen = exchanges.Pen(home)
-    call = pen.call("sorted")
+    writer = exchanges.Pen(home)
+    call = writer.call("sorted")
     error = {**REACHED, "evidence": {**REACHED["evidence"], "of": of}}
-    pen.journal.result(call, "error", error=error)
-    pen.end("out-of-budget", 5, error=error, path="sorted")
+    writer.writer.result(call, "error", error=error)
+    writer.end("out-of-budget", 5, error=error, path="sorted")
     lines = printed(capsys, "show", "last").splitlines()
     assert lines[0].split()[2] == "out-of-budget"
     assert lines[-2].startswith("OUT OF BUDGET the run has 0 left")
-    assert lines[-1] == f"  again  {command.format(run=pen.run)}"
+    assert lines[-1] == f"  again  {command.format(run=writer.run)}"
     assert printed(capsys, "runs").splitlines()[1].split()[1] == "out-of-budget"
     (row,) = json.loads(printed(capsys, "query", "SELECT state, exit, error FROM runs", "--json"))["rows"]
     assert row == {"state": "out-of-budget", "exit": 5, "error": "budget-reached"}

@@ -277,9 +277,9 @@ def test_a_living_session_is_listed_as_alive(kept: file_store.Files, said: Said)
 
 def test_a_run_tells_from_which_session_it_was_started(kept: file_store.Files, said: Said) -> None:
     """In the list, in `show`, and in SQL."""
-    pen = begun(kept, parent="01JD0000000000000000000005")
-    let_go(pen.conversation)
-    run = pen.conversation.id
+    writer = begun(kept, parent="01JD0000000000000000000005")
+    let_go(writer.conversation)
+    run = writer.conversation.id
     assert said.json("runs")["runs"][0]["parent"] == "01JD0000000000000000000005"
     assert said.json("show", run)["parent"] == "01JD0000000000000000000005"
     assert "parent  01JD0000000000000000000005" in said("show", run)

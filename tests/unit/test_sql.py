@@ -38,7 +38,7 @@ async def failure(statement: str, params: dict[str, Any] | None = None, **limits
     """How a statement fails."""
     with pytest.raises(AuthorError) as caught:
         await rows(statement, params, **limits)
-    assert caught.value.mend
+    assert caught.value.fix
     assert "\n" not in caught.value.message
     assert "Traceback" not in caught.value.message
     return caught.value
@@ -115,7 +115,7 @@ async def test_results_are_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "code", "said", "mend"),
+    ("statement", "code", "said", "fix"),
     [
         ("SELECT * FROM ordrs", "sql-unknown-table", "`ordrs`", "did you mean `orders`?"),
         ("SELECT * FROM prices", "sql-unknown-table", "`prices`", "did you mean `inputs.prices`?"),
@@ -131,12 +131,12 @@ async def test_results_are_json() -> None:
         ("SELECT 1; SELECT 2", "sql-refused", "2 statements", "SELECT"),
     ],
 )
-async def test_a_mistake_is_told_in_one_sentence_with_its_mend(statement: str, code: str, said: str, mend: str) -> None:
+async def test_a_mistake_is_told_in_one_sentence_with_its_fix(statement: str, code: str, said: str, fix: str) -> None:
     """What DuckDB says is told as ours, with the near miss."""
     error = await failure(statement)
     assert error.code == code
     assert said in error.message
-    assert mend in str(error.mend)
+    assert fix in str(error.fix)
 
 
 ESCAPES = [
@@ -302,4 +302,4 @@ async def test_what_a_statement_does_wrong_fails_the_step(tmp_path: Path) -> Non
     assert ended.path == "changed"
     assert ended.error is not None
     assert ended.error["code"] == "sql-unknown-table"
-    assert ended.error["mend"] == "did you mean `today`?"
+    assert ended.error["fix"] == "did you mean `today`?"

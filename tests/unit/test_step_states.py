@@ -140,13 +140,13 @@ async def test_a_run_does_what_the_row_says(tmp_path: Path, row: step_states.Row
                 rig.missing.update({"css=state"} if confirm == "error" else ())
                 ended = await rig.resume_changed(text_of(effect, word, state))
             elif state is State.VOID:
-                pen = now(run_index.claim(rig.keeper, rig.id, rig.masker))
+                writer = now(run_index.claim(rig.keeper, rig.id, rig.masker))
                 header = rig.history.header
                 assert header is not None
                 taken = {name: getattr(header, name) for name in ("workflow", "inputs", "secrets", "origins")}
                 shown = {"text": header.text.model_dump(), "callees": {}, **taken}
-                pen.note("changed", taken=shown, voided=["step"], renewed=[], reopened=[], rebuild=False)
-                let_go(pen.conversation)
+                writer.note("changed", taken=shown, voided=["step"], renewed=[], reopened=[], rebuild=False)
+                let_go(writer.conversation)
                 assert rig.history.attempts["step"][-1].state is State.VOID
                 ended = await rig.resume()
             else:

@@ -28,7 +28,7 @@ from runtime.workspace import host
 from tests import models, talks
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
-from tests.sessions import SHOP, begun, desk_of
+from tests.sessions import SHOP, begun, state_of
 
 SECRET = "tops3cret-word"
 KNOWN = {"SHOP_PASSWORD": SECRET}
@@ -189,12 +189,12 @@ async def test_run_directive_is_that_of_the_run(tmp_path: Path) -> None:
 
 
 async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path: Path) -> None:
-    """What a page said stands between the marks of data, wherever it is told: in a value and what a step was given, in an error and its mend, in the key of an item."""
+    """What a page said stands between the marks of data, wherever it is told: in a value and what a step was given, in an error and its fix, in the key of an item."""
     rig = rig_of(tmp_path, RUN.replace("'n': 1", "'n': word").replace("shop: Hats", "shop: '{{ word }}'"), missing="")
 
     async def fail(_target: str, _page: FakePage) -> None:
-        mend = f"did you mean `{MARK}`?"
-        raise SiteError("click-failed", f"the page says {MARK}", phase="before", mend=mend, evidence={"seen": MARK})
+        fix = f"did you mean `{MARK}`?"
+        raise SiteError("click-failed", f"the page says {MARK}", phase="before", fix=fix, evidence={"seen": MARK})
 
     rig.site.on_click = fail
     assert (await rig.start()).status != "passed"
@@ -317,10 +317,10 @@ async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
     before = file.read_bytes()
     requests: list[Request] = []
     answering = talks.Supply(lambda _request: talks.said("It died."), requests)
-    pen = begun(tmp_path)
-    desk = SessionState(pen)
+    writer = begun(tmp_path)
+    state = SessionState(writer)
     subject = files.of_run(rig.kept, rig.id)
-    talk = reply.Talk(pen, subject, desk, answering, talks.CHOSEN, Listener(), window.Limits)
+    talk = reply.Talk(writer, subject, state, answering, talks.CHOSEN, Listener(), window.Limits)
     assert await talk.say("Why did it stop?") == "It died."
     (request,) = requests
     steps = [item for piece in subject.pieces() for item in piece.items(pointers=False)]
@@ -344,10 +344,12 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
 
         async def say(_target: str, _page: FakePage) -> None:
             if not talk:
-                pen = begun(tmp_path / "session")
+                writer = begun(tmp_path / "session")
                 subject = files.of_run(rig.kept, rig.id)
                 limits = window.Limits(strategy="clean")
-                talk.append(reply.Talk(pen, subject, SessionState(pen), supplied, own, Listener(), lambda: limits))
+                talk.append(
+                    reply.Talk(writer, subject, SessionState(writer), supplied, own, Listener(), lambda: limits)
+                )
             await talk[0].say("How far is it?")
 
         rig.site.before_click = say
@@ -409,7 +411,7 @@ def test_a_file_is_told_as_it_stands_now(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_file_with_mistakes_is_told_with_them(tmp_path: Path) -> None:
-    """Each with its place and its mend, beside the outline of what can be read; mended, it is valid."""
+    """Each with its place and its fix, beside the outline of what can be read; fixed, it is valid."""
     file = tmp_path / "shop.yaml"
     file.write_text(SHOP.replace('over: "{{ orders }}"', 'over: "{{ ordes }}"'))
     subject = files.of_file(file, host.of_command(chosen(tmp_path)))
@@ -458,16 +460,16 @@ def test_no_file_of_the_logs_is_told(tmp_path: Path) -> None:
 
 def test_a_draft_is_told_as_it_stands_now(tmp_path: Path) -> None:
     """Before it has a node, and with each further version."""
-    desk = desk_of(tmp_path)
-    subject = files.of_draft(desk)
+    state = state_of(tmp_path)
+    subject = files.of_draft(state)
     assert (subject.title, subject.outline(), subject.nodes("all", None)) == ("draft: no nodes yet", "", "")
-    desk.describe("Pay all.", reason="r", by="person")
+    state.describe("Pay all.", reason="r", by="person")
     draft = drafts.Draft.of(SHOP)
-    desk.write_draft(draft, reason="r", by="model")
+    state.write_draft(draft, reason="r", by="model")
     assert subject.title == "draft of Pay the open orders"
     assert subject.description() == "Pay all."
     assert subject.outline() == draft.outline()
-    desk.write_draft(draft.with_nodes("- {id: more, type: transform, expr: 1}"), reason="r", by="model")
+    state.write_draft(draft.with_nodes("- {id: more, type: transform, expr: 1}"), reason="r", by="model")
     assert re.findall(r"id: (\w+)", subject.nodes("recent", None))[-1] == "more"
     assert "Version: 2, valid" in subject.summary()
     assert subject.variables()["secrets.SHOP_PASSWORD"] == "[hidden]"
@@ -480,15 +482,15 @@ def test_a_draft_is_told_as_it_stands_now(tmp_path: Path) -> None:
 
 def test_a_session_goes_on_without_what_is_gone_about_its_draft(tmp_path: Path) -> None:
     """It is said what it was and why it cannot be read; the draft is told, once there is one."""
-    desk = desk_of(tmp_path)
-    why = UsageError("unknown-run", "there is no run 01JD", mend="`runops runs` lists the runs")
-    subject = files.gone("run 01JD", why, desk)
+    state = state_of(tmp_path)
+    why = UsageError("unknown-run", "there is no run 01JD", fix="`runops runs` lists the runs")
+    subject = files.gone("run 01JD", why, state)
     assert subject.title == "run 01JD: cannot be read any more"
     for told in (subject.summary(), subject.nodes("all", None)):
         assert "there is no run 01JD (unknown-run)" in told
     assert (subject.outline(), subject.variables(), list(subject.pieces())) == ("", {}, [])
     draft = drafts.Draft.of(SHOP)
-    desk.write_draft(draft, reason="r", by="model")
+    state.write_draft(draft, reason="r", by="model")
     assert subject.title == "run 01JD: cannot be read any more; draft of Pay the open orders"
     assert "there is no run 01JD" in subject.summary()
     assert "Version: 1, valid" in subject.summary()

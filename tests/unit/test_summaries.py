@@ -48,7 +48,7 @@ class Desk:
     def framed(self) -> context_request.Frame:
         """A frame, as each process makes one."""
         return context_request.Frame(
-            self.talk.pen,
+            self.talk.writer,
             self.talk.thread,
             lambda: AROUND,
             lambda: self.limits,
@@ -63,10 +63,10 @@ class Desk:
         return said if isinstance(said, Exception) else Answer(said, Usage(900, 0, 50, 0), "summing-model")
 
     def _asks(self, thread: str) -> requests.Exchanges:
-        path = self.talk.pen.history.path_of(thread)
+        path = self.talk.writer.history.path_of(thread)
         asker = requests.RequestScope(path, thread, "summary", lambda: math.inf, lambda _what: None)
         budget = budgets.parse(self.budget) if self.budget is not None else None
-        return requests.Exchanges(self.models, self.talk.pen, asker, None, budget)
+        return requests.Exchanges(self.models, self.talk.writer, asker, None, budget)
 
     async def request(self) -> list[str]:
         """What the next request says: its messages and outputs."""
@@ -104,19 +104,19 @@ def broken() -> Failed:
 
 async def test_what_is_not_recent_is_summed_up() -> None:
     """Where the thread has outgrown its room the model is asked once; its words stand for what was not recent, and cost a row of their own."""
-    desk = Desk(long_talk(), "They asked ten questions.")
-    told = await desk.request()
+    state = Desk(long_talk(), "They asked ten questions.")
+    told = await state.request()
     assert told[0] == f"{window_items.SUMMED_UP}They asked ten questions.\n\nWord for word: 1007"
     assert told[-1] == "And now?"
     assert len(told) == 5
-    assert desk.rung.startswith("saved 4,")
+    assert state.rung.startswith("saved 4,")
     [summary] = [
-        each for each in desk.talk.kept.kept.read(desk.talk.pen.conversation.id).entries if each.kind == "summary"
+        each for each in state.talk.kept.kept.read(state.talk.writer.conversation.id).entries if each.kind == "summary"
     ]
     assert isinstance(summary, entries.Summary)
-    [row] = desk.talk.pen.history.ledger.rows
+    [row] = state.talk.writer.history.ledger.rows
     assert (row.path, row.thread, row.model) == ("summary", "summary:1:session", "summing-model")
-    [asked] = desk.requests
+    [asked] = state.requests
     assert asked.instructions.startswith("Sum up the conversation")
     assert asked.items[-1] == Message("user", f"Sum up all of the above, to line {summary.upto} of the log.")
     assert asked.tools == ()
@@ -125,44 +125,44 @@ async def test_what_is_not_recent_is_summed_up() -> None:
 @pytest.mark.parametrize(("compress_to", "words", "longest"), [(100, 60, 600), (20_000, 617, 1_029)])
 async def test_the_model_may_say_as_much_as_it_is_asked_for(compress_to: int, words: int, longest: int) -> None:
     """A summary may be as long beside what every answer may have, as far as a model takes it that a full window fits into: so it is not cut off where it is as long as it was to be."""
-    desk = Desk(long_talk(), "They asked ten questions.", compress_to=compress_to)
-    await desk.request()
-    [asked] = desk.requests
+    state = Desk(long_talk(), "They asked ten questions.", compress_to=compress_to)
+    await state.request()
+    [asked] = state.requests
     assert f"{words} words at the most" in asked.instructions
     assert asked.max_output == longest
 
 
 async def test_it_is_not_asked_again_before_the_thread_has_grown() -> None:
     """A summary holds until what came since has outgrown the room again; the next one is made of it and of what came since."""
-    desk = Desk(long_talk(), "First.", "Second.")
-    await desk.request()
-    assert await desk.request() == await desk.request()
-    assert desk.rung == "not needed"
+    state = Desk(long_talk(), "First.", "Second.")
+    await state.request()
+    assert await state.request() == await state.request()
+    assert state.rung == "not needed"
     for number in range(8):
-        desk.talk.answers(f"More {number}. {PAGE}")
-        desk.talk.says("Go on.")
-    assert (await desk.request())[0].startswith("(A summary of what was said before this.)\nSecond.")
+        state.talk.answers(f"More {number}. {PAGE}")
+        state.talk.says("Go on.")
+    assert (await state.request())[0].startswith("(A summary of what was said before this.)\nSecond.")
     assert Message("user", "(A summary of what was said before this.)\nFirst.\n\nWord for word: 1007") in (
-        desk.requests[1].items
+        state.requests[1].items
     )
-    assert len(desk.talk.pen.history.ledger.rows) == 2
+    assert len(state.talk.writer.history.ledger.rows) == 2
 
 
 async def test_nothing_goes_before_it_is_summed_up() -> None:
     """However long it goes on: what was said is there as it was said, or a summary stands for it; and one is made once in a while, not at each request."""
     talk = Talk()
-    desk = Desk(talk)
+    state = Desk(talk)
     for number in range(60):
         talk.says(f"Question {number}")
-        desk.will_say(f"They had come to {number}.")
-        told = await desk.request()
-        summary = talk.pen.history.thread(talk.thread).summary
-        said = talk.pen.history.thread(talk.thread).said
+        state.will_say(f"They had come to {number}.")
+        told = await state.request()
+        summary = talk.writer.history.thread(talk.thread).summary
+        said = talk.writer.history.thread(talk.thread).said
         for each in said:
             if isinstance(each, threads.Exchange) and (summary is None or threads.line_of(each) > summary.upto):
-                assert talk.pen.text_of(each.answer) in told
+                assert talk.writer.text_of(each.answer) in told
         talk.answers(f"Answer {number}. {PAGE[: 32 * (number % 40)]}")
-    assert 3 <= len(desk.requests) <= 10
+    assert 3 <= len(state.requests) <= 10
 
 
 @pytest.mark.parametrize("recent", [1, 2, 4, 7])
@@ -172,8 +172,8 @@ async def test_the_newest_messages_are_never_summed_up(recent: int) -> None:
     talk.says("Look at all.")
     for number in range(14):
         talk.answers(f"Look {number}", [Asked("look", "{}", PAGE), Asked("read", "{}", "nothing")])
-    desk = Desk(talk, "It looked.", min_recent=recent, compress_to=100, compress_at=1_600)
-    request = await desk.frame.request(MODEL)
+    state = Desk(talk, "It looked.", min_recent=recent, compress_to=100, compress_at=1_600)
+    request = await state.frame.request(MODEL)
     assert isinstance(request.items[0], Message)
     assert request.items[0].text == "Look at all."
     rest = request.items[2:]
@@ -182,7 +182,7 @@ async def test_the_newest_messages_are_never_summed_up(recent: int) -> None:
     assert {each.id for each in rest if isinstance(each, ToolCall)} == {
         each.id for each in rest if isinstance(each, ToolOutput)
     }
-    summed = desk.requests[0].items
+    summed = state.requests[0].items
     assert not {each.id for each in rest if isinstance(each, ToolCall)} & {
         each.id for each in summed if isinstance(each, ToolCall)
     }
@@ -190,24 +190,24 @@ async def test_the_newest_messages_are_never_summed_up(recent: int) -> None:
 
 async def test_a_window_that_has_enough_room_is_left_alone() -> None:
     """Where messages are left out because there are too many of them, and not because of their tokens, nothing is paid for."""
-    desk = Desk(long_talk(), compress_at=100_000, max_messages=4)
-    assert len(await desk.request()) == 4
-    assert desk.rung == "not needed"
-    desk = Desk(long_talk(), overflow="prune")
-    await desk.request()
-    assert desk.rung == "not needed"
+    state = Desk(long_talk(), compress_at=100_000, max_messages=4)
+    assert len(await state.request()) == 4
+    assert state.rung == "not needed"
+    state = Desk(long_talk(), overflow="prune")
+    await state.request()
+    assert state.rung == "not needed"
 
 
 async def test_a_checkpoint_is_made_though_there_is_room() -> None:
     """Once so much was said since the last one, and not before; where nothing is to be summed up, none is."""
-    desk = Desk(long_talk(), "They asked ten questions.", compress_at=100_000, checkpoint_at=3_000)
-    told = await desk.request()
+    state = Desk(long_talk(), "They asked ten questions.", compress_at=100_000, checkpoint_at=3_000)
+    told = await state.request()
     assert told[0].startswith(f"{window_items.SUMMED_UP}They asked ten questions.")
     assert told[-1] == "And now?"
-    assert desk.rung.startswith("saved 4,")
-    assert await desk.request() == told
-    assert desk.rung == "not needed"
-    assert len(desk.requests) == 1
+    assert state.rung.startswith("saved 4,")
+    assert await state.request() == told
+    assert state.rung == "not needed"
+    assert len(state.requests) == 1
     wide = Desk(long_talk(), compress_at=100_000, checkpoint_at=30_000)
     assert (len(await wide.request()), wide.rung) == (25, "not needed")
     pruned = Desk(long_talk(), compress_at=100_000, checkpoint_at=3_000, overflow="prune")
@@ -220,24 +220,24 @@ async def test_pointers_come_before_a_summary() -> None:
     talk.says("Look at all.")
     for _number in range(10):
         talk.answers("", [Asked("look", "{}", PAGE)])
-    desk = Desk(talk)
-    told = await desk.request()
+    state = Desk(talk)
+    told = await state.request()
     assert told[1].startswith("(left out: ")
     assert told[-1] == PAGE
-    assert desk.rung == "not needed"
+    assert state.rung == "not needed"
 
 
 async def test_names_that_the_model_lost_are_added() -> None:
     """Paths, numbers, names in ticks, and ids that are known as such stand in every summary, letter by letter; those that it has are not said twice."""
     talk = long_talk()
-    desk = Desk(talk, "It failed at pay_order.")
-    desk.frame = context_request.Frame(
-        talk.pen,
+    state = Desk(talk, "It failed at pay_order.")
+    state.frame = context_request.Frame(
+        talk.writer,
         talk.thread,
         lambda: AROUND,
-        lambda: desk.limits,
+        lambda: state.limits,
         max_output=500,
-        asks=desk._asks,
+        asks=state._asks,
         ids=lambda: {"login", "absent"},
     )
     talk.answers("Only `checkout` and pay_order failed, at order #4711; see @state/line/12.")
@@ -245,7 +245,7 @@ async def test_names_that_the_model_lost_are_added() -> None:
     for number in range(6):
         talk.answers(f"Later {number}. {PAGE}")
     talk.says("Go on.")
-    told = (await desk.request())[0]
+    told = (await state.request())[0]
     before, _, added = told.partition("\n\nWord for word: ")
     assert before.endswith("It failed at pay_order.")
     names = added.split(", ")
@@ -284,146 +284,146 @@ def test_a_summary_that_is_too_long_is_cut(said: str) -> None:
 
 async def test_a_hard_limit_gives_a_summary_a_third_of_the_conversation() -> None:
     """33 % of 43 % of the tokens at the most, whatever the model says; the request for it keeps to the limit too."""
-    desk = Desk(long_talk(), "They spoke of the table. " * 100, hard_limit=1_500)
-    told = await desk.request()
+    state = Desk(long_talk(), "They spoke of the table. " * 100, hard_limit=1_500)
+    told = await state.request()
     assert told[0].startswith("(A summary of")
     assert 100 < window_items.size_of(told[0]).tokens <= 1_500 * 0.43 * 0.33
-    assert estimates.tokens(desk.requests[0]) <= 1_500
+    assert estimates.tokens(state.requests[0]) <= 1_500
 
 
 async def test_a_model_that_fails_is_no_end_of_the_talk() -> None:
     """What does not fit is left out then, and the rung says why."""
-    desk = Desk(long_talk(), broken())
-    told = await desk.request()
+    state = Desk(long_talk(), broken())
+    told = await state.request()
     assert told[-1] == "And now?"
-    assert desk.rung == "failed: model-refused: the model will not"
-    assert desk.frame.report is not None
-    assert desk.frame.report.rungs[1].outcome == "saved"
+    assert state.rung == "failed: model-refused: the model will not"
+    assert state.frame.report is not None
+    assert state.frame.report.rungs[1].outcome == "saved"
 
 
 @pytest.mark.parametrize("failure", [broken(), ""])
 async def test_three_failures_are_enough(failure: Failed | str) -> None:
     """After three in a row, also an answer that says nothing, no model is asked any more, also not by the next process; an answered word later one is."""
-    desk = Desk(long_talk(), failure, failure, failure)
+    state = Desk(long_talk(), failure, failure, failure)
     for _try in range(3):
-        desk.talk.says("Well?")
-        await desk.request()
-        assert desk.rung.startswith("failed: ")
-    assert len({each.key for each in desk.requests}) == 3
-    desk.died()
-    await desk.request()
-    assert desk.rung == "failed: the last 3 have failed: it is tried again once a later word has its answer"
-    desk.talk.answers("Here it is.")
-    await desk.request()
-    assert desk.rung.startswith("failed: the last 3")
-    desk.talk.says("One more thing.")
-    await desk.request()
-    assert desk.rung.startswith("failed: the last 3")
-    desk.talk.answers("Here.")
-    desk.talk.says("And now?")
-    desk.will_say(failure)
-    await desk.request()
-    desk.died()
-    await desk.request()
-    assert desk.rung.startswith("failed: the last 3")
+        state.talk.says("Well?")
+        await state.request()
+        assert state.rung.startswith("failed: ")
+    assert len({each.key for each in state.requests}) == 3
+    state.died()
+    await state.request()
+    assert state.rung == "failed: the last 3 have failed: it is tried again once a later word has its answer"
+    state.talk.answers("Here it is.")
+    await state.request()
+    assert state.rung.startswith("failed: the last 3")
+    state.talk.says("One more thing.")
+    await state.request()
+    assert state.rung.startswith("failed: the last 3")
+    state.talk.answers("Here.")
+    state.talk.says("And now?")
+    state.will_say(failure)
+    await state.request()
+    state.died()
+    await state.request()
+    assert state.rung.startswith("failed: the last 3")
     for _word in range(2):
-        desk.talk.answers("Here.")
-        desk.talk.says("And now?")
-    desk.will_say("It went well.")
-    assert "It went well." in (await desk.request())[0]
-    assert desk.talk.pen.history.thread("summary:5:session").said != []
+        state.talk.answers("Here.")
+        state.talk.says("And now?")
+    state.will_say("It went well.")
+    assert "It went well." in (await state.request())[0]
+    assert state.talk.writer.history.thread("summary:5:session").said != []
 
 
 async def test_who_goes_on_behind_a_failure_asks_what_comes_next() -> None:
     """Not for the summary once more: a process that lives does not either, before something else was said."""
-    desk = Desk(long_talk(), broken(), "They asked ten questions.")
-    told = await desk.request()
-    desk.died()
-    assert await desk.request() == told
-    assert desk.rung == "failed: it has just failed: it is tried again with the next request"
-    assert len(desk.requests) == 1
-    desk.talk.answers("Here it is.")
-    assert (await desk.request())[0].startswith(f"{window_items.SUMMED_UP}They asked")
+    state = Desk(long_talk(), broken(), "They asked ten questions.")
+    told = await state.request()
+    state.died()
+    assert await state.request() == told
+    assert state.rung == "failed: it has just failed: it is tried again with the next request"
+    assert len(state.requests) == 1
+    state.talk.answers("Here it is.")
+    assert (await state.request())[0].startswith(f"{window_items.SUMMED_UP}They asked")
 
 
 async def test_a_failure_before_a_summary_counts_no_more() -> None:
     """Only those in a row count."""
-    desk = Desk(long_talk(), broken(), broken(), "First.")
+    state = Desk(long_talk(), broken(), broken(), "First.")
     for _try in range(3):
-        desk.talk.says("Well?")
-        await desk.request()
-    assert desk.rung.startswith("saved")
+        state.talk.says("Well?")
+        await state.request()
+    assert state.rung.startswith("saved")
     for number in range(8):
-        desk.talk.answers(f"More {number}. {PAGE}")
-        desk.talk.says("Go on.")
-    desk.will_say(broken(), broken(), "Second.")
+        state.talk.answers(f"More {number}. {PAGE}")
+        state.talk.says("Go on.")
+    state.will_say(broken(), broken(), "Second.")
     for _try in range(3):
-        desk.talk.says("Well?")
-        desk.died()
-        await desk.request()
-    assert desk.rung.startswith("saved")
+        state.talk.says("Well?")
+        state.died()
+        await state.request()
+    assert state.rung.startswith("saved")
 
 
 async def test_what_was_answered_before_a_crash_is_not_paid_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer is on the disk, and the summary is not: it is taken from there, with the line that it was asked for."""
-    desk = Desk(long_talk(), "They asked ten questions.")
-    really = desk.talk.pen.said
+    state = Desk(long_talk(), "They asked ten questions.")
+    really = state.talk.writer.said
 
     def killed(entry: entries.Said, *more: object) -> None:
         if isinstance(entry, entries.Summary):
             raise KeyboardInterrupt
         really(entry, *more)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(desk.talk.pen, "said", killed)
+    monkeypatch.setattr(state.talk.writer, "said", killed)
     with pytest.raises(KeyboardInterrupt):
-        await desk.request()
-    desk.died()
+        await state.request()
+    state.died()
     # Also where less would be summed up now.
-    desk.limits = desk.limits.model_copy(update={"min_recent": 8})
-    told = await desk.request()
+    state.limits = state.limits.model_copy(update={"min_recent": 8})
+    told = await state.request()
     assert "They asked ten questions." in told[0]
     assert len(told) == 5
-    assert len(desk.requests) == 1
-    assert desk.rung.startswith("saved")
+    assert len(state.requests) == 1
+    assert state.rung.startswith("saved")
 
 
 async def test_what_was_asked_before_a_crash_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the same thread, in the same words; a crash is no failure."""
-    desk = Desk(long_talk(), "They asked ten questions.")
-    answer: Callable[[Request], Answer | Exception] = desk._answer
+    state = Desk(long_talk(), "They asked ten questions.")
+    answer: Callable[[Request], Answer | Exception] = state._answer
 
     def killed(_request: Request) -> Answer:
         raise KeyboardInterrupt
 
     for _crash in range(4):
-        monkeypatch.setattr(desk.models.asks, "_answers", killed)
+        monkeypatch.setattr(state.models.asks, "_answers", killed)
         with pytest.raises(KeyboardInterrupt):
-            await desk.request()
-        desk.died()
-    monkeypatch.setattr(desk.models.asks, "_answers", answer)
-    assert "They asked ten questions." in (await desk.request())[0]
-    assert len({each.key for each in desk.requests}) == 1
-    assert len(desk.talk.pen.history.thread("summary:1:session").said) == 2
-    assert isinstance(desk.talk.pen.history.thread("summary:1:session").said[1], threads.Exchange)
+            await state.request()
+        state.died()
+    monkeypatch.setattr(state.models.asks, "_answers", answer)
+    assert "They asked ten questions." in (await state.request())[0]
+    assert len({each.key for each in state.requests}) == 1
+    assert len(state.talk.writer.history.thread("summary:1:session").said) == 2
+    assert isinstance(state.talk.writer.history.thread("summary:1:session").said[1], threads.Exchange)
 
 
 async def test_a_budget_ends_it_and_it_goes_on_with_more() -> None:
     """Whoever has no money left for a summary is told so: it is no failure of the model."""
-    desk = Desk(long_talk(), "They asked ten questions.")
-    desk.budget = "tokens=1000"
+    state = Desk(long_talk(), "They asked ten questions.")
+    state.budget = "tokens=1000"
     with pytest.raises(BudgetReached):
-        await desk.request()
-    desk.budget = None
-    assert "They asked ten questions." in (await desk.request())[0]
+        await state.request()
+    state.budget = None
+    assert "They asked ten questions." in (await state.request())[0]
 
 
 async def test_what_is_too_large_is_refused_before_anything_is_paid() -> None:
     """A summary makes no word shorter."""
     talk = long_talk()
     talk.says(PAGE * 20)
-    desk = Desk(talk)
+    state = Desk(talk)
     with pytest.raises(ModelError, match="nothing was sent"):
-        await desk.request()
+        await state.request()
 
 
 async def test_a_long_work_behind_one_word_is_summed_up_too() -> None:
@@ -432,8 +432,8 @@ async def test_a_long_work_behind_one_word_is_summed_up_too() -> None:
     talk.says("Pay all orders.")
     for number in range(20):
         talk.answers(f"Paid {number}. {PAGE}")
-    desk = Desk(talk, "Most are paid.")
-    told = await desk.request()
+    state = Desk(talk, "Most are paid.")
+    told = await state.request()
     assert told[0] == "Pay all orders."
     assert "Most are paid." in told[1]
     assert told[-1].startswith("Paid 19.")
@@ -446,49 +446,49 @@ async def test_what_is_too_little_is_not_summed_up() -> None:
     talk.answers(PAGE)
     talk.answers(PAGE)
     talk.says("And now?")
-    desk = Desk(talk, compress_at=350)
-    assert await desk.request() == ["And now?"]
-    assert desk.rung == "no effect: what is not recent is too little to be summed up"
+    state = Desk(talk, compress_at=350)
+    assert await state.request() == ["And now?"]
+    assert state.rung == "no effect: what is not recent is too little to be summed up"
 
 
 async def test_a_window_is_no_larger_than_the_model_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is full at 85 % of the model's input where that is known, and at fewer of our tokens where the server has counted more."""
-    desk = Desk(long_talk(), overflow="prune", compress_at=180_000)
-    await desk.request()
-    assert desk.frame.report is not None
-    assert desk.frame.report.limit == 180_000
-    assert desk.frame.report.warn_at == 160_000
-    monkeypatch.setattr(desk.models, "context_window", lambda _model: 2_500)
-    await desk.request()
-    assert desk.frame.report.limit == (2_500 - 500) * 85 // 100
-    assert desk.frame.report.warn_at == 1_700 * 160 // 180
-    assert len(desk.warned) == 1
-    await desk.request()
-    assert len(desk.warned) == 1
-    desk.models._estimator.take(MODEL, 1_000, 2_000)
-    await desk.request()
-    assert desk.frame.report.limit == 850
+    state = Desk(long_talk(), overflow="prune", compress_at=180_000)
+    await state.request()
+    assert state.frame.report is not None
+    assert state.frame.report.limit == 180_000
+    assert state.frame.report.warn_at == 160_000
+    monkeypatch.setattr(state.models, "context_window", lambda _model: 2_500)
+    await state.request()
+    assert state.frame.report.limit == (2_500 - 500) * 85 // 100
+    assert state.frame.report.warn_at == 1_700 * 160 // 180
+    assert len(state.warned) == 1
+    await state.request()
+    assert len(state.warned) == 1
+    state.models._estimator.take(MODEL, 1_000, 2_000)
+    await state.request()
+    assert state.frame.report.limit == 850
 
 
 @pytest.mark.parametrize(("warn_at", "warned"), [(160_000, 2_400), (2_699, 2_699), (2_700, 2_400)])
 async def test_the_warning_comes_before_what_it_warns_of(warn_at: int, warned: int) -> None:
     """Where it would come behind it, it comes a ninth before."""
-    desk = Desk(long_talk(), overflow="prune", compress_at=2_700, warn_at=warn_at)
-    await desk.request()
-    assert desk.frame.report is not None
-    assert desk.frame.report.warn_at == warned
+    state = Desk(long_talk(), overflow="prune", compress_at=2_700, warn_at=warn_at)
+    await state.request()
+    assert state.frame.report is not None
+    assert state.frame.report.warn_at == warned
 
 
 async def test_the_report_says_what_the_server_counted() -> None:
     """Of the last request of the thread, and our count of what came since."""
     talk = Talk()
     talk.says("One")
-    desk = Desk(talk)
-    await desk.request()
-    assert desk.frame.report is not None
-    assert desk.frame.report.counted is None
+    state = Desk(talk)
+    await state.request()
+    assert state.frame.report is not None
+    assert state.frame.report.counted is None
     data = {"key": "k", "model": MODEL, "estimate": 9, "raw": 9, "limit": 9, "seconds": 1.0, "try": 1}
-    talk.pen.noted("requested", data, talk.thread)
+    talk.writer.noted("requested", data, talk.thread)
     answer = entries.Assistant(
         thread=talk.thread,
         key="k",
@@ -496,9 +496,9 @@ async def test_the_report_says_what_the_server_counted() -> None:
         model=MODEL,
         usage=entries.Usage(input=77, cached=0, output=3, reasoning=0),
     )
-    talk.pen.said(answer, "An answer", "")
+    talk.writer.said(answer, "An answer", "")
     talk.says("Two")
-    await desk.request()
-    assert desk.frame.report.counted == 77
-    assert desk.frame.report.since == estimates.of_text("An answer") + estimates.of_text("Two")
-    assert desk.frame.window(MODEL).report.counted == 77
+    await state.request()
+    assert state.frame.report.counted == 77
+    assert state.frame.report.since == estimates.of_text("An answer") + estimates.of_text("Two")
+    assert state.frame.window(MODEL).report.counted == 77

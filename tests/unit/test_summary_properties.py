@@ -50,7 +50,12 @@ class Summing:
     def __post_init__(self) -> None:
         self._models = talks.Supply(self._answer, self.asked)
         self._frame = context_request.Frame(
-            self.talk.pen, self.talk.thread, lambda: self.around, lambda: self.limits, max_output=500, asks=self._asks
+            self.talk.writer,
+            self.talk.thread,
+            lambda: self.around,
+            lambda: self.limits,
+            max_output=500,
+            asks=self._asks,
         )
 
     def _answer(self, _request: Request) -> Answer | Exception:
@@ -59,7 +64,7 @@ class Summing:
 
     def _asks(self, thread: str) -> requests.Exchanges:
         asker = requests.RequestScope("summary", thread, "summary", lambda: math.inf, lambda _what: None)
-        return requests.Exchanges(self._models, self.talk.pen, asker, None, None)
+        return requests.Exchanges(self._models, self.talk.writer, asker, None, None)
 
     def request(self) -> Request | None:
         """The next request; None where it is refused."""
@@ -77,7 +82,7 @@ class Summing:
     @property
     def summaries(self) -> list[log_entries.Summary]:
         """All that were ever written."""
-        entries = self.talk.kept.kept.read(self.talk.pen.conversation.id).entries
+        entries = self.talk.kept.kept.read(self.talk.writer.conversation.id).entries
         return [each for each in entries if isinstance(each, log_entries.Summary)]
 
     @property
@@ -131,13 +136,13 @@ def test_a_summary_has_its_share_and_leaves_what_is_recent(
     around = window.RequestFrame((window.Part("rules", "Answer."),))
     summing = Summing(talk, around, limits, says)
     for number in range(4):
-        before, its = talk.pen.history.thread(talk.thread).summary, talk.pieces.summary
+        before, its = talk.writer.history.thread(talk.thread).summary, talk.pieces.summary
         fits = its is not None and its.size(pointers=False).tokens <= summing.room // 2
         messages = _messages(talk.pieces)
         request = summing.request()
-        now = talk.pen.history.thread(talk.thread).summary
+        now = talk.writer.history.thread(talk.thread).summary
         if request is not None and now is not None and now is not before:
-            tokens = window_items.size_of(window_items.SUMMED_UP + talk.pen.text_of(now)).tokens
+            tokens = window_items.size_of(window_items.SUMMED_UP + talk.writer.text_of(now)).tokens
             assert tokens <= limits.compress_to
             if hard is not None:
                 assert tokens <= hard * window.CONVERSATION / 100 * summaries.SHARE / 100

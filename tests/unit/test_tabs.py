@@ -15,7 +15,7 @@ HEAD = "version: 1\nallowed_origins: ['http://a.test']\nnodes:\n"
 
 
 def mistakes(*nodes: str) -> list[tuple[str, str, int, int, list[str]]]:
-    """What is wrong with a file of these nodes: code, words, line of the node (from 1), column, mends."""
+    """What is wrong with a file of these nodes: code, words, line of the node (from 1), column, fixes."""
     try:
         reader.parse(HEAD + "".join(f"  - {node}\n" for node in nodes), "t.yaml")
     except WorkflowInvalid as invalid:

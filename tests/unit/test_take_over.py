@@ -94,7 +94,7 @@ def test_a_holder_on_another_machine_is_not_touched(tmp_path: Path) -> None:
     with bystander() as one, held(tmp_path, claim_of(one.pid, host="elsewhere.test")) as (kept, run):
         with pytest.raises(RunHeld, match=r"on elsewhere\.test since") as caught:
             kept.claim(run, take_over=True)
-        assert "take it over there" in (caught.value.mend or "")
+        assert "take it over there" in (caught.value.fix or "")
         assert one.poll() is None
 
 
@@ -103,7 +103,7 @@ def test_a_process_does_not_end_itself(tmp_path: Path) -> None:
     with held(tmp_path, log_entries.Note(name="claimed", data={**owners.me(), "epoch": 1})) as (kept, run):
         with pytest.raises(RunHeld) as caught:
             kept.claim(run, take_over=True)
-        assert "this very process" in (caught.value.mend or "")
+        assert "this very process" in (caught.value.fix or "")
 
 
 def test_a_dead_process_is_not_called_the_holder(tmp_path: Path) -> None:

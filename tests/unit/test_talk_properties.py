@@ -58,7 +58,7 @@ SCRIPTS: Any = st.lists(ANSWERS, max_size=4)
 WORDS: Any = st.lists(st.sampled_from(["Why?", "continue", "tea " * 150]), min_size=1, max_size=3)
 SUMMARIES: Any = st.lists(
     st.sampled_from([talks.said("Tea was asked for."), talks.said("")])
-    | st.builds(lambda: Failed(ModelError("model-refused", "no", mend="m"))),
+    | st.builds(lambda: Failed(ModelError("model-refused", "no", fix="m"))),
     min_size=1,
     max_size=3,
 )
@@ -154,15 +154,17 @@ def test_a_fork_goes_its_own_way(
     whole = talks.lived(by_count(script, summed), "tea " * 150, *words, limits=limits, mode="agent")
     entries, blobs = whole.now, whole.all_blobs
     masker = masking.Masker({"S": talks.SECRET})
-    pen = now(open_session.fork(whole._kept, "s", masker, 2 + int(at * (len(entries) - 2))))
-    assert pen.history.header is not None
-    assert pen.history.header.forked is not None
+    writer = now(open_session.fork(whole._kept, "s", masker, 2 + int(at * (len(entries) - 2))))
+    assert writer.history.header is not None
+    assert writer.history.header.forked is not None
     later = [talks.said("Later: no tea.")]
-    like = whole.cut(max(2, pen.history.header.forked.line), model=by_count([], later))
+    like = whole.cut(max(2, writer.history.header.forked.line), model=by_count([], later))
     asyncio.run(like.hear(more[:1]))
     requests: list[Request] = []
     supply = talks.Supply(by_count([], later), requests)
-    talk = reply.Talk(pen, talks.About(), SessionState(pen), supply, talks.CHOSEN, events.Listener(), lambda: limits)
+    talk = reply.Talk(
+        writer, talks.About(), SessionState(writer), supply, talks.CHOSEN, events.Listener(), lambda: limits
+    )
 
     async def live() -> None:
         for word in more:
@@ -189,7 +191,7 @@ def plain(item: Item) -> tuple[str, ...]:
 
 USAGES = st.builds(lambda read, wrote: Usage(read, 0, wrote, 0), st.integers(1, 99), st.integers(1, 99))
 FAULTS: Any = st.builds(
-    lambda again, usage: Failed(ModelError("model-failed", "500", mend="m"), again=again, usage=usage),
+    lambda again, usage: Failed(ModelError("model-failed", "500", fix="m"), again=again, usage=usage),
     st.booleans(),
     st.none() | USAGES,
 )
@@ -223,11 +225,11 @@ def test_whoever_sends_costs_all_its_attempts_and_all_that_work_for_it(
     known = [each for each in told if each is not None]
     everything = (len(told), sum(each.input for each in known), sum(each.output for each in known))
     assert costs[log_entries.SESSION_THREAD] == everything
-    assert totals(life.pen.history.ledger.rows) == everything
+    assert totals(life.writer.history.ledger.rows) == everything
     for each in life.now:
         if isinstance(each, log_entries.Call) and each.node == "delegate":
             its = costs[log_entries.delegate_thread(each.call)]
-            assert totals([*life.pen.history.ledger.within(each.path)]) == its
+            assert totals([*life.writer.history.ledger.within(each.path)]) == its
             outcome = next(end for end in life.now if isinstance(end, log_entries.Result) and end.call == each.call)
             if its[0]:
                 assert f"the delegate took {its[0]} request" in str(outcome.value or outcome.error)

@@ -46,7 +46,7 @@ class Heard(events.Listener):
 
 def broken(part: str = "", code: str = "model-refused") -> Failed:
     """A request that fails for good, after this much of an answer."""
-    return Failed(ModelError(code, "no", mend="m"), partial=part)
+    return Failed(ModelError(code, "no", fix="m"), partial=part)
 
 
 def test_a_word_is_answered_once_the_model_asks_for_no_tool() -> None:
@@ -128,7 +128,7 @@ def test_ctrl_c_while_the_model_answers_keeps_what_had_come() -> None:
         saying.cancel()
         with pytest.raises(asyncio.CancelledError):
             await saying
-        assert [row.status for row in life.pen.history.ledger.rows] == ["error"]
+        assert [row.status for row in life.writer.history.ledger.rows] == ["error"]
         await life.go_on()
         await life.hear(["continue"])
 
@@ -190,7 +190,7 @@ def test_a_budget_that_is_reached_leaves_the_word_to_be_gone_on_with() -> None:
     assert life.answers == ["budget-reached"]
     error = life.errors[-1]
     assert "the session has 0 left" in error.message
-    assert "runops chat --resume last --budget calls=4" in str(error.mend)
+    assert "runops chat --resume last --budget calls=4" in str(error.fix)
     again = life.cut(len(life.now), budget="calls=2")
     asyncio.run(again.go_on())
     assert again.answers == ["It buys tea."]
@@ -227,7 +227,7 @@ def test_a_fault_that_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -
     """The word is answered at the second try, and the person is told of no error."""
     monkeypatch.setattr(requests, "FIRST_WAIT", 0.001)
     heard = Heard()
-    faults = [Failed(ModelError("model-failed", "500", mend="m"), again=True, partial="It fa")]
+    faults = [Failed(ModelError("model-failed", "500", fix="m"), again=True, partial="It fa")]
 
     def model(_request: Request) -> Answer | Exception:
         return faults.pop() if faults else talks.said("It failed.")

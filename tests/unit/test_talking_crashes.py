@@ -44,7 +44,7 @@ CALLS: list[tuple[str, dict[str, Json]]] = [
     ("get_current_plan", {"more": 1}),
 ]
 FAILURES = st.builds(
-    lambda part: Failed(ModelError("model-refused", "no", mend="m"), partial=part),
+    lambda part: Failed(ModelError("model-refused", "no", fix="m"), partial=part),
     st.sampled_from(["", "I was", f"a {talks.SECRET}"]),
 )
 ANSWERS: Any = st.one_of(

@@ -128,7 +128,7 @@ def conversation(chance: random.Random) -> Talk:
         elif deed < 0.98:
             talk.happens(f"/set total={chance.random()}")
         else:
-            talk.sums_up(pick()[:800], talk.pen.history.last_seq)
+            talk.sums_up(pick()[:800], talk.writer.history.last_seq)
     talk.says(pick()[:900])
     return talk
 

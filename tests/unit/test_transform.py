@@ -44,7 +44,7 @@ def test_a_file_asks_for_one_way_and_what_goes_with_it(fields: str, code: str, s
 
 
 def test_sql_takes_no_references() -> None:
-    """A value never becomes a part of the statement: the mend names params."""
+    """A value never becomes a part of the statement: the fix names params."""
     found = problem("""sql: "SELECT * FROM orders WHERE name = '{{ inputs.name }}'" """)
     assert found.code == "no-reference-here"
     assert "params" in found.help[0]

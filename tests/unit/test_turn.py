@@ -63,8 +63,8 @@ class Kit:
     side_by_side = frozenset[str]()
     reads = frozenset({"look"})
 
-    def __init__(self, pen: LogWriter, deeds: list[str]) -> None:
-        self.pen, self.deeds = pen, deeds
+    def __init__(self, writer: LogWriter, deeds: list[str]) -> None:
+        self.writer, self.deeds = writer, deeds
         self.taken: list[tuple[str, dict[str, Json]]] = []
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -78,14 +78,14 @@ class Kit:
             thread=place.thread, path=place.path, node="browser_action", action="click", asked=asked.id,
             attempt=1, effect="effect", args=arguments, fingerprint="f",
         )  # fmt: skip
-        call = await self.pen.announce(call)
+        call = await self.writer.announce(call)
         if arguments["ref"] == "broken":
             error = ModelError("broken", "it is broken").as_json()
-            self.pen.result(call, "error", error=error)
+            self.writer.result(call, "error", error=error)
             return turn.Outcome("it is broken", error=error, written=True)
         self.deeds.append(str(arguments["ref"]))
-        self.pen.result(call, "ok", value="clicked")
-        return turn.Outcome(self.told(asked, self.pen.history.attempt_of(call).result), written=True)
+        self.writer.result(call, "ok", value="clicked")
+        return turn.Outcome(self.told(asked, self.writer.history.attempt_of(call).result), written=True)
 
     def told(self, asked: ToolCall, result: log_entries.Result | None) -> str:
         """What is said of a deed that its result tells of."""
@@ -95,21 +95,21 @@ class Kit:
         return "it is broken" if result.error else f"{asked.name}: {result.status}"
 
 
-def turns_of(talk: Any, kit: turn.Tools, pen: LogWriter, call: log_entries.Call) -> turn.Turns:
+def turns_of(talk: Any, toolset: turn.Tools, writer: LogWriter, call: log_entries.Call) -> turn.Turns:
     """The turns of an agent's step."""
     thread = log_entries.thread_of(call)
-    around = window.RequestFrame((window.Part("rules", "Work."),), tuple(kit.offered))
-    frame = context_request.Frame(pen, thread, lambda: around, lambda: agent.LIMITS, max_output=500)
-    return turn.Turns(talk, frame, kit, pen, turn.TurnOptions(call.path, thread, "agent", call.fingerprint))
+    around = window.RequestFrame((window.Part("rules", "Work."),), tuple(toolset.offered))
+    frame = context_request.Frame(writer, thread, lambda: around, lambda: agent.LIMITS, max_output=500)
+    return turn.Turns(talk, frame, toolset, writer, turn.TurnOptions(call.path, thread, "agent", call.fingerprint))
 
 
 class Talk:
     """The exchanges of a thread, without a server: the script answers, and every request is held against the rules of the API."""
 
     def __init__(
-        self, pen: LogWriter, call: log_entries.Call, script: Sequence[Answer], requests: list[Request]
+        self, writer: LogWriter, call: log_entries.Call, script: Sequence[Answer], requests: list[Request]
     ) -> None:
-        self.pen, self.call, self.script, self.requests = pen, call, script, requests
+        self.writer, self.call, self.script, self.requests = writer, call, script, requests
 
     def model(self) -> str:
         """Always the same."""
@@ -117,7 +117,7 @@ class Talk:
 
     def say(self, text: str, mode: log_entries.Mode | None = None) -> None:
         """As ``Exchanges`` does."""
-        self.pen.said(log_entries.User(thread=self._thread, mode=mode), text, self.call.path)
+        self.writer.said(log_entries.User(thread=self._thread, mode=mode), text, self.call.path)
 
     @property
     def _thread(self) -> str:
@@ -129,13 +129,13 @@ class Talk:
         assert SECRET not in str(request.items)
         self.requests.append(request)
         said = len(
-            [each for each in self.pen.history.thread(self._thread).said if not isinstance(each, log_entries.User)]
+            [each for each in self.writer.history.thread(self._thread).said if not isinstance(each, log_entries.User)]
         )
         answer = self.script[said] if said < len(self.script) else calling("finish", "z", done=True)
-        answer = models_requests.told_apart(answer, [self.pen.history.thread(self._thread).ids], self.pen.masker)
+        answer = models_requests.told_apart(answer, [self.writer.history.thread(self._thread).ids], self.writer.masker)
         entry = log_entries.Assistant(thread=self._thread, key=request.key, source="model", model="m")
-        self.pen.said(entry, answer.text, self.call.path, answer.calls)
-        await self.pen.barrier()
+        self.writer.said(entry, answer.text, self.call.path, answer.calls)
+        await self.writer.barrier()
         return answer
 
 
@@ -167,7 +167,7 @@ class Life:
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     deeds: list[str] = dataclasses.field(default_factory=list[str])
     error: str = ""
-    kit: Kit | None = None
+    toolset: Kit | None = None
 
     async def live(self) -> None:
         """Begin, or go on, until the work is done or given up; ``entries`` are then the whole log."""
@@ -175,15 +175,15 @@ class Life:
             kept = memory_store.MemoryStore(Path(folder))
             conversation = await kept.create("r")
             before = [conversation.append(each) for each in self.entries]
-            pen = LogWriter(conversation, history.History(before), masking.Masker({"S": SECRET}), kept.kept)
+            writer = LogWriter(conversation, history.History(before), masking.Masker({"S": SECRET}), kept.kept)
             first = next((each for each in before if isinstance(each, log_entries.Call)), None)
             call = log_entries.Call(
                 path="do", node="agent", attempt=2 if first else 1, effect="effect", fingerprint="f"
             )
-            call = await pen.announce(call.model_copy(update={"again": first.call if first else None}))
-            self.kit = Kit(pen, self.deeds)
-            talk = cast(Any, Talk(pen, call, self.script, self.requests))
-            turns = turns_of(talk, self.kit, pen, call)
+            call = await writer.announce(call.model_copy(update={"again": first.call if first else None}))
+            self.toolset = Kit(writer, self.deeds)
+            talk = cast(Any, Talk(writer, call, self.script, self.requests))
+            turns = turns_of(talk, self.toolset, writer, call)
             try:
                 await self._work(turns)
             except ModelError as error:
@@ -191,12 +191,12 @@ class Life:
             self.entries = kept.kept.read("r").entries
 
     async def _work(self, turns: turn.Turns) -> None:
-        assert self.kit is not None
+        assert self.toolset is not None
         if not turns.begun:
             turns.say("Reach the goal.")
         while True:
             latest = await turns.turn()
-            if latest.final(self.kit) is not None:
+            if latest.final(self.toolset) is not None:
                 return
             if not latest.answer.calls:
                 turns.say("Call a tool.")
@@ -340,8 +340,8 @@ def test_odd_arguments_leave_a_log_that_can_be_read(odd: str) -> None:
 def test_what_may_be_null_may_be_left_out() -> None:
     """Models of lesser servers leave out what they have nothing to say for: the tool is given null."""
     life = lived(Answer("", None, "m", calls=(ToolCall("a", "look", ""),)))
-    assert life.kit is not None
-    assert life.kit.taken[0] == ("look", {"ref": None})
+    assert life.toolset is not None
+    assert life.toolset.taken[0] == ("look", {"ref": None})
 
 
 def test_calls_behind_the_end_are_not_done() -> None:
@@ -389,11 +389,11 @@ def test_the_same_failing_call_ends_the_work() -> None:
 
 def test_a_call_that_goes_right_is_counted_anew() -> None:
     """A call that fails, goes right and fails is not the same failing call."""
-    pen_fails = {"left": [True, True, False, True, True]}
+    writer_fails = {"left": [True, True, False, True, True]}
 
     class Moody(Kit):
         async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-            if asked.name == "look" and pen_fails["left"].pop(0):
+            if asked.name == "look" and writer_fails["left"].pop(0):
                 return turn.Outcome("no", error={"code": "no", "message": "no"})
             return await super().take(asked, arguments, place)
 
@@ -446,8 +446,8 @@ def test_an_interrupted_look_is_taken_again() -> None:
     """What only looks is done anew, as its second attempt, and the model is told what there is to see."""
     there, look = begun(calling("look", ref="e1"))
     again = lived(calling("look", ref="e1"), entries=there)
-    assert again.kit is not None
-    assert again.kit.taken[0] == ("look", {"ref": "e1"})
+    assert again.toolset is not None
+    assert again.toolset.taken[0] == ("look", {"ref": "e1"})
     assert outputs(again.requests[0]) == [seen("look", 1).replace(SECRET, masking.MASK)]
     tried = [each for each in again.entries if isinstance(each, log_entries.Call) and each.asked == "a"]
     assert [(each.path, each.attempt) for each in tried] == [(look.path, 1), (look.path, 2)]

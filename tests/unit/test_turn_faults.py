@@ -73,7 +73,7 @@ def finishing(
 WAYS: dict[str, tuple[dict[str, Any], Any]] = {
     "streamed": ({}, STREAMED),
     "chained": ({"model_store": True}, STREAMED | CHAINED),
-    "background": ({"model_background": True}, {name: finishing(each) for name, each in BACKGROUND.items() if "mended" not in name}),
+    "background": ({"model_background": True}, {name: finishing(each) for name, each in BACKGROUND.items() if "patched" not in name}),
     "plain": ({"model_profile": "compatible"}, {name: finishing(each) for name, each in PLAIN.items()}),
 }  # fmt: skip
 CASES = [
@@ -102,20 +102,20 @@ async def test_a_fault_after_a_deed_does_not_repeat_it(
             chosen, selection.server(chosen, host.ENVIRONMENT), None, tmp_path / "f.yaml", tmp_path, {}, {}
         )
         kept = memory_store.MemoryStore(tmp_path)
-        pen = LogWriter(await kept.create("r"), history.History(), masking.Masker({}), kept.kept)
+        writer = LogWriter(await kept.create("r"), history.History(), masking.Masker({}), kept.kept)
         call = entries.Call(path="do", node="agent", attempt=1, effect="effect", fingerprint="f")
-        call = await pen.announce(call)
-        kit = Kit(pen, [])
+        call = await writer.announce(call)
+        toolset = Kit(writer, [])
         asker = requests.RequestScope(
             call.path, entries.thread_of(call), "agent", lambda: 60.0, lambda _what: None, lambda: "RUN_DIRECTIVE now"
         )
-        thread = requests.Exchanges(supplied, pen, asker, None, budgets.parse("calls=20"))
-        turns = turns_of(thread, kit, pen, call)
+        thread = requests.Exchanges(supplied, writer, asker, None, budgets.parse("calls=20"))
+        turns = turns_of(thread, toolset, writer, call)
         turns.say("Reach the goal.")
         raised: str | None = None
-        async with contextlib.aclosing(pen.conversation):
+        async with contextlib.aclosing(writer.conversation):
             try:
-                while (await turns.turn()).final(kit) is None:
+                while (await turns.turn()).final(toolset) is None:
                     pass
             except RunOpsError as error:
                 raised = error.code
@@ -137,5 +137,5 @@ async def test_a_fault_after_a_deed_does_not_repeat_it(
     assert codes is None or errors == codes
     assert (raised is None) is passes
     assert passes or raised == codes[-1]
-    assert kit.deeds == ["e1"]
-    assert [row.status for row in pen.history.ledger.rows].count("open") == 0
+    assert toolset.deeds == ["e1"]
+    assert [row.status for row in writer.history.ledger.rows].count("open") == 0

@@ -51,14 +51,14 @@ def test_a_version_outside_of_it_is_a_note_of_doctor(
     check = environment_checks.playwright()
     assert check.state == ("ok" if tested else "note")
     assert installed in check.text
-    assert check.mend == (None if tested else "pip install 'playwright>=1.65,<1.66'")
+    assert check.fix == (None if tested else "pip install 'playwright>=1.65,<1.66'")
 
 
 @pytest.mark.parametrize(("installed", "words"), [("1.66.1", 1), ("1.65.9", 0)])
 async def test_the_first_browser_of_a_process_warns(
     installed: str, words: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line with the mend, before the browser starts; the next run in the process says nothing more."""
+    """One line with the fix, before the browser starts; the next run in the process says nothing more."""
     monkeypatch.setattr(version, "playwright", lambda: installed)
     monkeypatch.setattr(version, "TOLD", set[str]())
     told: list[str] = []

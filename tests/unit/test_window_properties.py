@@ -31,12 +31,14 @@ def budget(limits: window.Limits) -> int:
 
 def newest_word(talk: Talk) -> entries.User:
     """What the model was told last."""
-    return next(each for each in reversed(talk.pen.history.thread(talk.thread).said) if isinstance(each, entries.User))
+    return next(
+        each for each in reversed(talk.writer.history.thread(talk.thread).said) if isinstance(each, entries.User)
+    )
 
 
 def alone(talk: Talk, around: window.RequestFrame) -> int:
     """Tokens of what stands before the thread and of the newest word, and of nothing else."""
-    word = Message("user", talk.pen.text_of(newest_word(talk)) or "(nothing)")
+    word = Message("user", talk.writer.text_of(newest_word(talk)) or "(nothing)")
     built = window.Window(
         "\n\n".join(each.text for each in around.prefix if each.text), (word,), (), "", EMPTY
     )  # fmt: skip
@@ -63,7 +65,7 @@ def lines(items: Sequence[Item], talk: Talk) -> list[int]:
 
 def exchanges(talk: Talk) -> list[threads.Exchange]:
     """Every answer of the thread, with what became of its calls."""
-    return [each for each in talk.pen.history.thread(talk.thread).said if isinstance(each, threads.Exchange)]
+    return [each for each in talk.writer.history.thread(talk.thread).said if isinstance(each, threads.Exchange)]
 
 
 @draws.often
@@ -98,7 +100,7 @@ def test_a_request_has_no_more_messages_and_characters_than_it_may(case: draws.C
     assume(found is not None)
     assert found is not None
     chars = sum(map(chars_of, found.items))
-    word = chars_of(Message("user", talk.pen.text_of(newest_word(talk)) or "(nothing)"))
+    word = chars_of(Message("user", talk.writer.text_of(newest_word(talk)) or "(nothing)"))
     assert limits.max_messages is None or len(found.items) <= max(1, limits.max_messages)
     assert limits.max_chars is None or chars <= max(word, limits.max_chars)
 
@@ -147,7 +149,7 @@ def test_the_newest_word_is_told_whole(case: draws.Case) -> None:
     found = built(talk, around, limits)
     assume(found is not None)
     assert found is not None
-    word = talk.pen.text_of(newest_word(talk)) or "(nothing)"
+    word = talk.writer.text_of(newest_word(talk)) or "(nothing)"
     assert Message("user", word) in found.items
     assert found.report.sections[-1].messages == 1
 
@@ -165,18 +167,18 @@ def test_exchanges_are_whole_and_in_order(case: draws.Case) -> None:
     assert kept == sorted(kept)
     first = kept[0] if kept else None
     for exchange in exchanges(talk):
-        calls = talk.pen.calls_of(exchange.answer)
+        calls = talk.writer.calls_of(exchange.answer)
         present = [each for each in calls if each in found.items]
         assert present in ([], list(calls))
         if first is not None and exchange.answer.seq >= first:
             assert present == list(calls)
-        text = talk.pen.text_of(exchange.answer)
+        text = talk.writer.text_of(exchange.answer)
         if present and text:
             before = found.items[found.items.index(calls[0]) - 1]
             assert before == Message("assistant", text)
         for call in present:
             entry = exchange.done[call.id].told
-            whole = talk.pen.text_of(entry) if entry is not None else "(open: no outcome is recorded)"
+            whole = talk.writer.text_of(entry) if entry is not None else "(open: no outcome is recorded)"
             pointed = entry is not None and told[call.id].startswith("(left out: ") and len(told[call.id]) < len(whole)
             assert told[call.id] == (whole or "(nothing)") or pointed
 
@@ -241,10 +243,13 @@ def test_what_is_recent_moves_in_steps(talk: Talk, recent: int, begins: float) -
 def test_the_same_gives_the_same_and_nothing_is_changed(case: draws.Case) -> None:
     """A window is made of the log, and leaves no mark on it; also where it is read again from the disk."""
     talk, around, limits = case
-    before = repr(talk.pen.history.thread(talk.thread)), talk.kept.kept.read(talk.pen.conversation.id).entries
+    before = repr(talk.writer.history.thread(talk.thread)), talk.kept.kept.read(talk.writer.conversation.id).entries
     first = built(talk, around, limits)
     assert built(talk, around, limits) == first
-    assert before == (repr(talk.pen.history.thread(talk.thread)), talk.kept.kept.read(talk.pen.conversation.id).entries)
+    assert before == (
+        repr(talk.writer.history.thread(talk.thread)),
+        talk.kept.kept.read(talk.writer.conversation.id).entries,
+    )
     again = Talk.read(talk)
     assert built(again, around, limits) == first
 
@@ -344,7 +349,7 @@ def test_a_long_thread_costs_no_more_than_its_window(strict: bool) -> None:
             return super().__getitem__(number)
 
     found = window.build(
-        Counted(talk.pen.history.thread(talk.thread), talk.pen),
+        Counted(talk.writer.history.thread(talk.thread), talk.writer),
         window.RequestFrame((window.Part("rules", "Answer."),)),
         window.Limits(hard_limit=1_500 if strict else None, max_messages=60),
     )

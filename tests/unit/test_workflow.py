@@ -113,15 +113,15 @@ output: "{{ pay }}"
             ("unknown-reference", 11, 13),
         ]
 
-    def test_each_has_a_mend(self) -> None:
+    def test_each_has_a_fix(self) -> None:
         """Where there is a near miss, it is named."""
-        mends = [" ".join(each.help) for each in problems(self.TEXT)]
-        for wanted, mend in zip(
+        repairs = [" ".join(each.help) for each in problems(self.TEXT)]
+        for wanted, fix in zip(
             ["`name`", "`string`", "`url`", "`fill`", "quotes", "`table`", "`orders`", "`upper`", "", "line 9", ""],
-            mends,
+            repairs,
             strict=True,
         ):
-            assert wanted in mend
+            assert wanted in fix
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ class TestLoaded:
         (tmp_path / "pay_orders.yaml").write_text(FILE)
         with pytest.raises(UsageError, match="there is no file") as caught:
             reader.load(tmp_path / "pay_order.yaml")
-        assert "pay_orders.yaml" in (caught.value.mend or "")
+        assert "pay_orders.yaml" in (caught.value.fix or "")
 
     def test_a_file_whose_name_is_no_text_is_refused(self, tmp_path: Path) -> None:
         """No log could name it; also where it is the folder's name."""
@@ -287,7 +287,7 @@ class TestInputs:
         assert {**checked, **value} == checked
 
     @pytest.mark.parametrize(
-        ("given", "code", "mend"),
+        ("given", "code", "fix"),
         [
             ({}, "missing-input", "-i who=…"),
             ({"who": "a", "cuont": "1"}, "unknown-input", "`count`"),
@@ -301,13 +301,13 @@ class TestInputs:
             ({"who": "a", "tags": [float("nan")]}, "input-type", ""),
         ],
     )
-    def test_what_does_not_fit_says_what_would(self, given: dict[str, Any], code: str, mend: str) -> None:
+    def test_what_does_not_fit_says_what_would(self, given: dict[str, Any], code: str, fix: str) -> None:
         """A missing, unknown or wrong input is a mistake of the command line, with what to write instead."""
         with pytest.raises(UsageError) as caught:
             reader.parse(FILE, "flow.yaml").check_inputs(given)
         assert caught.value.code == code
         assert caught.value.exit == 2
-        assert mend in (caught.value.mend or "")
+        assert fix in (caught.value.fix or "")
 
 
 class TestOrigins:

@@ -107,7 +107,7 @@ def test_a_duplicate_key_names_both_places() -> None:
 
 
 def test_a_value_with_braces_outside_quotes_says_how_to_write_it() -> None:
-    """The commonest slip has its own mend."""
+    """The commonest slip has its own fix."""
     assert "quotes" in problem("a: {{ x }}\n").help[0]
 
 

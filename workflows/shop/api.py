@@ -41,8 +41,8 @@ def all_orders(shop: Shop, request: Request, part: Mapping[str, str]) -> Respons
 
 def change_price(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
     """`{"article": "TEA-1", "price": "9.90"}`; answers with all prices."""
-    wish = _json(request)
-    article, price = wish.get("article"), wish.get("price")
+    goal = _json(request)
+    article, price = goal.get("article"), goal.get("price")
     if (
         not isinstance(article, str)
         or article not in prices.PRODUCTS
@@ -84,8 +84,8 @@ def remove_switches(shop: Shop, request: Request, part: Mapping[str, str]) -> Re
 
 def release(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
     """Let held requests go on: `{}` all, `{"id": 3}` one, `{"go_on": false}` end unanswered instead."""
-    wish = _json(request)
-    id, go_on = wish.get("id"), wish.get("go_on", True)
+    goal = _json(request)
+    id, go_on = goal.get("id"), goal.get("go_on", True)
     if not isinstance(go_on, bool) or not (id is None or isinstance(id, int)):
         raise RefusedError(400, "`id` is the number of a held request, `go_on` is true or false.")
     return json_response({"released": shop.board.release(id, go_on=go_on)})
@@ -123,8 +123,8 @@ def show_mirror(shop: Shop, request: Request, part: Mapping[str, str]) -> Respon
 
 def set_mirror(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
     """`{"source": "password"}` or `{"source": "text", "text": "…"}`."""
-    wish = _json(request)
-    source, text = wish.get("source"), wish.get("text")
+    goal = _json(request)
+    source, text = goal.get("source"), goal.get("text")
     if source not in ("password", "text") or not (text is None or isinstance(text, str)):
         raise RefusedError(400, "`source` is password or text, `text` is a text.")
     mirror.write(shop.store, source, text)

@@ -74,8 +74,8 @@ def _open(settings: Settings, path: Path) -> Generator[ShopServer, None, None]:
         server = ShopServer(settings.port, settings.quiet)
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else "there is no such port"
-        mend = "end the program that uses it, or start with `--port 0` to get a free one"
-        raise SetupError(f"The shop cannot use port {settings.port} ({reason}): {mend}.") from error
+        fix = "end the program that uses it, or start with `--port 0` to get a free one"
+        raise SetupError(f"The shop cannot use port {settings.port} ({reason}): {fix}.") from error
     with server:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -34,20 +34,20 @@ class Building(conversation.Conversation):
 
     def __init__(
         self,
-        pen: LogWriter[log_session.Session],
+        writer: LogWriter[log_session.Session],
         here: host.Host,
         models: session_options.Models,
         screen: build_screen.BuildScreen,
         who: person.Person,
     ) -> None:
-        """``pen`` is the session's, and is closed with it; ``who`` answers questions."""
-        super().__init__(pen, here, models, screen)
+        """``writer`` is the session's, and is closed with it; ``who`` answers questions."""
+        super().__init__(writer, here, models, screen)
         # The budget is the session's, and what it leaves holds for each run.
         of_runs = here.settings.model_copy(update={"budget": None, "model_timeout": settings.load().model_timeout})
-        self.shop = open_build.of_session(pen, self.desk, here.having(of_runs), screen, who, self.price)
+        self.shop = open_build.of_session(writer, self.state, here.having(of_runs), screen, who, self.price)
         self._about = open_build.subject_of(self.shop)
-        self._kits = open_build.kits(self.shop)
-        screen.follow(lambda: self.session, lambda: self.desk.value("plan"))
+        self._toolsets = open_build.toolsets(self.shop)
+        screen.follow(lambda: self.session, lambda: self.state.value("plan"))
 
     @property
     @override
@@ -56,8 +56,8 @@ class Building(conversation.Conversation):
 
     @property
     @override
-    def kits(self) -> Sequence[Toolset]:
-        return self._kits
+    def toolsets(self) -> Sequence[Toolset]:
+        return self._toolsets
 
     @property
     @override
@@ -110,7 +110,7 @@ def carry_out(order: options.BuildOrder, here: host.Host, *, as_json: bool, quie
         _tell(came, as_json=as_json, quiet=quiet)
     except SetupError as error:
         # The same command would begin, and pay, another build.
-        error = error.replaced(mend="make room; the build stands as it was told")
+        error = error.replaced(fix="make room; the build stands as it was told")
         console.say(console.failure(error, f"runops build --resume {came.session}{' --json' if as_json else ''}"))
         raise typer.Exit(error.exit) from None
     raise typer.Exit(came.code)
@@ -147,7 +147,7 @@ def _followed(
 ) -> tuple[int, loop.Ended | None, RunOpsError | None]:
     """The exit code, and how it ended; the error where it did not end by itself."""
     held.screen.say(f"build  {held.id}  {held.subject.title}")
-    foreground_run.say_taken(held.pen.conversation.taken_from)
+    foreground_run.say_taken(held.writer.conversation.taken_from)
     one = loop.Build(held.shop, held.talk)
     try:
         ended = front.run(one.to_its_end(word))
@@ -168,8 +168,8 @@ def _tell(came: Came, *, as_json: bool, quiet: bool) -> None:
         console.say(came.told())
     if as_json:
         console.result(endings.of_build(came.record()).as_json())
-    elif ended is not None and ended.done and ended.value.get("mend"):
-        console.result(str(ended.value["mend"]["patch"]).rstrip("\n"))
+    elif ended is not None and ended.done and ended.value.get("fix"):
+        console.result(str(ended.value["fix"]["patch"]).rstrip("\n"))
     elif ended is not None and ended.done and ended.value.get("file"):
         console.result(outcome.shown(str(ended.value["file"])))
 

@@ -72,14 +72,14 @@ class BuildOrder:
         if self.resume is None:
             if self.answer is not None or self.take_over:
                 flag = "--answer" if self.answer is not None else "--take-over"
-                raise UsageError("usage", f"`{flag}` is for a build that is there", mend="name it with `--resume`")
+                raise UsageError("usage", f"`{flag}` is for a build that is there", fix="name it with `--resume`")
             if self.goal is None or not self.goal.strip():
                 raise UsageError(
-                    "usage", "there is no goal", mend='say what is to be built: runops build "GOAL" --url URL'
+                    "usage", "there is no goal", fix='say what is to be built: runops build "GOAL" --url URL'
                 )
             if len(self.goal) > GOAL:
                 raise UsageError(
-                    "usage", f"the goal has {len(self.goal):,} characters, and may have {GOAL:,}", mend="say it shorter"
+                    "usage", f"the goal has {len(self.goal):,} characters, and may have {GOAL:,}", fix="say it shorter"
                 )
             return
         flags = {
@@ -94,27 +94,27 @@ class BuildOrder:
             raise UsageError(
                 "usage",
                 f"a build that goes on keeps its wish: {', '.join(said)} cannot be changed",
-                mend="leave it out, or begin another build",
+                fix="leave it out, or begin another build",
             )
         if self.answer is not None and not self.answer.strip():
-            raise UsageError("usage", "`--answer` says nothing", mend="give it a text")
+            raise UsageError("usage", "`--answer` says nothing", fix="give it a text")
 
-    def wish(self) -> Goal:
+    def as_goal(self) -> Goal:
         """What a new build is to reach. Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``file-not-written``, ``effects-not-local``."""
         assert self.goal is not None
         goal = self.goal.strip()
         save = (self.save if self.save is not None else _named(goal)).absolute()
         if save.suffix not in session_options.SUFFIXES:
-            raise UsageError("usage", f"{save} is no name of a workflow", mend="end it with .yaml")
+            raise UsageError("usage", f"{save} is no name of a workflow", fix="end it with .yaml")
         _refuse_place(save, force=self.force)
         policy = self.effects or ("hold" if self.yes or os.environ.get("CI") else "ask")
         if policy == "allow":
             grants.refuse_allow([self.url] if self.url is not None else [])
         values = given_values.inputs(self.inputs).values
         names = tuple(dict.fromkeys(self.secrets))
-        wish = Goal(goal, _checked(self.url), save, self.runs or 2, policy, values, names, self.force)
-        _refuse_head(wish)
-        return wish
+        goal = Goal(goal, _checked(self.url), save, self.runs or 2, policy, values, names, self.force)
+        _refuse_head(goal)
+        return goal
 
 
 def _named(goal: str) -> Path:
@@ -130,26 +130,26 @@ def _refuse_place(save: Path, *, force: bool) -> None:
         raise UsageError(
             "file-exists",
             f"{save} is there already",
-            mend="name another file with --save, or write over it: --force",
+            fix="name another file with --save, or write over it: --force",
         )
     reason = output_files.obstacle(save)
     if reason is not None:
         raise UsageError(
-            "file-not-written", f"{save} could not be written: {reason}", mend="name another file with --save"
+            "file-not-written", f"{save} could not be written: {reason}", fix="name another file with --save"
         )
 
 
-def _refuse_head(wish: Goal) -> None:
+def _refuse_head(goal: Goal) -> None:
     """Raise UsageError ``usage`` where no workflow could begin with what was given: a name that is none, a value that no input takes."""
     nothing = "nodes: [{id: nothing, type: transform, expr: nothing}]"
     try:
-        drafts.Draft.of(f"{draft_header.begun(wish)}{nothing}\n")
+        drafts.Draft.of(f"{draft_header.begun(goal)}{nothing}\n")
     except WorkflowInvalid as wrong:
         problem = wrong.diagnostics[0]
         raise UsageError(
             "usage",
             f"no workflow can begin with what was given: {problem.message}",
-            mend="give inputs and secrets names of letters, digits and `_`",
+            fix="give inputs and secrets names of letters, digits and `_`",
         ) from None
 
 
@@ -166,10 +166,10 @@ def _checked(url: str | None) -> str | None:
         fits = named = False
     if named:
         raise UsageError(
-            "usage", "`--url` holds a user or a password", mend="leave it out; pass a password with `--secret NAME`"
+            "usage", "`--url` holds a user or a password", fix="leave it out; pass a password with `--secret NAME`"
         )
     if not fits:
-        raise UsageError("usage", f"{url!r} is no address of a site", mend="write it whole: --url https://…")
+        raise UsageError("usage", f"{url!r} is no address of a site", fix="write it whole: --url https://…")
     return url
 
 
@@ -201,7 +201,7 @@ def found(name: str, kept: store.Kept) -> tuple[str, log_session.Session]:
     past = log_session.Session(kept.read(session).entries)
     if past.header is None or past.header.build is None:
         raise UsageError(
-            "not-a-build", f"{session} is a chat, and no build", mend=f"go on with it: `runops chat --resume {session}`"
+            "not-a-build", f"{session} is a chat, and no build", fix=f"go on with it: `runops chat --resume {session}`"
         )
     return session, past
 
@@ -221,37 +221,37 @@ async def open_build(
         if order.effects == "allow":
             grants.refuse_allow([build.url] if build.url is not None else [])
         masker = masking.Masker({**_secrets(Goal.of(build), here), **models.masked()})
-        pen = await open_session.reopen(here.store, session, masker, take_over=order.take_over, budget=budget)
+        writer = await open_session.reopen(here.store, session, masker, take_over=order.take_over, budget=budget)
     else:
-        wish = order.wish()
-        masker = masking.Masker({**_secrets(wish, here), **models.masked()})
-        _refuse_secret(order, wish, masker)
+        goal = order.as_goal()
+        masker = masking.Masker({**_secrets(goal, here), **models.masked()})
+        _refuse_secret(order, goal, masker)
         header = entries.SessionHeader(
-            purpose="build", versions=version.versions(), budget=budget, build=wish.as_logged()
+            purpose="build", versions=version.versions(), budget=budget, build=goal.as_logged()
         )
-        pen = await open_session.begin(here.store, header, masker)
-    async with store.release_on_error(pen.conversation):
-        own = SessionState(pen)
+        writer = await open_session.begin(here.store, header, masker)
+    async with store.release_on_error(writer.conversation):
+        own = SessionState(writer)
         session_settings.keep(own, _said(order, chosen))
         if order.resume is not None:
             said: dict[str, Json] = {"build_effects": order.effects, "build_runs": order.runs}
             session_settings.keep(own, {name: value for name, value in said.items() if value is not None})
         if order.answer is not None:
-            await person.answer(pen, order.answer)
-    return pen
+            await person.answer(writer, order.answer)
+    return writer
 
 
-def _refuse_secret(order: BuildOrder, wish: Goal, masker: masking.Masker) -> None:
+def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> None:
     """Raise UsageError ``secret-in-input`` where a secret stands in the wish: the log would keep a mask in its place, and a mask is no value."""
-    said: dict[str, Json] = {"the goal": wish.goal, "`--url`": wish.url}
-    said["`--save`"] = str(wish.save) if order.save is not None else None
-    said |= {f"`-i {name}`": value for name, value in wish.inputs.items()}
+    said: dict[str, Json] = {"the goal": goal.goal, "`--url`": goal.url}
+    said["`--save`"] = str(goal.save) if order.save is not None else None
+    said |= {f"`-i {name}`": value for name, value in goal.inputs.items()}
     wrong = [name for name, value in said.items() if masker.json(value) != value]
     if wrong:
         raise UsageError(
             "secret-in-input",
             f"{', '.join(wrong)}: a secret stands in it, and what is wished for is told to the model and kept in the log",
-            mend="leave it out; a secret is given by its name only: `--secret NAME`",
+            fix="leave it out; a secret is given by its name only: `--secret NAME`",
         )
 
 
@@ -259,6 +259,6 @@ def _said(order: BuildOrder, chosen: settings.Settings) -> dict[str, Json]:
     return session_settings.given(chosen, {"model_director": order.model})
 
 
-def _secrets(wish: Goal, here: host.Host) -> Mapping[str, str]:
+def _secrets(goal: Goal, here: host.Host) -> Mapping[str, str]:
     """The secrets of a wish. Raises SetupError ``secret-missing``, ``secret-too-short``."""
-    return sources.read(here.secrets, wish.secrets, wish.place.parent)
+    return sources.read(here.secrets, goal.secrets, goal.place.parent)

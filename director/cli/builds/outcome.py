@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from runtime.log import session as log_session
 
 READY = 6
-"""The exit code where a mend is ready for review."""
+"""The exit code where a fix is ready for review."""
 
 MOST_OUTPUT = 400
 """Characters that a person is shown of what a built workflow yields."""
@@ -41,9 +41,9 @@ STATES: dict[int, endings.BuildStatus] = {
 
 
 def exit_of(ended: loop.Ended) -> int:
-    """0 where the workflow does what was asked for, 6 where a mend of one is ready for review."""
+    """0 where the workflow does what was asked for, 6 where a fix of one is ready for review."""
     if ended.done:
-        return READY if ended.value.get("mend") else 0
+        return READY if ended.value.get("fix") else 0
     return 1
 
 
@@ -95,11 +95,11 @@ def closing(session: str, past: log_session.Session, ended: loop.Ended) -> str:
     if totals is not None:
         facts["cost"] = costs.told(totals)
     file = left.get("file")
-    mend: dict[str, Json] | None = left.get("mend")
-    if mend:
+    fix: dict[str, Json] | None = left.get("fix")
+    if fix:
         facts.pop("file", None)
-        facts["patch"] = str(mend["kept"])
-        run = past.header.build.mends.run if past.header and past.header.build and past.header.build.mends else ""
+        facts["patch"] = str(fix["kept"])
+        run = past.header.build.repairs.run if past.header and past.header.build and past.header.build.repairs else ""
         facts["apply"] = f"runops repair --run {run} --apply"
     elif file and ended.done:
         facts["run"] = notes.run_command(Path(str(file)), left.get("inputs") or {})
@@ -110,10 +110,10 @@ def closing(session: str, past: log_session.Session, ended: loop.Ended) -> str:
 
 
 def changed(session: str, ended: loop.Ended) -> str | None:
-    """What has become of the file of a build that is done; None where it is as it was left, and where it leaves a mend of another one."""
+    """What has become of the file of a build that is done; None where it is as it was left, and where it leaves a fix of another one."""
     file = ended.value.get("file")
     return (
-        output_files.changed(Path(str(file)), session) if ended.done and file and not ended.value.get("mend") else None
+        output_files.changed(Path(str(file)), session) if ended.done and file and not ended.value.get("fix") else None
     )
 
 
@@ -162,6 +162,6 @@ def broken_off(session: str, error: RunOpsError) -> str:
         )
     if isinstance(error, BudgetReached):
         larger = costs.resume_command(session, error.as_json()).rpartition(" --budget ")[2]
-        error = error.replaced(mend=None)
+        error = error.replaced(fix=None)
         again = f"{again} --budget {larger}"
     return console.failure(error, again)

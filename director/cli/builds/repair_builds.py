@@ -1,4 +1,4 @@
-"""The Director's part in a repair: a build that mends what no candidate did, in the foreground."""
+"""The Director's part in a repair: a build that fixes what no candidate did, in the foreground."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from director.repair import repair
 
 HOW = "a model can look further: set one (RUNOPS_MODEL; `runops doctor --model`), and repair again"
-"""What is told where a model could find a mend, and none is set."""
+"""What is told where a model could find a fix, and none is set."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RepairBuild:
             return f"no model is asked: `model_calls` is `{self.here.settings.model_calls}`"
         found = loaded.find(outcome.case.failure.path)
         if found is not None and found.user:
-            return f"no model is asked: the step stands in {found.file.path}, which the workflow uses, and a build mends the file alone that was run"
+            return f"no model is asked: the step stands in {found.file.path}, which the workflow uses, and a build fixes the file alone that was run"
         return None
 
     def asks(self, outcome: repair.Outcome, loaded: workflow.Loaded) -> bool:
@@ -67,35 +67,35 @@ class RepairBuild:
     def carry_out(
         self, outcome: repair.Outcome, past: history.History, loaded: workflow.Loaded, kept: store.Kept
     ) -> foreground.Came:
-        """Have a build mend it, to its end. Raises SetupError and UsageError for what cannot begin; nothing is written then."""
+        """Have a build fix it, to its end. Raises SetupError and UsageError for what cannot begin; nothing is written then."""
         chosen = options.chosen_for(self.here.settings)
         here = self.here.having(chosen)
         models = session_options.Models.of(here)
         models.check(chosen.budget)
         # What a person has refused once they are not asked for again.
         policy = "hold" if outcome.refused else self.policy
-        wish = goals.of(outcome, past, loaded, kept, policy=policy, runs=self.runs)
-        known = sources.read(here.secrets, wish.secrets, wish.place.parent)
+        goal = goals.of(outcome, past, loaded, kept, policy=policy, runs=self.runs)
+        known = sources.read(here.secrets, goal.secrets, goal.place.parent)
         masker = masking.Masker({**known, **models.masked()})
-        text = repair_builds.text_of(wish.place)
+        text = repair_builds.text_of(goal.place)
         if masker.text(text) != text:
             raise UsageError(
                 "secret-refused",
                 f"a secret stands in {loaded.path} itself: it is told to no model",
-                mend="write `{{ secrets.NAME }}` in its place, or repair with `--no-model`",
+                fix="write `{{ secrets.NAME }}` in its place, or repair with `--no-model`",
             )
         header = entries.SessionHeader(
             purpose="build",
             versions=version.versions(),
             budget=str(chosen.budget) if chosen.budget is not None else None,
-            build=entries.Build.model_validate(masker.json(wish.as_logged().model_dump(mode="json"))),
+            build=entries.Build.model_validate(masker.json(goal.as_logged().model_dump(mode="json"))),
         )
 
         async def opened() -> LogWriter[session.Session]:
-            pen = await open_session.begin(here.store, header, masker)
-            async with store.release_on_error(pen.conversation):
+            writer = await open_session.begin(here.store, header, masker)
+            async with store.release_on_error(writer.conversation):
                 given = settings.given(chosen, {"model_director": self.model})
-                settings.keep(SessionState(pen), given)
-            return pen
+                settings.keep(SessionState(writer), given)
+            return writer
 
         return foreground.follow(opened(), here, models, asks=not self.yes, quiet=self.quiet)

@@ -46,7 +46,7 @@ SAID_OF_BUILDS = {
     "proved": "proved: the whole workflow passed, in fresh browsers",
     "held": "proved up to a deed that was held, in fresh browsers",
 }
-"""The same of a mend that a model has built."""
+"""The same of a fix that a model has built."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,59 +70,59 @@ class RepairOptions:
         return f"{shlex.quote(str(self.file))} " if self.file is not None else ""
 
 
-def carry_out(wish: RepairOptions, here: host.Host, *, of_build: host.Host, as_json: bool, quiet: bool) -> None:
-    """Repair a run, ``of_build`` having the settings of a build that mends it; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
+def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_json: bool, quiet: bool) -> None:
+    """Repair a run, ``of_build`` having the settings of a build that fixes it; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     foreground_run.hush()
     home = here.kept
-    run = run_index.find(home, wish.run)
+    run = run_index.find(home, goal.run)
     past, reading = run_index.load_history(home, run)
     if reading.held:
-        raise UsageError("not-failed", f"run {run} is going on", mend="wait for its end, or stop it")
+        raise UsageError("not-failed", f"run {run} is going on", fix="wait for its end, or stop it")
     if past.status == "passed":
         _passed(run, as_json=as_json, quiet=quiet)
-    loaded = reader.load(wish.file or run_index.workflow_file(past))
+    loaded = reader.load(goal.file or run_index.workflow_file(past))
     _refuse_other_file(loaded, past, run)
-    before = patch_files.known(home, run) if wish.apply else None
+    before = patch_files.known(home, run) if goal.apply else None
     if before is not None:
-        _apply(wish, run, before, _going_on(run, past, loaded), as_json=as_json)
-    policy = _policy(wish, loaded, past)
-    order = repair_builds.RepairBuild(of_build, policy, wish.runs, wish.model, wish.no_model, wish.yes, quiet)
-    outcome, code = _followed(wish, here, run, loaded, policy, quiet=quiet)
+        _apply(goal, run, before, _going_on(run, past, loaded), as_json=as_json)
+    policy = _policy(goal, loaded, past)
+    order = repair_builds.RepairBuild(of_build, policy, goal.runs, goal.model, goal.no_model, goal.yes, quiet)
+    outcome, code = _followed(goal, here, run, loaded, policy, quiet=quiet)
     if outcome is None:
         raise typer.Exit(code)
-    came, hindered = _built(wish, outcome, order, past, loaded, home, quiet=quiet)
-    mend = _mend_of(came) or _keep(home, outcome)
-    code = builds_outcome.READY if mend is not None else 1
-    console.say("\n".join(_told(wish, outcome, mend, came, hindered, past, loaded)))
+    came, hindered = _built(goal, outcome, order, past, loaded, home, quiet=quiet)
+    fix = _fix_of(came) or _keep(home, outcome)
+    code = builds_outcome.READY if fix is not None else 1
+    console.say("\n".join(_told(goal, outcome, fix, came, hindered, past, loaded)))
     if came is not None and came.ended is None:
         # The build can be gone on with: how is what a person reads last.
         code = came.code
         console.say(came.told())
     try:
         if as_json:
-            console.result(_ending(wish, outcome, code, mend, came).as_json())
-        elif mend is not None and mend["patch"]:
-            console.result(str(mend["patch"]).rstrip("\n"))
+            console.result(_ending(goal, outcome, code, fix, came).as_json())
+        elif fix is not None and fix["patch"]:
+            console.result(str(fix["patch"]).rstrip("\n"))
     except SetupError as error:
         # The same command would look, and may be pay, once more for what is there.
-        error = error.replaced(mend="make room; what was found stands as it was told")
-        console.say(console.failure(error, _look(wish, run, mend)))
+        error = error.replaced(fix="make room; what was found stands as it was told")
+        console.say(console.failure(error, _look(goal, run, fix)))
         raise typer.Exit(error.exit) from None
-    made = patch_files.known(home, run) if wish.apply and mend is not None and code == builds_outcome.READY else None
+    made = patch_files.known(home, run) if goal.apply and fix is not None and code == builds_outcome.READY else None
     if made is not None:
-        _apply(wish, run, made, _going_on(run, past, loaded), as_json=False)
+        _apply(goal, run, made, _going_on(run, past, loaded), as_json=False)
     raise typer.Exit(code)
 
 
-def _look(wish: RepairOptions, run: str, mend: dict[str, Json] | None) -> str:
+def _look(goal: RepairOptions, run: str, fix: dict[str, Json] | None) -> str:
     """What to type where a result could not be written."""
-    if mend is None:
+    if fix is None:
         return f"runops show {run}"
-    return f"runops repair {wish.named}--run {run} --apply{' --yes' if mend['verdict'] == 'guess' else ''}"
+    return f"runops repair {goal.named}--run {run} --apply{' --yes' if fix['verdict'] == 'guess' else ''}"
 
 
 def _built(
-    wish: RepairOptions,
+    goal: RepairOptions,
     outcome: repair.Outcome,
     order: repair_builds.RepairBuild,
     past: history.History,
@@ -131,30 +131,30 @@ def _built(
     *,
     quiet: bool,
 ) -> tuple[builds_foreground.Came | None, str | None]:
-    """What a build came to that was to mend it; without that why none was begun, where one could be."""
+    """What a build came to that was to fix it; without that why none was begun, where one could be."""
     if not order.asks(outcome, loaded):
         return None, order.hindered(outcome, loaded)
     if not quiet:
-        console.say(f"..  no mend is proved ({outcome.found.kind}): a model looks further")
+        console.say(f"..  no fix is proved ({outcome.found.kind}): a model looks further")
     try:
         return order.carry_out(outcome, past, loaded, home), None
     except (SetupError, UsageError) as error:
         # What was found without a model is told all the same.
-        return None, f"no model could be asked: {error.message}. {error.mend or ''}".rstrip()
+        return None, f"no model could be asked: {error.message}. {error.fix or ''}".rstrip()
 
 
-def _mend_of(came: builds_foreground.Came | None) -> dict[str, Json] | None:
-    """The mend that a build has left."""
+def _fix_of(came: builds_foreground.Came | None) -> dict[str, Json] | None:
+    """The fix that a build has left."""
     done = came is not None and came.ended is not None and came.ended.done
-    return came.ended.value.get("mend") if came is not None and came.ended is not None and done else None
+    return came.ended.value.get("fix") if came is not None and came.ended is not None and done else None
 
 
 def _keep(home: store.Kept, outcome: repair.Outcome) -> dict[str, Json] | None:
-    """Keep the mend that candidates have come to beside the run; what is told of it."""
+    """Keep the fix that candidates have come to beside the run; what is told of it."""
     proof = outcome.proof
     if proof is None:
         return None
-    changes = patch_files.patches_of(proof.mends, outcome.run)
+    changes = patch_files.patches_of(proof.repairs, outcome.run)
     patch = patch_files.unified(changes, Path.cwd())
     place = patch_files.keep(
         home, outcome.run, patch_files.KnownPatch(proof.verdict, changes, proof.done, proof.run), patch
@@ -168,7 +168,7 @@ def _keep(home: store.Kept, outcome: repair.Outcome) -> dict[str, Json] | None:
                 "file": str(each.file),
                 "others": [] if each.told else list(each.others),
             }
-            for each in proof.mends
+            for each in proof.repairs
         ],
         "run": proof.run,
         "reached": proof.reached,
@@ -194,7 +194,7 @@ def _refuse_other_file(loaded: workflow.Loaded, past: history.History, run: str)
         raise UsageError(
             "other-workflow",
             f"run {run} is one of {past.header.file}, and not of {loaded.path}",
-            mend=f"`runops repair {shlex.quote(past.header.file)} --run {run}`",
+            fix=f"`runops repair {shlex.quote(past.header.file)} --run {run}`",
         )
 
 
@@ -204,22 +204,22 @@ def _changed(loaded: workflow.Loaded, past: history.History) -> bool:
     return past.header.text.sha256 != hashlib.sha256(loaded.text.encode()).hexdigest()
 
 
-def _policy(wish: RepairOptions, loaded: workflow.Loaded, past: history.History) -> Policy:
+def _policy(goal: RepairOptions, loaded: workflow.Loaded, past: history.History) -> Policy:
     """What becomes of the deeds of a proof. Raises UsageError ``effects-not-local``."""
-    if wish.effects == "allow":
+    if goal.effects == "allow":
         assert past.header is not None
         known = {name: value for name, value in past.header.inputs.items() if name in loaded.workflow.inputs}
         grants.refuse_allow(loaded.origins(loaded.check_inputs(known)))
-    if wish.effects == "ask" and (wish.yes or not questions.possible()):
+    if goal.effects == "ask" and (goal.yes or not questions.possible()):
         return "hold"
-    if wish.effects is not None:
-        return wish.effects
-    asked = questions.possible() and not wish.yes and not os.environ.get("CI")
+    if goal.effects is not None:
+        return goal.effects
+    asked = questions.possible() and not goal.yes and not os.environ.get("CI")
     return "ask" if asked else "hold"
 
 
 def _followed(
-    wish: RepairOptions, here: host.Host, run: str, loaded: workflow.Loaded, policy: Policy, *, quiet: bool
+    goal: RepairOptions, here: host.Host, run: str, loaded: workflow.Loaded, policy: Policy, *, quiet: bool
 ) -> tuple[repair.Outcome | None, int]:
     """What it came to; without that the exit code of an interruption."""
 
@@ -233,9 +233,9 @@ def _followed(
         if isinstance(event, events.RunStarted):
             copies.append(event.run)
 
-    who = questions.person_at(console.say) if questions.possible() and not wish.yes else person.Nobody()
+    who = questions.person_at(console.say) if questions.possible() and not goal.yes else person.Nobody()
     one = repair.Repair(here, repair_effects.Effects(policy, who), say, listen)
-    again = f"again  runops repair {wish.named}--run {run}"
+    again = f"again  runops repair {goal.named}--run {run}"
 
     def clear() -> None:
         for each in copies:
@@ -249,13 +249,13 @@ def _followed(
             return None, interrupted.exit
 
 
-def _apply(wish: RepairOptions, run: str, known: patch_files.KnownPatch, going_on: str, *, as_json: bool) -> None:
-    """Write the mend into its files, and end; ``going_on`` is what goes on then."""
-    if known.verdict == "guess" and not wish.yes:
+def _apply(goal: RepairOptions, run: str, known: patch_files.KnownPatch, going_on: str, *, as_json: bool) -> None:
+    """Write the fix into its files, and end; ``going_on`` is what goes on then."""
+    if known.verdict == "guess" and not goal.yes:
         raise UsageError(
-            "mend-not-proved",
-            f"the mend of run {run} is a guess: nothing tells that what it finds is what was meant",
-            mend="look at it; with `--apply --yes` it is written all the same",
+            "fix-not-proved",
+            f"the fix of run {run} is a guess: nothing tells that what it finds is what was meant",
+            fix="look at it; with `--apply --yes` it is written all the same",
         )
     patch_files.apply(known.changes)
     files = [str(each.file) for each in known.changes]
@@ -276,7 +276,7 @@ def _going_on(run: str, past: history.History, loaded: workflow.Loaded) -> str:
 
 
 def _next(run: str, known: patch_files.KnownPatch, going_on: str) -> str:
-    """What to type once the file is mended. What the proof has done on the site must not be done again."""
+    """What to type once the file is fixed. What the proof has done on the site must not be done again."""
     if not known.done:
         return f"again  {going_on}"
     if known.verdict == "proved":
@@ -286,15 +286,15 @@ def _next(run: str, known: patch_files.KnownPatch, going_on: str) -> str:
 
 
 def _told(
-    wish: RepairOptions,
+    goal: RepairOptions,
     outcome: repair.Outcome,
-    mend: dict[str, Json] | None,
+    fix: dict[str, Json] | None,
     came: builds_foreground.Came | None,
     hindered: str | None,
     past: history.History,
     loaded: workflow.Loaded,
 ) -> list[str]:
-    """What a person reads: of what the run failed, what speaks for it, the mend, and what to type next."""
+    """What a person reads: of what the run failed, what speaks for it, the fix, and what to type next."""
     failure, found = outcome.case.failure, outcome.found
     changed, gone = _changed(loaded, past), outcome.case.gone
     lines = [f"{console.paint(found.kind, console.BOLD, console.YELLOW)}  {one_line(failure.path)}"]
@@ -310,19 +310,19 @@ def _told(
     ]
     rows += [("tried", one_line(each)) for each in outcome.tried]
     rows += _of_model(came, hindered)
-    if mend is None:
-        rows.append(("mend", _none(outcome)))
+    if fix is None:
+        rows.append(("fix", _none(outcome)))
         rows.append(("look", f"runops show {outcome.run} --at {shlex.quote(failure.path)}"))
         if found.kind in ("site error", "slow page", "signed out"):
             rows.append(("again", f"runops resume {outcome.run}{' --allow-changed' if changed else ''}"))
     else:
-        rows += [("mend", one_line(f"{each['path']}: {each['what']}")) for each in mend["steps"]]
-        rows += [("or", one_line(other)) for each in mend["steps"] for other in each.get("others", ())]
-        rows.append(("proof", _proved(mend, built=_mend_of(came) is not None)))
-        rows += [("done", f"{one_line(str(each))}, in the proof: it is done on the site") for each in mend["done"]]
-        rows.append(("patch", str(mend["kept"])))
-        rows.append(("apply", _look(wish, outcome.run, mend)))
-        if not mend["done"]:
+        rows += [("fix", one_line(f"{each['path']}: {each['what']}")) for each in fix["steps"]]
+        rows += [("or", one_line(other)) for each in fix["steps"] for other in each.get("others", ())]
+        rows.append(("proof", _proved(fix, built=_fix_of(came) is not None)))
+        rows += [("done", f"{one_line(str(each))}, in the proof: it is done on the site") for each in fix["done"]]
+        rows.append(("patch", str(fix["kept"])))
+        rows.append(("apply", _look(goal, outcome.run, fix)))
+        if not fix["done"]:
             rows.append(("then", _going_on(outcome.run, past, loaded)))
     wide = max(len(name) for name, _ in rows)
     return [*lines, *(f"  {name:<{wide}}  {harmless(text)}" for name, text in rows)]
@@ -334,43 +334,43 @@ def _of_model(came: builds_foreground.Came | None, hindered: str | None) -> list
         return [("model", one_line(hindered))] if hindered is not None else []
     rows: list[tuple[str, str]] = []
     if came.ended is not None and not came.ended.done:
-        rows.append(("model", one_line(f"found no mend: {came.ended.value.get('summary') or came.ended.answer}")))
+        rows.append(("model", one_line(f"found no fix: {came.ended.value.get('summary') or came.ended.answer}")))
     totals = came.past.ledger.totals()
     rows += [("cost", costs.told(totals))] if totals is not None else []
     return [*rows, ("build", f"runops show {came.session}")]
 
 
 def _none(outcome: repair.Outcome) -> str:
-    """What would mend it, where no mend is proposed."""
+    """What would fix it, where no fix is proposed."""
     if outcome.works_now and outcome.found.kind == "slow page":
         return "none is needed: the step finds what it looks for now"
-    return "none: run the file as it is now" if outcome.case.gone else outcome.found.mend
+    return "none: run the file as it is now" if outcome.case.gone else outcome.found.fix
 
 
-def _proved(mend: dict[str, Json], *, built: bool) -> str:
-    said = (SAID_OF_BUILDS if built else SAID)[str(mend["verdict"])]
-    where = f": {briefs.ours(str(mend['reached']))}" if mend["reached"] else ""
-    return f"{said}{where}  (run {mend['run']})"
+def _proved(fix: dict[str, Json], *, built: bool) -> str:
+    said = (SAID_OF_BUILDS if built else SAID)[str(fix["verdict"])]
+    where = f": {briefs.ours(str(fix['reached']))}" if fix["reached"] else ""
+    return f"{said}{where}  (run {fix['run']})"
 
 
 def _ending(
-    wish: RepairOptions,
+    goal: RepairOptions,
     outcome: repair.Outcome,
     code: int,
-    mend: dict[str, Json] | None,
+    fix: dict[str, Json] | None,
     came: builds_foreground.Came | None,
 ) -> endings.RepairEnding:
     failure, found = outcome.case.failure, outcome.found
     return endings.RepairEnding(
         run=outcome.run,
-        status="mend-ready" if mend is not None else "not-mended",
+        status="fix-ready" if fix is not None else "not-fixed",
         exit=code,
         path=failure.path,
         code=failure.code,
         kind=found.kind,
         why=list(found.why),
-        next=_none(outcome) if mend is None else _look(wish, outcome.run, mend),
-        mend=endings.PatchReport.maybe(mend),
+        next=_none(outcome) if fix is None else _look(goal, outcome.run, fix),
+        fix=endings.PatchReport.maybe(fix),
         tried=list(outcome.tried),
         looked=outcome.looked,
         build=came.record() if came is not None else None,

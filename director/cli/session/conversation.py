@@ -50,18 +50,18 @@ class Conversation:
 
     def __init__(
         self,
-        pen: LogWriter[log_session.Session],
+        writer: LogWriter[log_session.Session],
         here: host.Host,
         models: session_options.Models,
         screen: cli_screen.Screen,
     ) -> None:
-        """``pen`` is the session's, and is closed with it. Raises UsageError ``price-unknown``."""
+        """``writer`` is the session's, and is closed with it. Raises UsageError ``price-unknown``."""
         self.here, self.screen = here, screen
         self._models = models
-        self.pen = pen
+        self.writer = writer
         self._supply: run_models.RunModels | None = None
         self._talk: reply.Talk | None = None
-        self._desk: SessionState | None = None
+        self._state: SessionState | None = None
         self._subject: subject.Subject | None = None
         self.words: list[Exchange] = []
         """Those of this process."""
@@ -69,12 +69,12 @@ class Conversation:
     @property
     def id(self) -> str:
         """The session's."""
-        return self.pen.conversation.id
+        return self.writer.conversation.id
 
     @property
     def session(self) -> log_session.Session:
         """Its fold."""
-        return self.pen.history
+        return self.writer.history
 
     @property
     def about(self) -> session_options.About:
@@ -86,22 +86,22 @@ class Conversation:
         """The talk, about what it is about by now."""
         if self._talk is None:
             if self._supply is None:
-                self._supply = self._models.supply(self.pen, self.here.kept)
+                self._supply = self._models.supply(self.writer, self.here.kept)
             self._talk = reply.Talk(
-                self.pen,
+                self.writer,
                 self.subject,
-                self.desk,
+                self.state,
                 self._supply,
                 self.here.settings,
                 self.screen,
                 self.limits,
-                self.kits,
+                self.toolsets,
                 self.manner,
             )
         return self._talk
 
     @property
-    def kits(self) -> Sequence[Toolset]:
+    def toolsets(self) -> Sequence[Toolset]:
         """Tools beside those of every session."""
         return ()
 
@@ -111,22 +111,22 @@ class Conversation:
         return reply.CHAT
 
     @property
-    def desk(self) -> SessionState:
+    def state(self) -> SessionState:
         """What it keeps beside what is said."""
-        if self._desk is None:
-            self._desk = SessionState(self.pen)
-        return self._desk
+        if self._state is None:
+            self._state = SessionState(self.writer)
+        return self._state
 
     @property
     def subject(self) -> subject.Subject:
         """What it is about, to be read."""
         if self._subject is None:
-            self._subject = self.about.subject(self.here, self.desk)
+            self._subject = self.about.subject(self.here, self.state)
         return self._subject
 
     def limits(self) -> window.Limits:
         """Those of its windows."""
-        return limits.of_session(self.session, self.pen, self.here.settings)
+        return limits.of_session(self.session, self.writer, self.here.settings)
 
     def price(self, usage: Usage, model: str) -> Decimal | None:
         """Dollars that a usage of a model costs; None where nobody knows."""
@@ -134,21 +134,21 @@ class Conversation:
 
     async def happened(self, text: str, run: str | None = None, spent: entries.Ran | None = None) -> None:
         """Write down what a person did beside talking; with ``run`` the session is about that one from here on, and has paid what it ``spent``."""
-        self.pen.said(entries.Event(thread=entries.SESSION_THREAD, run=run, spent=spent), text, "")
-        await self.pen.barrier()
+        self.writer.said(entries.Event(thread=entries.SESSION_THREAD, run=run, spent=spent), text, "")
+        await self.writer.barrier()
         if run is not None:
             self._talk, self._subject = None, None
             known = session_options.secrets_of(self.session, self.here)
-            self.pen.masker = masking.Masker({**known, **self._models.masked()})
+            self.writer.masker = masking.Masker({**known, **self._models.masked()})
 
-    async def move(self, pen: LogWriter[log_session.Session]) -> None:
+    async def move(self, writer: LogWriter[log_session.Session]) -> None:
         """Go on in another session."""
         await self.close()
-        self.pen, self._talk, self._desk, self._subject = pen, None, None, None
+        self.writer, self._talk, self._state, self._subject = writer, None, None, None
 
     async def close(self) -> None:
         """Let the session go: everything is on the disk."""
         if self._supply is not None:
             await self._supply.close()
             self._supply = None
-        await tasks.to_the_end(self.pen.conversation.aclose())
+        await tasks.to_the_end(self.writer.conversation.aclose())

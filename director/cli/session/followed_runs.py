@@ -105,8 +105,8 @@ def spent_by(held: conversation.Conversation, run: str) -> entries.Ran:
 async def follow(held: conversation.Conversation, what: str, run: str, before: entries.Ran) -> None:
     """Write that a run begins, or goes on."""
     data: dict[str, Json] = {"run": run, "what": what, "spent": before.model_dump(mode="json")}
-    held.pen.noted("following", data, entries.SESSION_THREAD)
-    await held.pen.barrier()
+    held.writer.noted("following", data, entries.SESSION_THREAD)
+    await held.writer.barrier()
 
 
 def end_browser(held: conversation.Conversation) -> None:

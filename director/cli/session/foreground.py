@@ -35,14 +35,14 @@ STATES: dict[int, endings.ChatStatus] = {
 
 
 def converse(
-    wish: session_options.ChatOptions, here: host.Host, message: str | None, *, as_json: bool, quiet: bool
+    goal: session_options.ChatOptions, here: host.Host, message: str | None, *, as_json: bool, quiet: bool
 ) -> None:
     """Begin a session or go on with one, and take its words; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
     if message is not None and not message.strip():
-        raise UsageError("usage", "`--message` says nothing", mend="give it a text, or leave it out and type")
+        raise UsageError("usage", "`--message` says nothing", fix="give it a text, or leave it out and type")
     foreground_run.hush()
     person = message is None and line_input.interactive()
-    here = session_options.as_kept(wish, here)
+    here = session_options.as_kept(goal, here)
     models = session_options.Models.of(here)
     answers = Talk(sys.stderr) if as_json else None
     screen = cli_screen.Screen(as_it_comes=person, quiet=quiet, answers=answers)
@@ -50,10 +50,10 @@ def converse(
     with Foreground(
         lambda: again(held) if held is not None else "", clear=lambda: held and followed_runs.end_browser(held)
     ) as front:
-        pen, there_before = front.run(session_options.open_session(wish, here, models))
-        held = conversation.Conversation(pen, here, models, screen)
+        writer, there_before = front.run(session_options.open_session(goal, here, models))
+        held = conversation.Conversation(writer, here, models, screen)
         try:
-            code = _talk(held, front, wish, message, person=person, there_before=there_before)
+            code = _talk(held, front, goal, message, person=person, there_before=there_before)
         finally:
             front.complete(held.close())
     _end(held, code, as_json=as_json, quiet=quiet)
@@ -63,7 +63,7 @@ def converse(
 def _talk(
     held: conversation.Conversation,
     front: Foreground,
-    wish: session_options.ChatOptions,
+    goal: session_options.ChatOptions,
     message: str | None,
     *,
     person: bool,
@@ -74,8 +74,8 @@ def _talk(
     try:
         title = held.subject.title
         held.screen.say("  ".join(filter(None, ("chat", held.id, title))))
-        foreground_run.say_taken(held.pen.conversation.taken_from)
-        if there_before and wish.fork is None:
+        foreground_run.say_taken(held.writer.conversation.taken_from)
+        if there_before and goal.fork is None:
             front.complete(followed_runs.settle(held))
             loop.take_up()
         if message is not None:
@@ -84,7 +84,7 @@ def _talk(
         else:
             said = held.session.thread(entries.SESSION_THREAD).said
             earlier = [
-                held.pen.text_of(each) for each in said if isinstance(each, entries.User) and each.mode is not None
+                held.writer.text_of(each) for each in said if isinstance(each, entries.User) and each.mode is not None
             ]
             read = line_input.terminal(earlier) if person else line_input.standard_input()
             loop.follow(parsing.Lines(read).word)

@@ -72,7 +72,7 @@ class Loop:
                 SetupError(
                     "output-not-written",
                     f"the answer could not be written: {screen.unwritten.strerror}",
-                    mend=f"make room; `runops show {name}` has it",
+                    fix=f"make room; `runops show {name}` has it",
                 )
             )
         # Who has gone away is not talked to, and nothing is paid for it.
@@ -129,7 +129,7 @@ class Loop:
             one.error = error
         self.conversation.screen.broken()
         # The command that goes with a budget names the larger one itself.
-        shown = error.replaced(mend=None) if isinstance(error, BudgetReached) else error
+        shown = error.replaced(fix=None) if isinstance(error, BudgetReached) else error
         console.say(console.failure(shown, self._next(error)))
 
     def _next(self, error: RunOpsError) -> str | None:

@@ -62,17 +62,17 @@ def parse(line: str) -> str | SlashLine:
     name, _, rest = text[1:].partition(" ")
     if all(each.name != name for each in KNOWN):
         near = difflib.get_close_matches(name, [each.name for each in KNOWN], 1)
-        mend = (
+        fix = (
             f"did you mean `/{near[0]}`?"
             if near
             else "`/help` lists them; what begins with `//` is said with one slash"
         )
-        raise UsageError("unknown-word", f"there is no word `/{name}`", mend=mend)
+        raise UsageError("unknown-word", f"there is no word `/{name}`", fix=fix)
     try:
         return SlashLine(name, tuple(shlex.split(rest)))
     except ValueError:
         raise UsageError(
-            "usage", f"a quotation mark of `/{name}` has no end", mend="close it, or put a `\\` before it"
+            "usage", f"a quotation mark of `/{name}` has no end", fix="close it, or put a `\\` before it"
         ) from None
 
 
@@ -80,7 +80,7 @@ def at_most(word: SlashLine, count: int) -> None:
     """Raise UsageError ``usage`` where more stands behind the word than it takes."""
     if len(word.rest) > count:
         raise UsageError(
-            "usage", f"`/{word.name}` does not take {' '.join(word.rest[count:])!r}", mend=f"type: {shape(word.name)}"
+            "usage", f"`/{word.name}` does not take {' '.join(word.rest[count:])!r}", fix=f"type: {shape(word.name)}"
         )
 
 
@@ -104,7 +104,7 @@ def file_and_inputs(word: SlashLine) -> tuple[str | None, list[str]]:
         if each in ("-i", "--input"):
             value = next(rest, None)
             if value is None:
-                raise UsageError("usage", f"behind `{each}` an input is missing", mend=f"type: {shape(word.name)}")
+                raise UsageError("usage", f"behind `{each}` an input is missing", fix=f"type: {shape(word.name)}")
             inputs.append(value)
         else:
             files.append(each)

@@ -78,7 +78,7 @@ class SlashCommands:
             raise UsageError(
                 "usage",
                 f"there is no mode `{word.rest[0]}`",
-                mend=f"did you mean `/mode {near}`?" if near else f"type: {parsing.shape('mode')}",
+                fix=f"did you mean `/mode {near}`?" if near else f"type: {parsing.shape('mode')}",
             )
         talk.mode = wanted
         self._held.screen.say(f"--  mode {wanted}")
@@ -89,18 +89,18 @@ class SlashCommands:
             return
         parsing.at_most(word, 2)
         if len(word.rest) == 1:
-            raise UsageError("usage", f"what is `{word.rest[0]}` to be?", mend=f"type: {parsing.shape('window')}")
+            raise UsageError("usage", f"what is `{word.rest[0]}` to be?", fix=f"type: {parsing.shape('window')}")
         name, value = word.rest[0].replace("-", "_"), word.rest[1]
         held = self._held
-        session_options.set_limit(held.desk, held.pen, held.here.settings, name, value, f"/window {name} {value}")
+        session_options.set_limit(held.state, held.writer, held.here.settings, name, value, f"/window {name} {value}")
         held.screen.say(f"--  {name} {getattr(held.limits(), name)}")
 
     def _plan(self, word: parsing.SlashLine) -> None:
-        plan = self._held.desk.value("plan")
+        plan = self._held.state.value("plan")
         self._show(word, (plans.as_todo(plan) if plan is not None else []) or ["(no plan)"])
 
     def _variables(self, word: parsing.SlashLine) -> None:
-        values = self._held.desk.variables.all()
+        values = self._held.state.variables.all()
         self._show(word, list(variables.told(values)) or ["(no variables)"])
 
     def _cost(self, word: parsing.SlashLine) -> None:
@@ -123,8 +123,8 @@ class SlashCommands:
         parsing.at_most(word, 1)
         held = self._held
         path = Path(word.rest[0] if word.rest else f"session-{held.id}.md")
-        self._front.complete(held.pen.barrier())
-        report = of_session.session_report(held.session, held.here.kept.read(held.id), held.pen, brief=True)
+        self._front.complete(held.writer.barrier())
+        report = of_session.session_report(held.session, held.here.kept.read(held.id), held.writer, brief=True)
         session_markdown.save(path, markdown.of_session(report))
         held.screen.say(f"--  saved in {path}")
 
@@ -132,8 +132,8 @@ class SlashCommands:
         parsing.at_most(word, 0)
         held = self._held
         parent = held.id
-        pen = self._front.complete(open_session.fork(held.here.store, parent, held.pen.masker))
-        self._front.run(held.move(pen))
+        writer = self._front.complete(open_session.fork(held.here.store, parent, held.writer.masker))
+        self._front.run(held.move(writer))
         held.screen.say(f"--  session {held.id}, forked from {parent}")
 
     # Runs.
@@ -143,7 +143,7 @@ class SlashCommands:
         held = self._held
         path = Path(named) if named is not None else held.about.workflow_file(held.here.kept)
         if path is None:
-            raise UsageError("usage", "this session is about no workflow", mend=f"name one: {parsing.shape('run')}")
+            raise UsageError("usage", "this session is about no workflow", fix=f"name one: {parsing.shape('run')}")
         values = given_values.inputs(pairs)
         loaded = reader.load(path)
         values.refuse_unknown([loaded])
@@ -160,7 +160,7 @@ class SlashCommands:
         held = self._held
         run = run_index.find(held.here.kept, word.rest[0]) if word.rest else held.about.run
         if run is None:
-            raise UsageError("usage", "this session is about no run", mend=f"name one: {parsing.shape('resume')}")
+            raise UsageError("usage", "this session is about no run", fix=f"name one: {parsing.shape('resume')}")
         own = held.here.having(settings.load())
         self._follow(
             followed_runs.FollowedRun(held, f"/resume {run}", followed_runs.spent_by(held, run)),

@@ -29,7 +29,7 @@ _DOWNLOADED = (
     "chrome-linux*/headless_shell",
 )
 
-MEND = "runops install"
+FIX = "runops install"
 
 
 def find(named: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
@@ -37,19 +37,19 @@ def find(named: str | Path | None = None, environ: Mapping[str, str] = os.enviro
 
     Raises SetupError ``browser-not-found`` where there is none, or where the named one cannot be run.
     """
-    wish = str(named or environ.get(VARIABLE) or "")
-    if wish:
-        path = shutil.which(wish, path=environ.get("PATH")) or ""
+    goal = str(named or environ.get(VARIABLE) or "")
+    if goal:
+        path = shutil.which(goal, path=environ.get("PATH")) or ""
         if not path:
             raise SetupError(
                 "browser-not-found",
-                f"{wish}, the browser that is set, cannot be run",
-                mend=f"set {VARIABLE} to the path of Chrome or Chromium, or unset it and type: {MEND}",
+                f"{goal}, the browser that is set, cannot be run",
+                fix=f"set {VARIABLE} to the path of Chrome or Chromium, or unset it and type: {FIX}",
             )
         return Path(path)
     for path in _candidates(environ):
         return path
-    raise SetupError("browser-not-found", "no browser was found: neither Chrome nor Chromium", mend=f"type: {MEND}")
+    raise SetupError("browser-not-found", "no browser was found: neither Chrome nor Chromium", fix=f"type: {FIX}")
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:

@@ -264,7 +264,7 @@ async def start(
             raise SetupError(
                 "browser-not-started",
                 f"{executable} could not be started: {error}",
-                mend=f"look at its own words above, set {find.VARIABLE} to another browser, or type: {find.MEND}",
+                fix=f"look at its own words above, set {find.VARIABLE} to another browser, or type: {find.FIX}",
                 evidence={"log": error.log},
             ) from None
     raise AssertionError("the last way of starting is final")

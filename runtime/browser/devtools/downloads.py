@@ -130,8 +130,8 @@ class DownloadManager:
 class PendingDownloads:
     """The files that come while one step waits."""
 
-    def __init__(self, desk: DownloadManager, folder: Path) -> None:
-        self._desk = desk
+    def __init__(self, state: DownloadManager, folder: Path) -> None:
+        self._state = state
         self._folder = folder
         self._begun: list[tuple[str, Download]] = []
 
@@ -149,7 +149,7 @@ class PendingDownloads:
     async def first(self) -> Download | None:
         """The first file that came for the run."""
         for frame, arrival in self._begun:
-            if await self._desk.ours(frame):
+            if await self._state.ours(frame):
                 return arrival
         return None
 

@@ -91,7 +91,7 @@ def refused(url: str, allowed: origins.Allowed, kind: str, phase: Phase = "after
     return OriginRefused(
         "origin-refused",
         f"a document from {origin} is not allowed {f'in {allowed.file}' if allowed.file else 'here'} ({kind})",
-        mend=f"if it belongs to the work, add {origin} to allowed_origins"
+        fix=f"if it belongs to the work, add {origin} to allowed_origins"
         + (f" of {allowed.file} and of the files that use it" if allowed.file else ""),
         phase=phase,
         evidence=evidence,
@@ -302,5 +302,5 @@ def lost() -> InternalError:
     return InternalError(
         "guard-lost",
         "the guard on origins lost its connection to the browser, so the browser was ended",
-        mend="go on with `runops resume`",
+        fix="go on with `runops resume`",
     )

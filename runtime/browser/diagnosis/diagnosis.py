@@ -90,7 +90,7 @@ class Diagnosis:
             return SiteError(
                 "timeout",
                 f"{url} was not loaded in time (waited {self._patience.waited():g} s)",
-                mend="give the step a larger `timeout`, or look what the page is still loading",
+                fix="give the step a larger `timeout`, or look what the page is still loading",
                 phase="after",
                 evidence={"url": url, "waited": self._patience.waited()},
             )
@@ -112,7 +112,7 @@ class Diagnosis:
             return SiteError(
                 "tab-closed",
                 "the tab was closed while the step worked in it",
-                mend="look at which step closes it, and work in another tab after that",
+                fix="look at which step closes it, and work in another tab after that",
                 phase=phase,
                 evidence={"page": self.page.url},
             )
@@ -124,7 +124,7 @@ class Diagnosis:
         return SiteError(
             "no-dialog",
             f"the page opened no dialog (waited {waited:g} s)",
-            mend="look whether the step before opens one at all; if it does so late, give this one a larger `timeout`",
+            fix="look whether the step before opens one at all; if it does so late, give this one a larger `timeout`",
             evidence={"page": self.page.url, "waited": waited},
         )
 
@@ -160,7 +160,7 @@ class Diagnosis:
             return SiteError(
                 "timeout",
                 f"{target} took the action, and the page did not answer in time (waited {self._patience.waited():g} s)",
-                mend="give the step a larger `timeout`, and a `confirm` that tells whether it was carried out",
+                fix="give the step a larger `timeout`, and a `confirm` that tells whether it was carried out",
                 phase="after",
                 evidence={"page": self.page.url, "waited": self._patience.waited()},
             )
@@ -171,7 +171,7 @@ class Diagnosis:
         return SiteError(
             "timeout",
             "the page does not answer" + (f": {said}" if said else ""),
-            mend="look whether a script or a dialog of the page blocks it",
+            fix="look whether a script or a dialog of the page blocks it",
             phase=phase,
             evidence={"page": self.page.url, "waited": self._patience.waited()},
         )
@@ -181,7 +181,7 @@ class Diagnosis:
         return SiteError(
             "target-not-actionable",
             f"{target} is there, but {words}",
-            mend="wait for the state you need with `verify` on the step before, or point at another element",
+            fix="wait for the state you need with `verify` on the step before, or point at another element",
             phase=phase,
             evidence={
                 "problem": problem,
@@ -199,7 +199,7 @@ class Diagnosis:
         return SiteError(
             "target-ambiguous",
             f"{count} elements match {target}",
-            mend="narrow the target with `within`, `has_text` or `exact`, or choose one with `nth`",
+            fix="narrow the target with `within`, `has_text` or `exact`, or choose one with `nth`",
             phase=phase,
             evidence={"count": count, "candidates": candidates, "page": self.page.url},
         )
@@ -214,14 +214,14 @@ class Diagnosis:
             return SiteError(
                 "timeout",
                 f"{target} is there, and the time of the step was over  (waited {waited:g} s)",
-                mend="give the step a larger `timeout`, or wait with `verify` on the step before until it is there",
+                fix="give the step a larger `timeout`, or wait with `verify` on the step before until it is there",
                 evidence={"page": self.page.url, "waited": waited},
             )
         what = "no element matches" if not seen else f"only {seen} of at least {wanted} elements match"
         return SiteError(
             "target-not-found",
             f"{what} {lacking}  (waited {waited:g} s)",
-            mend="look at the page, and correct the target or what comes before it",
+            fix="look at the page, and correct the target or what comes before it",
             evidence={
                 "page": self.page.url,
                 "title": await self._evidence(self.page.title, ""),
@@ -236,7 +236,7 @@ class Diagnosis:
         return SiteError(
             "target-not-found",
             f"{count} elements match {target}, and none of them is visible  (waited {self._patience.waited():g} s)",
-            mend="correct the target, or have the step before show them",
+            fix="correct the target, or have the step before show them",
             evidence={"page": self.page.url, "waited": self._patience.waited(), **await self.says()},
         )
 
@@ -256,7 +256,7 @@ class Diagnosis:
             raise SiteError(
                 "error-page",
                 f"the page is an error of the server ({status}), which says nothing of {what}",
-                mend="look at why the server fails, or try the page again later",
+                fix="look at why the server fails, or try the page again later",
                 evidence={"page": self.page.url, **await self.says()},
             )
 
@@ -280,7 +280,7 @@ class Diagnosis:
             return SiteError(
                 "target-ambiguous" if count else "target-not-found",
                 f"{count or 'no'} frame{'s match' if count else ' matches'} {wanted}{where}  (waited {waited:g} s)",
-                mend="correct `frame`: a name, a CSS selector of the frame element, or a glob of its address",
+                fix="correct `frame`: a name, a CSS selector of the frame element, or a glob of its address",
                 evidence={"page": self.page.url, "waited": waited, "frame": wanted, "frames": known},
             )
         return None
@@ -312,8 +312,8 @@ class Diagnosis:
             seen = f"no element matches {subject}"
             evidence["nearest"] = await self._evidence(lambda: nearest.candidates(self.page, subject), [])
         evidence |= await self.says()
-        mend = _url_mend(rule.url, self.page.url) if rule.url is not None else None
-        return SiteError("rule-failed", f"{rule} does not hold; {seen}", mend=mend, phase="after", evidence=evidence)
+        fix = _url_fix(rule.url, self.page.url) if rule.url is not None else None
+        return SiteError("rule-failed", f"{rule} does not hold; {seen}", fix=fix, phase="after", evidence=evidence)
 
     async def _evidence(self, gather: Callable[[], Awaitable[Answer]], otherwise: Answer) -> Answer:
         """What can be learned in a moment; evidence must not hide the error that it is for."""
@@ -324,7 +324,7 @@ class Diagnosis:
             return otherwise
 
 
-def _url_mend(pattern: str, url: str) -> str:
+def _url_fix(pattern: str, url: str) -> str:
     """What to do about a rule of an address that does not hold: which parts of an address count is seldom known."""
     if (meant := with_query(pattern)) is not None:
         return f"without `?` in the glob the query does not count: write `{meant}`"
@@ -349,6 +349,6 @@ def field_ambiguous(fields: Sequence[FieldSource], cell: dict[str, int]) -> Site
     return SiteError(
         "field-ambiguous",
         f"{css} matches {cell['ambiguous']} times in row {row}",
-        mend="make the css of the field more exact, or choose one with `nth`",
+        fix="make the css of the field more exact, or choose one with `nth`",
         evidence={"css": css, "row": row, "count": cell["ambiguous"]},
     )

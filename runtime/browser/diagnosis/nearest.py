@@ -46,7 +46,7 @@ _DESCRIBE = isolated_world.Script[list[str]](
 )
 
 
-def wish(target: Target) -> str:
+def goal(target: Target) -> str:
     """The text by which the target would be known on the page; empty for css, xpath and a bare role."""
     return next(
         (
@@ -70,7 +70,7 @@ def parse(snapshot: str) -> list[tuple[str, str]]:
 
 def ranked(target: Target, elements: list[tuple[str, str]]) -> list[str]:
     """At most five of ``elements`` as one-line targets, the most alike first; those of the wanted role are preferred."""
-    text = wish(target).casefold()
+    text = goal(target).casefold()
     scores: dict[str, float] = {}
     for role, name in elements:
         alike = difflib.SequenceMatcher(None, text, name.casefold()).ratio() if text else 0.0
@@ -95,7 +95,7 @@ async def candidates(page: Page, target: Target) -> list[str]:
         known = await _TEST_IDS.of(root)
         alike = difflib.get_close_matches(target.test_id, dict.fromkeys(known), n=MOST, cutoff=0.5)
         return [f'test_id="{short(each, 60)}"' for each in alike]
-    if not wish(target) and target.role is None:
+    if not goal(target) and target.role is None:
         return []
     found = ranked(target, parse(sound(await root.locator("body").aria_snapshot())))
     if target.within is not None and locators.settled(target.within):

@@ -114,7 +114,7 @@ async def target_of(pointed: Pointed, role: str, name: str, usable: Callable[[st
     raise SiteError(
         "no-target",
         f"no target matches the {role or pointed.facts.tag} and nothing else",
-        mend="take another element that leads to the same",
+        fix="take another element that leads to the same",
     )
 
 

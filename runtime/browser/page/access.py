@@ -61,7 +61,7 @@ class PageState(DiagnosisFacts, Protocol):
         ...
 
     @property
-    def desk(self) -> DownloadManager:
+    def state(self) -> DownloadManager:
         """Where files arrive that the site gives."""
         ...
 

@@ -125,7 +125,7 @@ class Actions(Downloads, SignedIn):
             raise SiteError(
                 "no-file-chooser",
                 f"{target} was clicked, and the page asked for no file (waited {self._patience.waited():g} s)",
-                mend="point at the file field itself (`css: input[type=file]`, it may be hidden), or at what opens the chooser",
+                fix="point at the file field itself (`css: input[type=file]`, it may be hidden), or at what opens the chooser",
                 phase="after",
                 evidence={"page": self.page.url, "waited": self._patience.waited()},
             ) from None
@@ -137,7 +137,7 @@ class Actions(Downloads, SignedIn):
         return SiteError(
             "target-not-actionable",
             f"{target} takes one file, and {count} were given",
-            mend="give one file, or upload them one after the other",
+            fix="give one file, or upload them one after the other",
             phase=phase,
             evidence={"problem": "one file only", "page": self.page.url},
         )

@@ -188,7 +188,7 @@ def opened(kind: str, message: str, phase: Phase) -> SiteError:
     return SiteError(
         "dialog-open",
         f"the page shows {what}{said}",
-        mend="answer it with a `dialog` node after the step that opens it",
+        fix="answer it with a `dialog` node after the step that opens it",
         phase=phase,
         evidence={"kind": kind, "message": message},
     )

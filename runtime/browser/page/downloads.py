@@ -33,7 +33,7 @@ class Downloads(Filled):
         """The file that a click on the element, or the address, gives; it is there until the block ends."""
         what = url if url is not None else str(target)
         try:
-            async with self._run.desk.open() as counter:
+            async with self._run.state.open() as counter:
                 with self._refusals() as refusals:
                     if target is not None:
                         await self._see_to_typed()
@@ -85,12 +85,12 @@ class Downloads(Filled):
             if arrival is None and (refusal := _of_document(refusals)):
                 raise self._failed(what, _said(refusal))
             if arrival is not None and not self._run.allowed.document(arrival.url):
-                self._run.desk.cancel(arrival.guid)
+                self._run.state.cancel(arrival.guid)
                 raise origin_guard.refused(arrival.url, self._run.allowed, "download")
             if self._patience.over():
                 if arrival is None:
                     raise self._none_began(what, "nothing came")
-                self._run.desk.cancel(arrival.guid)
+                self._run.state.cancel(arrival.guid)
                 raise self._failed(what, "it did not come to its end in time")
             await asyncio.sleep(LOOK_SECONDS)
         if arrival.state == "canceled":
@@ -104,7 +104,7 @@ class Downloads(Filled):
         return SiteError(
             "download-failed",
             f"no file came from {what}: {why} (waited {self._patience.waited():g} s)",
-            mend="look at what the site answers there; a large file may need a larger `timeout`",
+            fix="look at what the site answers there; a large file may need a larger `timeout`",
             phase="after",
             evidence=self._evidence_of(),
         )
@@ -113,7 +113,7 @@ class Downloads(Filled):
         return SiteError(
             "no-download",
             f"no download began from {what}: {why} (waited {self._patience.waited():g} s)",
-            mend="look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself",
+            fix="look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself",
             phase="after",
             evidence=self._evidence_of(),
         )

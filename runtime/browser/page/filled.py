@@ -146,7 +146,7 @@ class Filled(ElementAccess):
             "value-not-kept",
             f"{text.target} was filled, and the page does not keep the text"
             + ("" if hidden else f": it holds {before!r}"),
-            mend="wait for the page with `verify` on the step before, take `type` where it listens to each key, or give a text that the field takes",
+            fix="wait for the page with `verify` on the step before, take `type` where it listens to each key, or give a text that the field takes",
             evidence=evidence,
         )
 

@@ -57,7 +57,7 @@ class Looking(ElementAccess):
             raise SiteError(
                 "timeout",
                 "frames of the page come and go faster than they can be looked at",
-                mend="wait with `verify` on the step before until the page has come to rest",
+                fix="wait with `verify` on the step before until the page has come to rest",
                 evidence={"page": self.page.url},
             )
 
@@ -80,7 +80,7 @@ class Looking(ElementAccess):
             raise SiteError(
                 "ref-gone",
                 f"there is no element {ref[:40]} any more: the page has changed since it was looked at",
-                mend="look again, and take the ref that the element has now",
+                fix="look again, and take the ref that the element has now",
                 evidence={"ref": ref[:40], "page": self.page.url},
             )
         return located

@@ -253,7 +253,7 @@ class Reads(Pictures, Looking):
             raise SiteError(
                 "target-not-found",
                 f"{target} has no row (waited {self._patience.waited():g} s)",
-                mend="if there may be no row, write `min: 0`; else look at the page, and correct the target",
+                fix="if there may be no row, write `min: 0`; else look at the page, and correct the target",
                 evidence={
                     "page": self.page.url,
                     "waited": self._patience.waited(),
@@ -264,7 +264,7 @@ class Reads(Pictures, Looking):
             raise SiteError(
                 "not-a-table",
                 f"{target} is a <{table['tag']}>, and no <table>",
-                mend="point at the table itself (`css: table`), or read rows of another kind with `extract`",
+                fix="point at the table itself (`css: table`), or read rows of another kind with `extract`",
                 evidence={"page": self.page.url, "tag": table["tag"]},
             )
         return Grid(table.get("head", []), table["rows"])

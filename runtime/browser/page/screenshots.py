@@ -141,7 +141,7 @@ class Pictures(ElementAccess):
             raise AuthorError(
                 "secret-on-page",
                 "the page shows a secret of the workflow where no element of it can be painted over",
-                mend="take the picture before the secret is filled in or shown",
+                fix="take the picture before the secret is filled in or shown",
                 evidence={"page": self.page.url},
             )
 

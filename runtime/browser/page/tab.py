@@ -250,7 +250,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             raise AuthorError(
                 "reload-resends",
                 "the page is the answer to a form, and to reload it would send the form again",
-                mend="load its address with `goto`, or write `effect: effect` where it is meant to be sent again",
+                fix="load its address with `goto`, or write `effect: effect` where it is meant to be sent again",
                 evidence={"page": self.page.url},
             )
         return await self._travel(self.page.url, lambda timeout: self.page.reload(timeout=timeout))
@@ -271,7 +271,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         raise AuthorError(
             "no-history",
             f"there is no page to go {'back' if step < 0 else 'forward'} to in this tab",
-            mend="load the page with `goto`",
+            fix="load the page with `goto`",
             evidence={"page": self.page.url},
         )
 
@@ -329,7 +329,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             raise SiteError(
                 "dialog-differs",
                 f'the dialog says "{playwright_errors.short(message, 200)}", and not "{text}"',
-                mend="correct `text`, or look why the page asks something else",
+                fix="correct `text`, or look why the page asks something else",
                 evidence={"seen": message, "wanted": text},
             )
         return message

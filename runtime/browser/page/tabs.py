@@ -118,7 +118,7 @@ class Tabs:
         return SiteError(
             "tab-closed",
             message,
-            mend="look at which step closed it, or never opened it; `open_tab` opens one",
+            fix="look at which step closed it, or never opened it; `open_tab` opens one",
             evidence={"open": shown},
         )
 
@@ -217,7 +217,7 @@ class Tabs:
         return SiteError(
             "no-tab-opened",
             f"no tab opened that could be called `{name}` (waited {waited:g} s)",
-            mend="look whether the step opens a tab at all; if it does so late, give it a larger `timeout`",
+            fix="look whether the step opens a tab at all; if it does so late, give it a larger `timeout`",
             phase="after",
             evidence={"page": opener.url, "waited": waited},
         )

@@ -62,9 +62,9 @@ def _given(pairs: list[str]) -> Mapping[str, str]:
     for pair in pairs:
         name, sign, text = pair.partition("=")
         if not sign or not name.strip():
-            raise UsageError("bad-answer", f"{pair!r} is no answer", mend="write NAME=VALUE")
+            raise UsageError("bad-answer", f"{pair!r} is no answer", fix="write NAME=VALUE")
         if name.strip() in given:
-            raise UsageError("bad-answer", f"`{name.strip()}` is answered twice", mend="give it once")
+            raise UsageError("bad-answer", f"`{name.strip()}` is answered twice", fix="give it once")
         given[name.strip()] = text
     return given
 
@@ -78,4 +78,4 @@ def _asked(name: str, question: answers.Question) -> Json:
         try:
             return answers.read(name, question, text)
         except UsageError as error:
-            console.say(f"{escapes.line(error.message)}\n  {escapes.line(error.mend or '')}")
+            console.say(f"{escapes.line(error.message)}\n  {escapes.line(error.fix or '')}")

@@ -117,7 +117,7 @@ def _settings() -> tuple[list[Check], settings.Settings]:
 
 def _lines(check: Check) -> list[str]:
     lines = [f"{console.paint(f'{check.state:<5}', *COLOURS[check.state])}  {check.name:<10}  {one_line(check.text)}"]
-    return [*lines, f"{'':<5}  {'':<10}  = {harmless(check.mend)}"] if check.mend else lines
+    return [*lines, f"{'':<5}  {'':<10}  = {harmless(check.fix)}"] if check.fix else lines
 
 
 async def _ask(chosen: settings.Settings, server: selection.Server, told: Server) -> list[Check]:
@@ -180,8 +180,8 @@ async def _answer(prober: probing.Prober, name: str, listed: Mapping[str, str | 
     except Failed as failed:
         error = failed.error
         near = difflib.get_close_matches(name, listed or [], 1) if name not in (listed or ()) else []
-        mend = f"did you mean `{near[0]}`?" if near else error.mend
-        return Check("answer", "wrong", f"{name}: {error.message}", mend)
+        fix = f"did you mean `{near[0]}`?" if near else error.fix
+        return Check("answer", "wrong", f"{name}: {error.message}", fix)
     except BudgetReached as reached:
         return Check("answer", "wrong", f"{name} was not asked: {reached.message}", "set fewer models")
     return Check("answer", "ok", f"{name} answers" if named == name else f"{name} answers, as {named}")

@@ -41,12 +41,12 @@ class Check:
     name: str
     state: State
     text: str
-    mend: str | None = None
+    fix: str | None = None
 
     @classmethod
     def failed(cls, name: str, error: RunOpsError) -> Check:
         """What an error says that came up while one looked."""
-        return cls(name, "wrong", error.message, error.mend)
+        return cls(name, "wrong", error.message, error.fix)
 
 
 async def browser(chosen: settings.Settings) -> Check:
@@ -88,18 +88,18 @@ def home(folder: Path) -> Check:
             os.close(handle)
             Path(name).unlink()
     except OSError as error:
-        mend = "make the folder writable for you, or set RUNOPS_HOME to one that is"
-        return Check("home", "wrong", f"{folder} cannot be used: {place}: {error.strerror}", mend)
+        fix = "make the folder writable for you, or set RUNOPS_HOME to one that is"
+        return Check("home", "wrong", f"{folder} cannot be used: {place}: {error.strerror}", fix)
     kind = file_system(place)
     told = f"{folder}  {kind}" if place == folder else f"{folder}  {kind}, made by the first run"
     if not locked:
-        mend = "set RUNOPS_HOME to a folder on a disk of this machine"
+        fix = "set RUNOPS_HOME to a folder on a disk of this machine"
         return Check(
-            "home", "wrong", f"{told}: a file there cannot be locked, so two processes could take one run", mend
+            "home", "wrong", f"{told}: a file there cannot be locked, so two processes could take one run", fix
         )
     if kind in NETWORK:
-        mend = "keep it on a disk of this machine, or let one machine alone use it"
-        return Check("home", "note", f"{told}: a lock there may not hold for another machine", mend)
+        fix = "keep it on a disk of this machine, or let one machine alone use it"
+        return Check("home", "note", f"{told}: a lock there may not hold for another machine", fix)
     if kind in IN_MEMORY:
         return Check("home", "note", f"{told}: what is kept there ends with the machine", "set RUNOPS_HOME to a disk")
     return Check("home", "ok", told)
@@ -170,8 +170,8 @@ def models(given: host.Host) -> list[Check]:
     roles: tuple[selection.Role, ...] = ("cognition", "agent", "director", "summary")
     named = {role: selection.model_for(role, chosen) for role in roles if selection.is_set(role, chosen)}
     if not named:
-        mend = 'for workflows that ask one, set RUNOPS_MODEL, or `model = "…"` in [tool.runops] of pyproject.toml'
-        return [Check("models", "ok", "none is set, and only a workflow that asks one needs it", mend)]
+        fix = 'for workflows that ask one, set RUNOPS_MODEL, or `model = "…"` in [tool.runops] of pyproject.toml'
+        return [Check("models", "ok", "none is set, and only a workflow that asks one needs it", fix)]
     per_model = {model: [role for role in named if named[role] == model] for model in dict.fromkeys(named.values())}
     told = "; ".join(
         f"{model} for {'everything' if len(used) == len(roles) else ', '.join(used)}"

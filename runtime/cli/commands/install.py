@@ -37,7 +37,7 @@ def install() -> None:
     raise SetupError(
         "browser-not-installed",
         "no browser could be installed: Playwright's download and the system's package both failed",
-        mend=_by_hand(),
+        fix=_by_hand(),
     )
 
 

@@ -53,9 +53,9 @@ def named(words: list[str]) -> tuple[str | None, str | None]:
     if words[:1] == ["show"]:
         words = words[1:]
         if not words:
-            raise UsageError("usage", "`runops nodes show` needs a name", mend="`runops nodes` lists them")
+            raise UsageError("usage", "`runops nodes show` needs a name", fix="`runops nodes` lists them")
     if len(words) > 2:
-        raise UsageError("usage", "one node at a time", mend=f"runops nodes show {' '.join(words[:2])}")
+        raise UsageError("usage", "one node at a time", fix=f"runops nodes show {' '.join(words[:2])}")
     return words[0] if words else None, words[1] if len(words) > 1 else None
 
 

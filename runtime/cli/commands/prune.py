@@ -89,10 +89,10 @@ def _refuse_odd(older_than: str | None, keep_last: int | None, state: list[str] 
         raise UsageError(
             "usage",
             "`--sessions` and `--state` exclude each other: a session has no such state",
-            mend="leave one of them out",
+            fix="leave one of them out",
         )
     if sessions and older_than is None and keep_last is None:
-        raise UsageError("usage", "`--sessions` does not say which", mend="add `--older-than TIME` or `--keep-last N`")
+        raise UsageError("usage", "`--sessions` does not say which", fix="add `--older-than TIME` or `--keep-last N`")
 
 
 def tell(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
@@ -113,7 +113,7 @@ def not_removed(failed: list[workspace_prune.Left]) -> LogError:
     return LogError(
         "not-removed",
         f"{count(len(failed), 'thing')} could not be removed: {failed[0].why}",
-        mend="see what stands in the way (another user's file, a full disk), then type it again: `runops prune`",
+        fix="see what stands in the way (another user's file, a full disk), then type it again: `runops prune`",
     )
 
 

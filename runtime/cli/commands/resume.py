@@ -19,7 +19,7 @@ def resume(
     budget: flags.BudgetFlag = None,
     model_calls: flags.ModelCallsFlag = None,
 ) -> None:
-    """Go on with a run that was killed, interrupted, paused, or failed. What is done is not done again.
+    """Resume a run that was killed, interrupted, paused, or failed. What is done is not done again.
 
     It goes on with the text it began with. With `--allow-changed` it takes its file as it is now: what did not finish may be changed at will, and what
     did is done again where nothing that is done depends on it. A deed that must not be done twice stays as it was.

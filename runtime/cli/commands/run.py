@@ -100,10 +100,10 @@ def _check_key(paths: Sequence[Path], key: str | None, *, fail_fast: bool, allow
             raise UsageError(
                 "usage",
                 "`--allow-changed` is for a run that is gone on with",
-                mend="give `--resume-if-exists KEY` too, or type `runops resume RUN --allow-changed`",
+                fix="give `--resume-if-exists KEY` too, or type `runops resume RUN --allow-changed`",
             )
         return
     if len(paths) != 1 or paths[0].is_dir():
-        raise UsageError("usage", "a key has one run: `--resume-if-exists` takes one file", mend="name one file")
+        raise UsageError("usage", "a key has one run: `--resume-if-exists` takes one file", fix="name one file")
     if fail_fast:
-        raise UsageError("usage", "`--fail-fast` is for several files, and a key has one", mend="leave it out")
+        raise UsageError("usage", "`--fail-fast` is for several files, and a key has one", fix="leave it out")

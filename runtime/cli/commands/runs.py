@@ -45,7 +45,7 @@ def runs(
             raise UsageError(
                 "usage",
                 "`--limit` and `--state` are for runs, and `--sessions` lists none",
-                mend="leave one of them out",
+                fix="leave one of them out",
             )
         _sessions(kept, as_json=as_json)
         return

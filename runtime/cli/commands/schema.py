@@ -39,6 +39,6 @@ def schema(
         regular_files.write(output, f"{text}\n".encode())
     except OSError as error:
         raise UsageError(
-            "file-not-written", f"{output} cannot be written: {error.strerror}", mend=regular_files.fix(error)
+            "file-not-written", f"{output} cannot be written: {error.strerror}", fix=regular_files.fix(error)
         ) from None
     console.say(f"wrote {escapes.line(str(output))}")

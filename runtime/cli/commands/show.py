@@ -62,7 +62,7 @@ def show(
     """
     others = {"--json": as_json, "--window": window, "--as-nodes": as_nodes is not None}
     if as_markdown and (other := next((name for name, given in others.items() if given), None)):
-        raise UsageError("usage", f"`--markdown` and `{other}` are two forms of a report", mend="leave one of them out")
+        raise UsageError("usage", f"`--markdown` and `{other}` are two forms of a report", fix="leave one of them out")
     here = host.load()
     kept = here.kept
     found = run_index.find(kept, conversation)
@@ -71,7 +71,7 @@ def show(
         shown = console.as_json(conversation=found, **report.as_json()) if as_json else "\n".join(in_lines(report))
     elif session_index.kind(kept, found) == "session":
         if as_nodes is not None:
-            raise UsageError("usage", f"{found} is a session, and `--as-nodes` is for runs", mend="leave it out")
+            raise UsageError("usage", f"{found} is a session, and `--as-nodes` is for runs", fix="leave it out")
         shown = _session(kept, found, at, as_json=as_json, as_markdown=as_markdown)
     elif as_nodes is not None:
         from runtime.agents import export  # most looks ask for none

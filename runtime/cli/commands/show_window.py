@@ -27,11 +27,11 @@ def report(here: host.Host, conversation: str) -> context_report.Report:
             raise SetupError(
                 "window-not-offered",
                 f"what tells the windows of conversations cannot be loaded: {error}",
-                mend="install RunOps anew, or mend the package that offers it",
+                fix="install RunOps anew, or fix the package that offers it",
             ) from error
         return reporter(here, conversation)
     raise SetupError(
         "window-not-offered",
         "no installed package tells the windows of conversations",
-        mend="install RunOps anew: the Director tells them",
+        fix="install RunOps anew: the Director tells them",
     )

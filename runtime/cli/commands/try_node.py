@@ -77,8 +77,8 @@ def try_node(
     if found is None:
         known = [each for part in loaded.files() for each in part.index]
         close = errors.near(node.rpartition("/")[2], known)
-        mend = f"did you mean `{close}`?" if close else f"it has {', '.join(list(loaded.index)[:20])}"
-        raise UsageError("unknown-node", f"{file} has no node `{node}`", mend=mend)
+        fix = f"did you mean `{close}`?" if close else f"it has {', '.join(list(loaded.index)[:20])}"
+        raise UsageError("unknown-node", f"{file} has no node `{node}`", fix=fix)
     values.refuse_unknown([found.file])
     one = single_node.Trial(
         found.file, found.node, given_values.pins(pins or []), url, session, loaded.workflow.secrets, dry_run

@@ -67,9 +67,7 @@ def problems_of(error: UsageError, file: Path) -> list[Json]:
     """The mistakes of a file, for programs."""
     if isinstance(error, WorkflowInvalid):
         return [each.as_json() for each in error.diagnostics]
-    return [
-        {"code": error.code, "message": error.message, "file": str(file), "help": [error.mend] if error.mend else []}
-    ]
+    return [{"code": error.code, "message": error.message, "file": str(file), "help": [error.fix] if error.fix else []}]
 
 
 def _asks(each: selection.ModelUse) -> dict[str, Json]:

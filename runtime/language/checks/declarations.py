@@ -108,12 +108,12 @@ class Declared:
                 )
         for field in WAYS[way][1]:
             if field in unit.data:
-                mend = (
+                fix = (
                     "for `over` the bound is `limit`"
                     if field == "max"
                     else f"it belongs to `over`, and `{way}` has no list"
                 )
-                self._report("conflicting-fields", f"`{field}` has no meaning with `{way}`", (*unit.path, field), mend)
+                self._report("conflicting-fields", f"`{field}` has no meaning with `{way}`", (*unit.path, field), fix)
 
     def _item(self, unit: NodeSource) -> None:
         name, path = unit.text("as"), (*unit.path, "as")
@@ -138,9 +138,9 @@ class Declared:
         for path, branch in branches_of(unit):
             name = branch.get("name")
             if name == OTHERWISE:
-                mend = "put its nodes under `otherwise:`, beside `branches:`"
+                fix = "put its nodes under `otherwise:`, beside `branches:`"
                 message = "`otherwise` is what runs when no branch is taken"
-                self._report("reserved-name", message, (*path, "name"), mend)
+                self._report("reserved-name", message, (*path, "name"), fix)
             elif isinstance(name, str) and name in seen:
                 self._report("duplicate-branch", f"there are two branches named `{name}`", (*path, "name"))
             elif isinstance(name, str):
@@ -159,9 +159,9 @@ class Declared:
                     "it only finds out what happened: it takes nodes that read, `goto`, `click` with `effect: read`, and `iterate` and `route` around them",
                 )
 
-    def _report(self, code: str, message: str, path: Path, mend: str | None = None) -> None:
+    def _report(self, code: str, message: str, path: Path, fix: str | None = None) -> None:
         mark = self._document.mark(self._anatomy.written(path))
-        self.problems.append(self._document.source.diagnostic(code, message, mark, help=[mend]))
+        self.problems.append(self._document.source.diagnostic(code, message, mark, help=[fix]))
 
 
 def _only_finds_out(unit: NodeSource) -> bool:

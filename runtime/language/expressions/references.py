@@ -43,13 +43,13 @@ class Clock(Protocol):
 class ReferenceInvalid(ValueError):
     """A text is no reference. ``start`` and ``end`` are the offsets of the mistake in the text."""
 
-    def __init__(self, code: str, message: str, start: int, end: int, mend: str | None = None) -> None:
+    def __init__(self, code: str, message: str, start: int, end: int, fix: str | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.start = start
         self.end = end
-        self.mend = mend
+        self.fix = fix
 
 
 class Compiled:
@@ -142,14 +142,14 @@ class Compiled:
         for use in self.names:
             missing = None if use.tolerant else _first_missing(values, use.chain)
             if missing is not None:
-                what, mend = missing
+                what, fix = missing
                 return AuthorError(
-                    "undefined-value", what, mend=mend, evidence={"expression": self.text, "name": written(use.chain)}
+                    "undefined-value", what, fix=fix, evidence={"expression": self.text, "name": written(use.chain)}
                 )
         return AuthorError(
             "undefined-value",
             message,
-            mend="look at the value it reads (`runops show`), and correct the name, or say what holds without it: `… | default(…)`",
+            fix="look at the value it reads (`runops show`), and correct the name, or say what holds without it: `… | default(…)`",
             evidence={"expression": self.text},
         )
 
@@ -157,7 +157,7 @@ class Compiled:
         return AuthorError(
             "expression-failed",
             f"`{_short(self.text)}` cannot be computed: {message}",
-            mend="look at the values it works on (`runops show`), and correct it, or guard it: `{{ … if … else … }}`",
+            fix="look at the values it works on (`runops show`), and correct it, or guard it: `{{ … if … else … }}`",
             evidence={"expression": self.text},
         )
 
@@ -200,10 +200,8 @@ def written(chain: Chain) -> str:
 def _literal(text: str, start: int, end: int, pieces: list[str | int]) -> None:
     statement = text.find(STATEMENT, start, end)
     if statement >= 0:
-        mend = "write a choice as `{{ a if condition else b }}`, a loop as an `iterate` node, and the two characters as `{{ '{%' }}`"
-        raise ReferenceInvalid(
-            "statement", "`{%` statements are not part of references", statement, statement + 2, mend
-        )
+        fix = "write a choice as `{{ a if condition else b }}`, a loop as an `iterate` node, and the two characters as `{{ '{%' }}`"
+        raise ReferenceInvalid("statement", "`{%` statements are not part of references", statement, statement + 2, fix)
     if end > start:
         pieces.append(text[start:end])
 
@@ -242,7 +240,7 @@ def _expression(text: str, start: int, end: int) -> nodes.Expr:
     try:
         return sandbox.parse(source)
     except sandbox.ExpressionInvalid as error:
-        raise ReferenceInvalid(error.code, error.message, start + error.start, start + error.end, error.mend) from None
+        raise ReferenceInvalid(error.code, error.message, start + error.start, start + error.end, error.fix) from None
 
 
 def _simple(tree: nodes.Expr) -> Chain | None:
@@ -296,10 +294,10 @@ def _what_it_has(value: Json, name: str, key: str | int) -> tuple[str, str | Non
         )
     if isinstance(value, list | str) and isinstance(key, int):
         return f"`{name}` has no item {key}: it has {len(value)}", None
-    mend = f"for the filter write `{name} | {key}`" if key in sandbox.SANDBOX.filters else None
+    fix = f"for the filter write `{name} | {key}`" if key in sandbox.SANDBOX.filters else None
     if isinstance(value, list):
-        mend = mend or f"for one item write `{name}[0].{key}`, for all `{name} | map(attribute='{key}')`"
-    return f"`{name}` is {limits.shown(value)} and has no `{key}`", mend
+        fix = fix or f"for one item write `{name}[0].{key}`, for all `{name} | map(attribute='{key}')`"
+    return f"`{name}` is {limits.shown(value)} and has no `{key}`", fix
 
 
 def _in_words(error: Exception) -> str:

@@ -57,13 +57,13 @@ KNOWN = (
 class ExpressionInvalid(ValueError):
     """An expression cannot be used. ``start`` and ``end`` are the offsets of the mistake in it."""
 
-    def __init__(self, code: str, message: str, start: int, end: int | None = None, mend: str | None = None) -> None:
+    def __init__(self, code: str, message: str, start: int, end: int | None = None, fix: str | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.start = start
         self.end = start + 1 if end is None else end
-        self.mend = mend
+        self.fix = fix
 
 
 class Missing(StrictUndefined):
@@ -263,13 +263,13 @@ def _call(tree: nodes.Call, source: str) -> nodes.Expr:
     else:
         raise ExpressionInvalid("no-such-function", "only `now()` and `uuid()` can be called", tree.lineno)
     if word in builtins.FILTERS:
-        mend = f"write `… | {word}`: it is a filter"
+        fix = f"write `… | {word}`: it is a filter"
     elif word in METHODS:
-        mend = METHODS[word]
+        fix = METHODS[word]
     else:
-        mend = "values have no methods: use a filter (`… | upper`)"
+        fix = "values have no methods: use a filter (`… | upper`)"
     raise ExpressionInvalid(
-        "no-such-function", f"`{word}` cannot be called: only `now()` and `uuid()` can", at, at + len(word), mend
+        "no-such-function", f"`{word}` cannot be called: only `now()` and `uuid()` can", at, at + len(word), fix
     )
 
 
@@ -314,10 +314,10 @@ def _check_known(name: str, what: str, at: int) -> None:
         return
     close = errors.near(name, [each for each in known if each.isidentifier()])
     instead = builtins.INSTEAD.get(name) if what == "filter" else None
-    mend = instead or (
+    fix = instead or (
         f"did you mean `{close}`?" if close else f"the {what}s are {', '.join(sorted(filter(str.isidentifier, known)))}"
     )
-    raise ExpressionInvalid(f"unknown-{what}", f"there is no {what} `{name}`", at, at + len(name), mend)
+    raise ExpressionInvalid(f"unknown-{what}", f"there is no {what} `{name}`", at, at + len(name), fix)
 
 
 def _check_arguments(tree: nodes.Filter, at: int) -> None:
@@ -325,8 +325,8 @@ def _check_arguments(tree: nodes.Filter, at: int) -> None:
     try:
         takes.bind(*tree.args, **{str(each.key): each.value for each in tree.kwargs})
     except TypeError as error:
-        mend = f"it takes `{builtins.usage(tree.name)}`" if takes.parameters else "it takes nothing"
-        raise ExpressionInvalid("wrong-arguments", f"`{tree.name}`: {error}", at, at + len(tree.name), mend) from None
+        fix = f"it takes `{builtins.usage(tree.name)}`" if takes.parameters else "it takes nothing"
+        raise ExpressionInvalid("wrong-arguments", f"`{tree.name}`: {error}", at, at + len(tree.name), fix) from None
 
 
 def _after(source: str, offset: int, word: str) -> int:

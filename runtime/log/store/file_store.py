@@ -237,14 +237,12 @@ class Files(InFolder):
             raise LogError(
                 "blob-missing",
                 f"a value of the run cannot be read: {error.strerror or error} ({path})",
-                mend="make the file readable, or put it back",
+                fix="make the file readable, or put it back",
             ) from None
         if data is None:
-            raise LogError("blob-missing", f"a value of the run is missing: {path}", mend="put the file back")
+            raise LogError("blob-missing", f"a value of the run is missing: {path}", fix="put the file back")
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise LogError(
-                "blob-missing", f"a value of the run was changed: {path}", mend="put the file back as it was"
-            )
+            raise LogError("blob-missing", f"a value of the run was changed: {path}", fix="put the file back as it was")
         return data
 
     def blob_file(self, sha256: str) -> Path:
@@ -287,7 +285,7 @@ class Files(InFolder):
             raise LogError(
                 "log-damaged",
                 f"{path}: this file should name the run of the key {key!r}, and names none",
-                mend="put the file back from a copy, or use another key",
+                fix="put the file back from a copy, or use another key",
                 evidence={"file": str(path)},
             )
         return known
@@ -527,7 +525,7 @@ def _exists(conversation: str, path: Path) -> LogError:
     return LogError(
         "run-exists",
         f"there is a run {conversation} already ({path})",
-        mend=f"go on with it: `runops resume {conversation}`",
+        fix=f"go on with it: `runops resume {conversation}`",
         evidence={"file": str(path)},
     )
 

@@ -68,7 +68,7 @@ def parse(
             raise LogError(
                 error.code,
                 f"{path}:{line}: {error.message}",
-                mend=error.mend,
+                fix=error.fix,
                 evidence={"file": str(path), "line": line},
             ) from None
         position = end + 1
@@ -218,6 +218,6 @@ def damaged(path: Path, line: int, why: str) -> LogError:
     return LogError(
         "log-damaged",
         f"{path}:{line}: this line of the log is damaged: {why}",
-        mend="put the file back from a copy; nothing was changed, and other runs are not concerned",
+        fix="put the file back from a copy; nothing was changed, and other runs are not concerned",
         evidence={"file": str(path), "line": line},
     )

@@ -96,7 +96,7 @@ def _again(run: str, what: str) -> str:
     return f"runops {GOES_ON[what]} {run}"
 
 
-def held(run: str, entries: Entries, mend: str | None = None, *, what: str | None = None) -> RunHeld:
+def held(run: str, entries: Entries, fix: str | None = None, *, what: str | None = None) -> RunHeld:
     """What to say of a run or a session that somebody holds; ``what`` it is, where the entries are not to say it."""
     what = what or noun(entries)
     holder = last(entries)
@@ -108,7 +108,7 @@ def held(run: str, entries: Entries, mend: str | None = None, *, what: str | Non
     return RunHeld(
         "run-held",
         f"{what} {run} is held by {who}",
-        mend=mend
+        fix=fix
         or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `{_again(run, what)} --take-over` ends it and goes on",
         evidence=holder.told() if holder else {},
     )
@@ -135,7 +135,7 @@ def replaced(run: str, epoch: int, entries: Entries) -> Replaced:
     return Replaced(
         "replaced",
         f"{noun(entries)} {run} is held by {who}, and goes on there",
-        mend=f"nothing is to be done here; `runops show {run}` tells how far it is",
+        fix=f"nothing is to be done here; `runops show {run}` tells how far it is",
         evidence=holder.told() if holder and known else {},
     )
 

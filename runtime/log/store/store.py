@@ -322,7 +322,7 @@ class Unwritten(Conversation):
 def unknown(kept: Kept, conversation: str) -> UsageError:
     """What to say where a store has no such conversation."""
     return UsageError(
-        "unknown-run", f"there is no run {conversation} in {kept.place}", mend="`runops runs` lists the runs"
+        "unknown-run", f"there is no run {conversation} in {kept.place}", fix="`runops runs` lists the runs"
     )
 
 

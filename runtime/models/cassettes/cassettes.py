@@ -253,7 +253,7 @@ class Recorder:
             raise UsageError(
                 "file-not-written",
                 f"the cassette {path} cannot be written: {error.strerror or error}",
-                mend="look at the permissions of its folder",
+                fix="look at the permissions of its folder",
             ) from None
         return path
 
@@ -264,7 +264,7 @@ class Recorder:
         return UsageError(
             "cassette-incomplete",
             f"exchange {number + 1} of the run was not recorded, so there is no cassette of it",
-            mend=f"record a whole run: {how_to_record(self._workflow)}",
+            fix=f"record a whole run: {how_to_record(self._workflow)}",
         )
 
     def _exchange(self, number: int) -> Json:
@@ -289,7 +289,7 @@ class Recorder:
                 raise UsageError(
                     "cassette-secret",
                     f"the secret {name} stands in what step {kept['step']} and its model said, so no cassette was written",
-                    mend="leave the value out of what the model is sent, then record again",
+                    fix="leave the value out of what the model is sent, then record again",
                     evidence={"step": kept["step"], "secret": name},
                 )
 
@@ -353,7 +353,7 @@ class Player:
         return CassetteMiss(
             "cassette-miss",
             f"step {step} asks its model what the cassette does not have: {found.summary}",
-            mend=f"if it is meant to ask that, record the cassette again: {how_to_record(self._workflow)}",
+            fix=f"if it is meant to ask that, record the cassette again: {how_to_record(self._workflow)}",
             evidence=evidence,
         )
 
@@ -363,12 +363,12 @@ def _read(path: Path, record: str) -> list[Exchange]:
         with regular_files.opened(path) as file:
             data = file.read(LARGEST + 1)
     except FileNotFoundError:
-        raise UsageError("cassette-missing", f"there is no cassette {path}", mend=f"record it: {record}") from None
+        raise UsageError("cassette-missing", f"there is no cassette {path}", fix=f"record it: {record}") from None
     except OSError as error:
         raise UsageError(
             "file-not-read",
             f"the cassette {path} cannot be read: {error.strerror or error}",
-            mend=regular_files.fix(error),
+            fix=regular_files.fix(error),
         ) from None
     if len(data) > LARGEST:
         raise _damaged(str(path), f"it has more than {LARGEST >> 20} MiB", record)
@@ -386,7 +386,7 @@ def _read(path: Path, record: str) -> list[Exchange]:
         raise UsageError(
             "cassette-too-new",
             f"{path} is a cassette of version {version}, and this RunOps reads {VERSION}",
-            mend=f"use a later RunOps, or record it again: {record}",
+            fix=f"use a later RunOps, or record it again: {record}",
         )
     try:
         return EXCHANGES.validate_python(said.get("exchanges"))
@@ -400,5 +400,5 @@ def _damaged(where: str, what: str, record: str) -> UsageError:
     return UsageError(
         "cassette-damaged",
         f"{where}: the cassette cannot be used: {what}",
-        mend=f"take it back from version control, or record it again: {record}",
+        fix=f"take it back from version control, or record it again: {record}",
     )

@@ -179,7 +179,7 @@ class Client:
                 ModelError(
                     "model-timeout",
                     f"the model did not answer within {seconds:.3g} s",
-                    mend="give it more time: `model_timeout` for one request, the node's `timeout` for all of them",
+                    fix="give it more time: `model_timeout` for one request, the node's `timeout` for all of them",
                     evidence=self._where(),
                 ),
                 again=True,
@@ -206,7 +206,7 @@ class Client:
         error = SetupError(
             "model-key-refused",
             f"the client cannot be used: {message}",
-            mend="look at RUNOPS_MODEL_KEY and `model_base_url`",
+            fix="look at RUNOPS_MODEL_KEY and `model_base_url`",
             evidence=self._where(),
         )
         return Failed(error, sent=False)
@@ -219,7 +219,7 @@ class Client:
             ModelError(
                 "model-unreachable",
                 f"{self.base_url} does not answer: {cause}",
-                mend="look at `model_base_url`, and whether the server runs; `runops doctor --model` asks it",
+                fix="look at `model_base_url`, and whether the server runs; `runops doctor --model` asks it",
                 evidence=self._where(),
             ),
             again=True,
@@ -232,40 +232,40 @@ class Client:
         headers: Mapping[str, str] = error.response.headers
         evidence: dict[str, Json] = {**self._where(), "status": status, **({"code": code} if code else {})}
 
-        def because(of: type[RunOpsError], name: str, said: str, mend: str) -> RunOpsError:
-            return of(name, f"{said}: {message}", mend=mend, evidence=evidence)
+        def because(of: type[RunOpsError], name: str, said: str, fix: str) -> RunOpsError:
+            return of(name, f"{said}: {message}", fix=fix, evidence=evidence)
 
         match status:
             case 401 | 403:
-                mend = "look at RUNOPS_MODEL_KEY (or OPENAI_API_KEY), and at what the key is allowed to do"
-                return Failed(because(SetupError, "model-key-refused", "the server refuses the key", mend), sent=False)
+                fix = "look at RUNOPS_MODEL_KEY (or OPENAI_API_KEY), and at what the key is allowed to do"
+                return Failed(because(SetupError, "model-key-refused", "the server refuses the key", fix), sent=False)
             case 400 | 404 if code == "previous_response_not_found":
-                mend = "the whole conversation is sent again; nothing is to be done"
+                fix = "the whole conversation is sent again; nothing is to be done"
                 return Failed(
-                    because(ModelError, "model-chain-lost", "the server has lost the response", mend), sent=False
+                    because(ModelError, "model-chain-lost", "the server has lost the response", fix), sent=False
                 )
             case _ if status == 404 or code == "model_not_found":
-                mend = "set `model` to one that the server has; `runops doctor --model` lists them"
-                mend += "" if code == "model_not_found" else ". Or mend `model_base_url`: it usually ends with /v1"
+                fix = "set `model` to one that the server has; `runops doctor --model` lists them"
+                fix += "" if code == "model_not_found" else ". Or fix `model_base_url`: it usually ends with /v1"
                 return Failed(
-                    because(SetupError, "model-unknown", "the server does not know the model, or the address", mend),
+                    because(SetupError, "model-unknown", "the server does not know the model, or the address", fix),
                     sent=False,
                 )
             case 429 if code in parsing.QUOTA_CODES or kind in parsing.QUOTA_CODES:
-                mend = "look at the account's plan and bills: waiting does not mend this"
-                return Failed(because(ModelError, "model-quota", "the account has no quota left", mend), sent=False)
+                fix = "look at the account's plan and bills: waiting does not fix this"
+                return Failed(because(ModelError, "model-quota", "the account has no quota left", fix), sent=False)
             case 429:
-                mend = "wait, ask for less at once, or for a higher limit"
-                limited = because(ModelError, "model-rate-limited", "the server has had too many requests", mend)
+                fix = "wait, ask for less at once, or for a higher limit"
+                limited = because(ModelError, "model-rate-limited", "the server has had too many requests", fix)
                 return Failed(limited, again=True, wait=retry_after(headers), partial=heard.text, sent=False)
             case _ if status in (408, 409, 425) or status >= 500:
-                mend = "try again later; the provider's status page may say more"
-                broken = because(ModelError, "model-failed", f"the server failed with {status}", mend)
+                fix = "try again later; the provider's status page may say more"
+                broken = because(ModelError, "model-failed", f"the server failed with {status}", fix)
                 return Failed(broken, again=True, wait=retry_after(headers), partial=heard.text)
             case _:
-                mend = "the message says what the server does not take; `runops doctor --model` finds out what it can"
+                fix = "the message says what the server does not take; `runops doctor --model` finds out what it can"
                 return Failed(
-                    because(ModelError, "model-request-refused", f"the server refuses the request with {status}", mend),
+                    because(ModelError, "model-request-refused", f"the server refuses the request with {status}", fix),
                     sent=False,
                 )
 
@@ -364,7 +364,7 @@ def _nonsense(found: object) -> NoReturn:
     error = SetupError(
         "model-unknown",
         f"the server answers with something that is no response: {seen}",
-        mend="look at `model_base_url`: it usually ends with /v1",
+        fix="look at `model_base_url`: it usually ends with /v1",
     )
     raise Failed(error)
 
@@ -373,7 +373,7 @@ def _broken(message: str, heard: _Heard) -> Failed:
     error = ModelError(
         "model-stream-broken",
         message,
-        mend="try again later; a proxy between here and the server may cut long answers",
+        fix="try again later; a proxy between here and the server may cut long answers",
         evidence={"text": heard.text[-500:]} if heard.text else None,
     )
     return Failed(error, again=True, partial=heard.text)

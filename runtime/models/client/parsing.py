@@ -22,7 +22,7 @@ TRANSIENT_CODES = frozenset({"server_error", "rate_limit_exceeded", "vector_stor
 """Codes with which a response fails that may go right another time."""
 
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded"})
-"""Codes of a 429 that no waiting mends."""
+"""Codes of a 429 that no waiting fixes."""
 
 MOST_TOKENS = 2**53
 """No request has so many; programs that read a log hold whole numbers below it exactly."""
@@ -55,7 +55,7 @@ def odd(error: Exception, heard: str = "", used: Usage | None = None) -> Failed:
     failure = ModelError(
         "model-failed",
         f"what the server sent is not of the form of the Responses API ({seen})",
-        mend="look at `model_base_url` and `model_profile`; `runops doctor --model` finds out what the server can",
+        fix="look at `model_base_url` and `model_profile`; `runops doctor --model` finds out what the server can",
         evidence={"text": heard[-500:]} if heard else None,
     )
     return Failed(failure, partial=heard, usage=used)
@@ -68,13 +68,13 @@ def failed(code: object, message: object, partial: str, used: Usage | None) -> F
         error = ModelError(
             "model-quota",
             f"the account has no quota left: {said}",
-            mend="look at the account's plan and bills: waiting does not mend this",
+            fix="look at the account's plan and bills: waiting does not fix this",
         )
         return Failed(error, partial=partial, usage=used)
     error = ModelError(
         "model-rate-limited" if code == "rate_limit_exceeded" else "model-failed",
         f"the server failed while it answered: {said}",
-        mend="try again later; the provider's status page may say more",
+        fix="try again later; the provider's status page may say more",
         evidence={"code": code} if code else None,
     )
     return Failed(error, again=code is None or code in TRANSIENT_CODES, partial=partial, usage=used)
@@ -128,7 +128,7 @@ def _refused(words: str, text: str, told: Usage | None) -> Failed:
     error = ModelError(
         "model-refused",
         f"the model refuses to answer: {words}",
-        mend="change the instruction or the input; the same again is refused again",
+        fix="change the instruction or the input; the same again is refused again",
         evidence={"refusal": words},
     )
     return Failed(error, partial=text, usage=told)
@@ -136,13 +136,13 @@ def _refused(words: str, text: str, told: Usage | None) -> Failed:
 
 def _incomplete(response: Any, text: str, told: Usage | None) -> Failed:
     reason = word(response.incomplete_details.reason if response.incomplete_details else None) or "unknown"
-    mend = (
+    fix = (
         "ask for less at once, or give the node a larger `max_output`"
         if reason == "max_output_tokens"
         else "change what is asked"
     )
     evidence: dict[str, Json] = {"reason": reason, "text": text}
-    error = ModelError("model-cut-short", f"the answer is not complete: {reason}", mend=mend, evidence=evidence)
+    error = ModelError("model-cut-short", f"the answer is not complete: {reason}", fix=fix, evidence=evidence)
     return Failed(error, partial=text, usage=told)
 
 

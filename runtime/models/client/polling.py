@@ -61,5 +61,5 @@ def _too_late() -> ModelError:
     return ModelError(
         "model-timeout",
         "the answer in the background is not there, and the attempt's time is over",
-        mend="give the node a longer `timeout`",
+        fix="give the node a longer `timeout`",
     )

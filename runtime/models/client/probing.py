@@ -145,8 +145,8 @@ class Prober:
         """The model's name as the server has it, by which a plain answer came. Raises Failed, BudgetReached."""
         answer = await self._ask(PLAIN, _request(name, READY))
         if not answer.text.strip():
-            mend = "look at the model, and at its server"
-            raise Failed(ModelError("model-failed", "the answer has no text", mend=mend))
+            fix = "look at the model, and at its server"
+            raise Failed(ModelError("model-failed", "the answer has no text", fix=fix))
         return answer.model
 
     async def probe(self, name: str) -> list[Found]:

@@ -27,20 +27,18 @@ def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> Model
     tool = _tool(asked, offered)
     if tool is None:
         names = ", ".join(each.name for each in offered)
-        return ModelError("tool-unknown", f"there is no tool `{asked.name}`", mend=f"these are the tools: {names}")
+        return ModelError("tool-unknown", f"there is no tool `{asked.name}`", fix=f"these are the tools: {names}")
     if holds_secret:
         return ModelError(
             "secret-refused",
             "a secret of the run stands in the arguments, and no secret is typed or sent for a model",
-            mend="go on without it",
+            fix="go on without it",
         )
     problems = list(_problems(tool, arguments(asked, offered)))
     if not problems:
         return None
     found = "; ".join(problems[:MOST_PROBLEMS])
-    return ModelError(
-        "tool-arguments", f"the arguments do not fit `{tool.name}`: {found}", mend="call it again, mended"
-    )
+    return ModelError("tool-arguments", f"the arguments do not fit `{tool.name}`: {found}", fix="call it again, fixed")
 
 
 def over(why: str) -> ModelError:
@@ -48,13 +46,13 @@ def over(why: str) -> ModelError:
     return ModelError(
         OVER,
         f"not done: an earlier call of the same answer {why}",
-        mend="look at what came of that one, then ask for it again if it is still wanted",
+        fix="look at what came of that one, then ask for it again if it is still wanted",
     )
 
 
 def told(error: Mapping[str, Json]) -> str:
     """What the model is told of what it may not do, or cannot."""
-    return f"{error['message']} ({error['code']}). {error['mend']}"
+    return f"{error['message']} ({error['code']}). {error['fix']}"
 
 
 def arguments(asked: ToolCall, offered: Sequence[Tool]) -> Json:
@@ -124,6 +122,6 @@ def stuck(asked: ToolCall, error: dict[str, Json]) -> ModelError:
     return ModelError(
         "agent-stuck",
         f"the model asked {EQUAL_FAILURES} times for the same `{asked.name}`, and each time it failed: {error.get('message')}",
-        mend="say in the goal how it is done, or do this step with a node of its own",
+        fix="say in the goal how it is done, or do this step with a node of its own",
         evidence={"tool": asked.name, "arguments": asked.arguments[:1000], "error": error},
     )

@@ -163,7 +163,7 @@ class Turns:
         thread: requests.Exchanges,
         frame: Frame,
         tools: Tools,
-        pen: LogWriter[Fold],
+        writer: LogWriter[Fold],
         seat: TurnOptions,
         *,
         talks: bool = False,
@@ -174,7 +174,7 @@ class Turns:
 
         Where it ``talks``, an answer that asks for no tool is the last word until something is said, and it is not given twice.
         """
-        self._exchanges, self._frame, self._tools, self._pen, self._seat = thread, frame, tools, pen, seat
+        self._exchanges, self._frame, self._tools, self._writer, self._seat = thread, frame, tools, writer, seat
         self._say = ""
         self._mode: entries.Mode | None = None
         self._failures = call_checks.Failures()
@@ -194,12 +194,12 @@ class Turns:
     @property
     def begun(self) -> bool:
         """Whether the model has been told anything."""
-        return bool(self._say or self._pen.history.thread(self._seat.thread).said)
+        return bool(self._say or self._writer.history.thread(self._seat.thread).said)
 
     @property
     def waiting(self) -> bool:
         """Whether the model has the next word: something was said that has no answer, or an answer asked for tools. Where none came, the person has it."""
-        said = self._pen.history.thread(self._seat.thread).said
+        said = self._writer.history.thread(self._seat.thread).said
         last = next((each for each in reversed(said) if isinstance(each, _HAVE_A_TURN)), None)
         asks = isinstance(last, threads.Exchange) and bool(last.answer.calls)
         return bool(self._say) or asks or isinstance(last, entries.User)
@@ -237,7 +237,7 @@ class Turns:
         exchange, self._last = self._last, None
         if exchange is None:
             return
-        calls = self._pen.calls_of(exchange.answer)
+        calls = self._writer.calls_of(exchange.answer)
         # In which call it was interrupted, nobody knows any more who finds the thread as a crash left it: at the latest in the first.
         left = [asked.id for asked in calls if exchange.done[asked.id].call is None]
         begun = {*self._doing, *left[:1]}
@@ -254,7 +254,7 @@ class Turns:
 
     def _take_up(self) -> None:
         """What the log has of the thread."""
-        for each in self._pen.history.thread(self._seat.thread).said:
+        for each in self._writer.history.thread(self._seat.thread).said:
             if isinstance(each, entries.User):
                 self._pass_over()
                 self._heard(each.mode)
@@ -271,7 +271,7 @@ class Turns:
         exchange = self._last
         if exchange is None or (self._talks and any(each.told is None for each in exchange.done.values())):
             return
-        calls = self._pen.calls_of(exchange.answer)
+        calls = self._writer.calls_of(exchange.answer)
         for asked in calls:
             self._failures.too_many(asked, _error_of(exchange.done[asked.id].result))
         self._calls += len(calls)
@@ -295,13 +295,13 @@ class Turns:
         request = await self._frame.request(self._exchanges.model())
         assert not is_models(request.items[-1]), "the model is told something, and then it answers"
         await self._exchanges.exchange(request)
-        said = self._pen.history.thread(self._seat.thread).said
+        said = self._writer.history.thread(self._seat.thread).said
         return next(each for each in reversed(said) if isinstance(each, threads.Exchange))
 
     def _answer(self, entry: entries.Assistant) -> Answer:
         usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None
-        calls = self._pen.calls_of(entry)
-        return Answer(self._pen.text_of(entry), usage, entry.model, entry.response or "", calls=calls)
+        calls = self._writer.calls_of(entry)
+        return Answer(self._writer.text_of(entry), usage, entry.model, entry.response or "", calls=calls)
 
     # The calls of an answer.
 
@@ -405,7 +405,7 @@ class Turns:
             args=call_checks.read(asked.arguments),
             fingerprint=self._seat.fingerprint,
         )
-        self._pen.result(self._pen.call(call), status, value=value, error=error, seconds=seconds)
+        self._writer.result(self._writer.call(call), status, value=value, error=error, seconds=seconds)
 
     def _not_done(self, asked: ToolCall, place: Place, state: threads.Done, *, begun: bool) -> str:
         """Write down a call that was interrupted, or never begun; what the model is told of it."""
@@ -424,7 +424,7 @@ class Turns:
             found = self._find_out(state.call) or Outcome("", error=None)
             recovered = found.error is None and found.value is not None
             status = "recovered" if recovered else "interrupted"
-            self._pen.result(state.call, status, value=normalise(found.value), error=found.error)
+            self._writer.result(state.call, status, value=normalise(found.value), error=found.error)
         assert state.result is not None
         if (
             state.call.node == self._seat.node
@@ -439,7 +439,7 @@ class Turns:
         return INTERRUPTED if state.call.effect == "effect" else None
 
     def _tell(self, asked: ToolCall, told: str, place: Place, state: threads.Done) -> Done:
-        self._pen.said(
+        self._writer.said(
             entries.ToolResult(thread=self._seat.thread, asked=asked.id), normalise(told) or NOTHING, place.path
         )
         return self._known(asked, state)
@@ -449,7 +449,7 @@ class Turns:
         told, result = state.told, state.result
         assert told is not None, "a call that is done is told of"
         assert result is not None, "a call that is told of has its result"
-        return Done(asked, self._pen.text_of(told), self._pen.value_of(result), _error_of(result))
+        return Done(asked, self._writer.text_of(told), self._writer.value_of(result), _error_of(result))
 
     def _refusal(self, asked: ToolCall, hidden: Collection[str]) -> RunOpsError | None:
         return call_checks.of(asked, self._tools.offered, holds_secret=asked.id in hidden)
