@@ -31,7 +31,7 @@ MODEL_SECONDS = 120.0
 
 
 class Retry(Part):
-    """When a failed attempt is tried again. It covers errors before the deed; after the deed see ``on`` and ``confirm``."""
+    """When a failed attempt is tried again. It covers errors before the action; after the action see ``on`` and ``confirm``."""
 
     attempts: int = Field(default=3, ge=1, le=100)
     """How many attempts in all."""
@@ -40,7 +40,7 @@ class Retry(Part):
     backoff: float = Field(default=2.0, ge=1, le=10)
     """What each further delay is multiplied by."""
     on: list[str] | None = None
-    """Error codes to try again, also after the deed. Without it every error before the deed is tried again."""
+    """Error codes to try again, also after the action. Without it every error before the action is tried again."""
 
 
 def _unknown_types(_value: Any) -> list[Node]:
@@ -60,13 +60,13 @@ Block = Annotated[list[Any], WrapValidator(_parse_block, json_schema_input_type=
 
 
 class Confirm(Part):
-    """How to learn from the site itself whether a deed happened, after a crash or a lost answer."""
+    """How to learn from the site itself whether an action happened, after a crash or a lost answer."""
 
     nodes: Block
     """Reads, ``goto``, clicks with ``effect: read``, and ``iterate`` and ``route`` around them, run in a fresh tab of the run's browser. Any error of
-    theirs leaves open whether the deed happened. Their ids are seen only in here."""
+    theirs leaves open whether the action happened. Their ids are seen only in here."""
     done: Condition
-    """True when the deed happened. False is believed when it is false again ``settle`` seconds later."""
+    """True when the action happened. False is believed when it is false again ``settle`` seconds later."""
     settle: float = Field(default=5.0, ge=0, le=600)
     """Seconds before a *not done* is looked at again. Longer than the site takes to carry out what it has received: after a crash nobody else knows that it is still at work."""
 
@@ -109,7 +109,7 @@ class Leaf(Node):
     """A node that does one thing: one call in the log for each attempt."""
 
     takes_up_input: ClassVar[bool] = True
-    """Whether, as a deed of class *effect*, it hands over to the site what was typed before: a click does, a key or a chosen file is input itself."""
+    """Whether, as a side effect, it hands over to the site what was typed before: a click does, a key or a chosen file is input itself."""
 
     usual_seconds: ClassVar[float | None] = None
     """How long one attempt may take where the file says nothing; None: as leaves do, and those that ask a model."""
@@ -119,14 +119,14 @@ class Leaf(Node):
     retry: Retry | None = None
     """When a failed attempt is tried again."""
     verify: list[Rule] = Field(default_factory=list)
-    """Rules that must hold after the deed."""
+    """Rules that must hold after the action."""
     effect: EffectClass | None = None
     """What doing it twice would mean. ``read``: nothing changes on the site (it opens a page, leafs through a list); ``idempotent``: twice is as good as once
-    (it signs in, it only asks); ``effect``: a second deed, so after a crash a run asks ``confirm``, and never simply does it again."""
+    (it signs in, it only asks); ``effect``: a second action, so after a crash a run asks ``confirm``, and never simply does it again."""
     after_crash: Literal["confirm", "retry", "skip", "ask"] | None = None
     """What to do when an answer is lost. A ``confirm`` is asked first, unless this says ``ask``; ``retry`` and ``skip`` are for what it cannot tell."""
     confirm: Confirm | None = None
-    """How to learn from the site whether the deed happened."""
+    """How to learn from the site whether the action happened."""
 
     @property
     def effect_class(self) -> EffectClass:
@@ -150,12 +150,12 @@ class Leaf(Node):
 
     @property
     def postconditions(self) -> list[Rule]:
-        """What holds once the deed has happened: looked at right before it too, so that after a crash it can say that it did."""
+        """What holds once the action has happened: looked at right before it too, so that after a crash it can say that it did."""
         return self.verify
 
     @property
     def owes_value(self) -> bool:
-        """Whether the step is still asked for its value where its deed is known to have happened, and nothing else is known of it."""
+        """Whether the step is still asked for its value where its action is known to have happened, and nothing else is known of it."""
         return False
 
     @property
@@ -182,7 +182,7 @@ class Container(Node):
     """Whether it runs its block in turns: what the nodes yield is seen only inside a turn, and ``run.failures.<id>`` lists the turns given up."""
 
     on_redo: Literal["confirm", "redo", "ask"] | None = None
-    """When the browser is gone and deeds already done would be done again: ask the site by each ``confirm``, repeat them, or ask a person."""
+    """When the browser is gone and actions already done would be done again: ask the site by each ``confirm``, repeat them, or ask a person."""
 
     @abstractmethod
     async def run(self, ctx: BlockContext) -> Json:

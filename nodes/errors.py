@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal, Self
 from nodes.values import Json, sound, sound_json
 
 Phase = Literal["before", "after"]
-"""Whether an error came before or after the deed that may have changed the site."""
+"""Whether an error came before or after the action that may have changed the site."""
 
 
 class RunOpsError(Exception):

@@ -25,7 +25,7 @@ class Handle(Container):
     or an interruption. Its end is a commit point. Value: ``value``, or that of the block that ended it, ``try`` or ``catch``.
 
     ``finally`` does not run when the run pauses, is interrupted or dies: the run will go on. A run that failed after its ``finally``
-    begins the handle again when it is resumed. Wherever a block runs again, a deed that it had already done is not simply repeated: its
+    begins the handle again when it is resumed. Wherever a block runs again, an action that it had already done is not simply repeated: its
     ``confirm`` is asked, or ``on_redo: redo`` says so; otherwise ``try`` does not run again, and a resumed run asks a person.
     """
 

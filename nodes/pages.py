@@ -24,7 +24,7 @@ class Page(Protocol):
 
     Codes: ``target-not-found`` (evidence has ``nearest`` candidates), ``target-ambiguous``, ``target-not-actionable``,
     ``navigation-failed``, ``timeout``, ``page-crashed``, ``answer-lost``, ``tab-closed``, ``dialog-open``; OriginRefused with ``origin-refused``.
-    An error's ``phase`` is ``after`` once the deed may have reached the page.
+    An error's ``phase`` is ``after`` once the action may have reached the page.
     """
 
     @property
@@ -80,7 +80,7 @@ class Page(Protocol):
         ...
 
     def opening(self, name: str | None) -> AbstractAsyncContextManager[None]:
-        """The deed within opens a tab: wait for it, and call it ``name``; raises ``no-tab-opened``. Without a name nothing is waited for."""
+        """The action within opens a tab: wait for it, and call it ``name``; raises ``no-tab-opened``. Without a name nothing is waited for."""
         ...
 
     async def asked(self, text: str | None) -> str:
@@ -95,8 +95,8 @@ class Page(Protocol):
         """The target with every ``any_of`` replaced by the one that matches first; at once, and the same object, where there is none."""
         ...
 
-    async def ready(self, target: Target, deed: ElementAction) -> None:
-        """Wait until exactly one element matches and could take the deed, without doing it."""
+    async def ready(self, target: Target, action: ElementAction) -> None:
+        """Wait until exactly one element matches and could take the action, without doing it."""
         ...
 
     async def click(self, target: Target) -> None:
@@ -104,7 +104,7 @@ class Page(Protocol):
         ...
 
     async def dblclick(self, target: Target) -> None:
-        """Click the element twice, as one deed."""
+        """Click the element twice, as one action."""
         ...
 
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:

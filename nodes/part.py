@@ -23,4 +23,4 @@ class Part(BaseModel):
 
 
 EffectClass = Literal["read", "idempotent", "effect"]
-"""What doing a step twice would mean: nothing, the same again, or a second deed."""
+"""What doing a step twice would mean: nothing, the same again, or a second action."""

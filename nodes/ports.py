@@ -87,7 +87,7 @@ class Task:
     budget: Budget
     """What all its answers may cost."""
     effect: EffectClass | None
-    """The class of all its deeds; None leaves each its own."""
+    """The class of all its actions; None leaves each its own."""
 
 
 class Agent(Protocol):
@@ -96,7 +96,7 @@ class Agent(Protocol):
     async def work(self, task: Task) -> Json:
         """Let it work until it is done, and has shown so; the value. ``await ctx.act()`` comes first.
 
-        Raises ModelError ``agent-turns``, ``agent-gave-up``, ``agent-silent``, ``agent-stuck``; Paused where nobody knows whether a deed happened; and
+        Raises ModelError ``agent-turns``, ``agent-gave-up``, ``agent-silent``, ``agent-stuck``; Paused where nobody knows whether an action happened; and
         what ``Model.answer`` raises.
         """
         ...
@@ -202,7 +202,7 @@ class LeafContext(Protocol):
         ...
 
     async def act(self) -> None:
-        """The last thing before the deed: the call is written, and for class *effect* it is on the disk, when this returns.
+        """The last thing before the action: the call is written, and for class *effect* it is on the disk, when this returns.
 
         Call it once, after finding what is to be acted on. Whatever is raised before it counts as phase ``before``.
         """
@@ -277,7 +277,7 @@ class BlockContext(Protocol):
     ) -> Ended:
         """Run a block in a scope of its own, ``name`` or ``name[number]``, with ``error`` bound where one was ``caught``.
 
-        ``again`` says of an error whether the block should run once more; it may, unless a deed stands in the way, which the error then
+        ``again`` says of an error whether the block should run once more; it may, unless an action stands in the way, which the error then
         tells. An error that ``keep(error, may run again)`` asks for is kept and told: a resumed run goes on behind the block, with the
         same error. Any other is raised.
         """

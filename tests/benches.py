@@ -16,7 +16,7 @@ from director.tools.build_context import BuildContext
 from nodes.values import Json
 from runtime.browser import port
 from runtime.browser.options import BrowserOptions
-from tests import workshops
+from tests import build_contexts
 from tests.fakes import FakeBrowser, FakeSite
 
 HEAD = """
@@ -48,13 +48,13 @@ class FakeOwn(browser.Browser):
 class FakeBench(bench.Bench):
     """A bench whose browsers are fakes of one site."""
 
-    def __init__(self, shop: BuildContext, site: FakeSite) -> None:
+    def __init__(self, build: BuildContext, site: FakeSite) -> None:
         self.site = site
-        super().__init__(shop)
+        super().__init__(build)
 
     @override
-    def _own(self, shop: BuildContext, private: Path) -> FakeOwn:
-        self.fake = FakeOwn(shop, private)
+    def _own(self, build: BuildContext, private: Path) -> FakeOwn:
+        self.fake = FakeOwn(build, private)
         self.fake.site, self.fake.opened = self.site, []
         return self.fake
 
@@ -69,24 +69,24 @@ class Rig:
 
     def __init__(self, folder: Path, nodes: str, site: FakeSite | None = None, **flags: Any) -> None:
         self.site = site or FakeSite()
-        self.shop = workshops.opened(folder, "http://127.0.0.1:8765", HEAD + nodes, **flags)
-        self.bench = self.shop.bench = FakeBench(self.shop, self.site)
+        self.build = build_contexts.opened(folder, "http://127.0.0.1:8765", HEAD + nodes, **flags)
+        self.bench = self.build.bench = FakeBench(self.build, self.site)
         self.told = ""
 
     def edit(self, before: str, after: str) -> None:
         """Replace a piece of the draft's text."""
-        written = self.shop.state.draft
+        written = self.build.state.draft
         assert written is not None
         assert before in written.text
         text = written.text.replace(before, after)
-        self.shop.state.write_draft(draft.Draft.of(text), reason="otherwise", by="model")
+        self.build.state.write_draft(draft.Draft.of(text), reason="otherwise", by="model")
 
     async def execute(
         self, nodes: str, mode: str | None = None, begin: str | None = None, item: str | None = None
     ) -> dict[str, str]:
         """Call the tool; what became of each node, by id, or the code of its error by ``error``."""
         given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
-        outcome = await workshops.call(self.shop, "execute_nodes", bench.toolsets(self.shop), **given)
+        outcome = await build_contexts.call(self.build, "execute_nodes", bench.toolsets(self.build), **given)
         self.told = outcome.told
         if outcome.error is not None:
             return {"error": outcome.error["code"]}

@@ -56,7 +56,7 @@ class Life:
     ended: loop.Ended | None = None
     error: RunOpsError | None = None
     writer: LogWriter[log_session.Session] = dataclasses.field(init=False)
-    shop: BuildContext = dataclasses.field(init=False)
+    build: BuildContext = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         self.kept = file_store.Files(self.folder / ".runops")
@@ -75,34 +75,34 @@ class Life:
             )
         chosen = settings.load(home=self.folder / ".runops", model="m", model_base_url="http://127.0.0.1:9")
         own = SessionState(self.writer)
-        self.shop = open_build.of_session(
+        self.build = open_build.of_session(
             self.writer, own, host.of_command(chosen), self.listener, self.who, lambda _usage, _model: None
         )
         past = self.writer.history
         budget = budgets.parse(past.budget) if past.budget is not None else None
         talk = reply.Talk(
             self.writer,
-            open_build.subject_of(self.shop),
+            open_build.subject_of(self.build),
             own,
             talks.Supply(self.model, self.requests, budget),
             chosen,
             self.listener,
             lambda: limits.of_session(past, self.writer, chosen),
-            [*open_build.toolsets(self.shop), *self.more(self.shop)],
+            [*open_build.toolsets(self.build), *self.more(self.build)],
             loop.MANNER,
         )
-        self.build = loop.Build(self.shop, talk)
+        self.loop = loop.Build(self.build, talk)
 
     def live(self, word: str | None = None) -> Life:
         """Build until it ends, or breaks off; what a process has is let go then."""
 
         async def lived() -> None:
             try:
-                self.ended = await self.build.to_its_end(word)
+                self.ended = await self.loop.to_its_end(word)
             except RunOpsError as error:
                 self.error = error
             finally:
-                await self.shop.close()
+                await self.build.close()
                 let_go(self.writer.conversation)
 
         asyncio.run(lived())

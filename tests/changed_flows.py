@@ -32,24 +32,24 @@ Outcome = Literal["accepted", "refused", "over"]
 
 
 class Page(FakePage):
-    """A page that shows where it is and what was typed on it, and tells of each deed whether it happened."""
+    """A page that shows where it is and what was typed on it, and tells of each action whether it happened."""
 
     async def text(self, target: Target) -> str:
         name = str(target).removeprefix("css=")
         if name.startswith("done_"):
-            done = {key_of(each) for each in self.browser.site.deeds}
+            done = {key_of(each) for each in self.browser.site.actions}
             return "yes" if name.removeprefix("done_") in done else "no"
         return f"{self.address} {sorted(self.filled.items())} {name}"
 
 
 def key_of(target: str) -> str:
-    """Which deed it is, whatever variant of its target was clicked."""
+    """Which action it is, whatever variant of its target was clicked."""
     name, _, item = target.removeprefix("css=").partition("-")
     return f"{name.partition('~')[0]}-{item}"
 
 
 async def take_up(_target: str, page: FakePage) -> None:
-    """A deed takes up what was typed."""
+    """An action takes up what was typed."""
     page.filled.clear()
 
 
@@ -62,7 +62,7 @@ class Author:
         self._count = 0
 
     def block(self, known: list[str], item: str, depth: int) -> list[Spec]:
-        """Some nodes; ``known`` are the ids that they may read, ``item`` what stands behind each deed's name."""
+        """Some nodes; ``known`` are the ids that they may read, ``item`` what stands behind each action's name."""
         nodes: list[Spec] = []
         for _ in range(self.chance.randint(2, 6 if depth else 3)):
             kinds = ["goto", "fill", "click", "click", "value", "value", "text", "set", "loop", "group", "route"]
@@ -277,12 +277,12 @@ async def examine(case: Case, home: Path) -> Outcome:
         outcome = "refused"
         code, after = error.code, log.read_bytes()
         ended = await rig.resume()
-    counted = collections.Counter(map(key_of, rig.site.deeds))
+    counted = collections.Counter(map(key_of, rig.site.actions))
     assert set(counted.values()) <= {1}, f"done twice: {counted}"
     if outcome == "accepted":
         assert (ended.status, ended.error) == (wanted.status, wanted.error)
         assert ended.output == wanted.output, "another output than that of a new run"
-        assert _records(rig) == _records(fresh), "a deed sent something else than in a new run"
+        assert _records(rig) == _records(fresh), "an action sent something else than in a new run"
     else:
         assert (code, after) == ("node-changed", before), "a refusal writes nothing"
         assert ended.status == "passed", ended
@@ -290,8 +290,8 @@ async def examine(case: Case, home: Path) -> Outcome:
 
 
 def _records(rig: Rig) -> dict[str, dict[str, str]]:
-    """What each deed sent."""
-    return {key_of(deed): sent for deed, sent in zip(rig.site.deeds, rig.site.records, strict=True)}
+    """What each action sent."""
+    return {key_of(action): sent for action, sent in zip(rig.site.actions, rig.site.records, strict=True)}
 
 
 async def _first(rig: Rig, case: Case) -> events.RunEnded | None:

@@ -25,7 +25,7 @@ from runtime.observation.observation import Observation
 class FakeSite:
     """What is on the far side of the wire: it outlives browsers."""
 
-    deeds: list[str] = dataclasses.field(default_factory=list)
+    actions: list[str] = dataclasses.field(default_factory=list)
     """Every click that the site carried out, by target."""
     texts: dict[str, str] = dataclasses.field(default_factory=dict)
     """Text of elements, by target; ``=`` and the target for a rule's text."""
@@ -122,13 +122,13 @@ class FakePage:
         return self.dialog
 
     async def answer(self, *, accept: bool, text: str | None) -> None:
-        self.browser.site.deeds.append(f"{'accept' if accept else 'dismiss'} {self.dialog}")
+        self.browser.site.actions.append(f"{'accept' if accept else 'dismiss'} {self.dialog}")
         self.dialog = None
 
     async def locate(self, target: Target) -> Target:
         return target.any_of[0] if target.any_of else target
 
-    async def ready(self, target: Target, deed: ElementAction) -> None:
+    async def ready(self, target: Target, action: ElementAction) -> None:
         if str(target) in self.browser.missing:
             raise SiteError("target-not-found", f"no element matches {target}")
 
@@ -136,7 +136,7 @@ class FakePage:
         site = self.browser.site
         if site.before_click is not None:
             await site.before_click(str(target), self)
-        site.deeds.append(str(target))
+        site.actions.append(str(target))
         site.records.append(dict(self.filled))
         if site.on_click is not None:
             await site.on_click(str(target), self)
@@ -156,13 +156,13 @@ class FakePage:
 
     async def press(self, key: str, target: Target | None) -> None:
         self.browser.pending = True
-        self.browser.site.deeds.append(f"press {key}")
+        self.browser.site.actions.append(f"press {key}")
 
     async def hover(self, target: Target) -> None:
         await self.ready(target, "hover")
 
     async def drag(self, target: Target, to: Target) -> None:
-        self.browser.site.deeds.append(f"drag {target} to {to}")
+        self.browser.site.actions.append(f"drag {target} to {to}")
 
     async def scroll(
         self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
@@ -171,7 +171,7 @@ class FakePage:
 
     async def upload(self, target: Target, files: Sequence[Path]) -> None:
         await self.fill(target, ",".join(file.name for file in files))
-        self.browser.site.deeds.append(f"upload {self.filled[str(target)]}")
+        self.browser.site.actions.append(f"upload {self.filled[str(target)]}")
 
     @contextlib.asynccontextmanager
     async def download(self, target: Target | None, url: str | None) -> AsyncGenerator[Delivery]:
@@ -318,7 +318,7 @@ class FakeBrowser:
         self.unanswered: MissingAnswer | None = None
         self.on_its_way = False
         """Whether what is not answered in time is not answered later either."""
-        """What is missing where every request of a deed is waited for."""
+        """What is missing where every request of an action is waited for."""
         self.refused: OriginRefused | None = None
         self.closed = False
         self.confined: list[str] | None = None

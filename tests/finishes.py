@@ -17,7 +17,7 @@ from nodes.values import Json
 from runtime.browser import port
 from runtime.models.turns import turn
 from runtime.runs import start
-from tests import workshops
+from tests import build_contexts
 from tests.fakes import FakeBrowser, FakePage, FakeSite
 
 SITE = "http://127.0.0.1:8765"
@@ -81,18 +81,18 @@ def clicks(browsers: Browsers, click: Callable[[int], None]) -> None:
 
 def opened(folder: Path, text: str | None = TEXT, **more: Any) -> BuildContext:
     """A workshop with this draft."""
-    return workshops.opened(folder, SITE, text, **more)
+    return build_contexts.opened(folder, SITE, text, **more)
 
 
-def finish(shop: BuildContext, **given: Json) -> Awaitable[turn.Outcome]:
+def finish(build: BuildContext, **given: Json) -> Awaitable[turn.Outcome]:
     """The tool, called with what is ``given``."""
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "It is done."}
-    return workshops.call(shop, "finish", tools.toolsets(shop), **{**arguments, **given})
+    return build_contexts.call(build, "finish", tools.toolsets(build), **{**arguments, **given})
 
 
-def left(shop: BuildContext) -> tuple[str, str]:
+def left(build: BuildContext) -> tuple[str, str]:
     """The workflow that was left, and the notes."""
-    return shop.goal.save.read_text(), output_files.notes_of(shop.goal.save).read_text()
+    return build.goal.save.read_text(), output_files.notes_of(build.goal.save).read_text()
 
 
 def fails(_number: int) -> None:

@@ -1,4 +1,4 @@
-"""Deeds of a draft that a person is asked for, or that are held, for tests."""
+"""Actions of a draft that a person is asked for, or that are held, for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from director.tools.build_context import BuildContext
 from nodes import registry
 from nodes.base import Leaf
 from runtime.engine import run_state
-from tests import workshops
+from tests import build_contexts
 
 SITE = "http://127.0.0.1:8765"
 
@@ -37,34 +37,34 @@ TEXT = textwrap.dedent("""
 """)
 
 
-async def holds(shop: BuildContext, place: str = "1_run_draft", **given: str) -> run_state.Withholds:
-    """What is held of all deeds of the draft."""
-    draft_now = shop.state.draft
+async def holds(build: BuildContext, place: str = "1_run_draft", **given: str) -> run_state.Withholds:
+    """What is held of all actions of the draft."""
+    draft_now = build.state.draft
     assert draft_now is not None
-    wanted = effects.deeds_of(draft_now.loaded)
-    return await shop.effects.demand(wanted, place=place, inputs=given or None)
+    wanted = effects.actions_of(draft_now.loaded)
+    return await build.effects.demand(wanted, place=place, inputs=given or None)
 
 
-def leaf(shop: BuildContext, name: str) -> Leaf:
+def leaf(build: BuildContext, name: str) -> Leaf:
     """A leaf of the draft."""
-    assert shop.state.draft is not None
-    found = shop.state.draft.loaded.index[name][0]
+    assert build.state.draft is not None
+    found = build.state.draft.loaded.index[name][0]
     assert isinstance(found, Leaf)
     return found
 
 
 def asking(folder: Path, *answers: str, text: str = TEXT, policy: Policy = "ask") -> tuple[BuildContext, list[str]]:
     """A workshop whose person gives these answers, and what they were asked."""
-    who = workshops.Answering(*answers)
-    return workshops.opened(folder, SITE, text, policy=policy, who=who), who.asked
+    who = build_contexts.Answering(*answers)
+    return build_contexts.opened(folder, SITE, text, policy=policy, who=who), who.asked
 
 
-def edited(shop: BuildContext, old: str, new: str) -> None:
+def edited(build: BuildContext, old: str, new: str) -> None:
     """Put other words into the draft."""
-    assert shop.state.draft is not None
-    assert old in shop.state.draft.text
-    shop.state.write_draft(
-        draft.Draft.of(shop.state.draft.text.replace(old, new)), reason=f"{new} is right", by="model"
+    assert build.state.draft is not None
+    assert old in build.state.draft.text
+    build.state.write_draft(
+        draft.Draft.of(build.state.draft.text.replace(old, new)), reason=f"{new} is right", by="model"
     )
 
 

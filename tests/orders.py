@@ -1,4 +1,4 @@
-"""An order on the fake site that writes everything a run can write: values that are large, checkpoints, a file, a signed-in state; and does two deeds."""
+"""An order on the fake site that writes everything a run can write: values that are large, checkpoints, a file, a signed-in state; and does two actions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ nodes:
 output: ["{{ picture.name }}", "{{ end }}", "{{ words | length }}"]
 """
 OUTPUT = ["picture.png", "yes", 5600]
-DEEDS = ["css=add", "css=pay"]
+ACTIONS = ["css=add", "css=pay"]
 SHOWS = {"css=add": "css=cart", "css=pay": "css=paid"}
 
 
@@ -42,7 +42,7 @@ class Order(Rig):
         self.site.on_click = self.answer
 
     async def answer(self, target: str, _page: object) -> None:
-        """What the site shows once it has carried a deed out."""
+        """What the site shows once it has carried an action out."""
         self.site.texts[SHOWS[target]] = "yes"
 
     async def begin(self) -> str:

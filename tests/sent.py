@@ -371,8 +371,8 @@ def without_proof() -> Generator[None]:
         patched.setattr(
             playwright_errors, "only_waited", lambda error: not re.search(r"performing .* action", error.message)
         )
-        deed = Tab._deed
-        patched.setattr(Tab, "_deed", lambda tab, *given, **_sends: deed(tab, *given, sends=False))
+        action = Tab._action
+        patched.setattr(Tab, "_action", lambda tab, *given, **_sends: action(tab, *given, sends=False))
         yield
 
 

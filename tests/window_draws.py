@@ -41,7 +41,7 @@ asked = st.builds(
 read = st.builds(
     Asked, st.just("read_state"), st.just('{"path": "b"}'), st.sampled_from([each for each in TEXTS if len(each) > 300])
 )
-deeds = st.one_of(
+actions = st.one_of(
     st.tuples(st.just("answers"), st.sampled_from(TEXTS[:3]), st.lists(read, min_size=1, max_size=2)),
     st.tuples(st.just("answers"), st.sampled_from(TEXTS[:3]), st.lists(read, min_size=1, max_size=1)),
     st.tuples(st.just("says"), texts),
@@ -57,17 +57,17 @@ deeds = st.one_of(
 @st.composite
 def talks(draw: st.DrawFn, times: Sequence[int] = (1, 1, 1, 2, 12)) -> Talk:
     """A session in which something was said, and in which what it was is said again and again, so many ``times``, where it is a long one."""
-    drawn: list[tuple[Any, ...]] = draw(st.lists(deeds, min_size=1, max_size=14))
+    drawn: list[tuple[Any, ...]] = draw(st.lists(actions, min_size=1, max_size=14))
     many = draw(st.sampled_from(times))
     talk = Talk()
     talk.says(draw(texts))
-    for deed, *values in drawn * many:
-        if deed == "again":
+    for action, *values in drawn * many:
+        if action == "again":
             talk.fails("model-failed", values[0], again=0.5)
-        elif deed == "sums_up":
+        elif action == "sums_up":
             talk.sums_up(values[0], int(talk.writer.history.last_seq * values[1]))
         else:
-            getattr(talk, deed)(*values)
+            getattr(talk, action)(*values)
     return talk
 
 

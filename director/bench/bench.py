@@ -46,18 +46,18 @@ class Bench(build_context.Bench):
     Values and states stand in the session's log and its private folder, so whoever goes on with the session has them; the browser does not live on.
     """
 
-    def __init__(self, shop: BuildContext) -> None:
+    def __init__(self, build: BuildContext) -> None:
         """Nothing is opened or read yet."""
-        self._shop = shop
-        private = shop.here.kept.private(shop.writer.conversation.id) / FOLDER
-        self.known = results.Results(shop, private)
+        self._build = build
+        private = build.here.kept.private(build.writer.conversation.id) / FOLDER
+        self.known = results.Results(build, private)
         """What is known of the draft's nodes."""
-        self.own = self._own(shop, private)
+        self.own = self._own(build, private)
         """Its browser."""
 
-    def _own(self, shop: BuildContext, private: Path) -> browser_module.Browser:
+    def _own(self, build: BuildContext, private: Path) -> browser_module.Browser:
         """The browser that it keeps."""
-        return browser_module.Browser(shop, private)
+        return browser_module.Browser(build, private)
 
     @property
     @override
@@ -101,7 +101,7 @@ class Bench(build_context.Bench):
             judge=lambda: self.known.judge(places, prepared.inputs, pins={}),
             keep=lambda record: self.known.keep(record, reason),
             masks=self._masks,
-            run=lambda: next(reversed(self._shop.runs.of(call)), ""),
+            run=lambda: next(reversed(self._build.runs.of(call)), ""),
         )
         return watcher.Watcher(places, (), hands)
 
@@ -113,11 +113,11 @@ class Bench(build_context.Bench):
             masks=self._masks,
             run=lambda: run,
         )
-        await restore.take(self._shop, self.known, hands, run)
+        await restore.take(self._build, self.known, hands, run)
 
     def _masks(self, value: Json) -> bool:
         """Whether a secret stands in a value."""
-        return self._shop.writer.masker.json(value) != value
+        return self._build.writer.masker.json(value) != value
 
     @override
     async def close(self) -> None:
@@ -134,14 +134,14 @@ class Bench(build_context.Bench):
         """Run the nodes that are wanted, each once, until the first that fails or is held.
 
         Raises ModelError ``draft-missing``, ``reason-missing``, ``node-unknown``, ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``,
-        ``origin-not-named``; UsageError ``item-unknown``; SetupError ``secret-missing``; Paused where a person is asked for a deed.
+        ``origin-not-named``; UsageError ``item-unknown``; SetupError ``secret-missing``; Paused where a person is asked for an action.
         """
         if not wanted.reason.strip():
             raise ModelError("reason-missing", "there is no reason for it", fix="say in a sentence why")
         places = self.known.places
         selection = node_map.chosen(wanted.nodes, places)
         given = plans.given(selection, wanted.item, places)
-        prepared = draft_runs.prepared(self._shop, places.loaded, self.known.given(places.loaded))
+        prepared = draft_runs.prepared(self._build, places.loaded, self.known.given(places.loaded))
         report = requests.Report(places, wanted, selection.ids)
         rows = [[each] for each in selection.ids] if wanted.mode == "isolated" else [list(selection.ids)]
         # What cannot be run at all is said before a person is asked for anything.
@@ -178,10 +178,10 @@ class Bench(build_context.Bench):
         *,
         astray: bool,
     ) -> run_state.Withholds:
-        """What of the deeds in these nodes is held."""
+        """What of the actions in these nodes is held."""
         within = {each.id for node_id in ids for each in places.below(node_id)}
-        deeds = [(leaf, path) for leaf, path in effects.deeds_of(loaded) if path.partition("/")[0] in within]
-        return await self._shop.effects.demand(deeds, place=call.path, page=page, astray=astray)
+        actions = [(leaf, path) for leaf, path in effects.actions_of(loaded) if path.partition("/")[0] in within]
+        return await self._build.effects.demand(actions, place=call.path, page=page, astray=astray)
 
     def _plan(
         self,
@@ -209,7 +209,7 @@ class Bench(build_context.Bench):
         holds: run_state.Withholds,
     ) -> requests.Setup:
         """One run."""
-        shop = self._shop
+        build = self._build
         plan = self._plan(places, ids, given, wanted, prepared)
         start, began = plan.start, list[str]()
         redone = [place.id for place, _key in start.redo]
@@ -233,7 +233,7 @@ class Bench(build_context.Bench):
                     began.append(event.run)
                 listener(event)
 
-            return shop.carrier.begin(
+            return build.carrier.begin(
                 prepared,
                 listener=listen,
                 options=dataclasses.replace(options, part=part, browsers=self.own.lender(prepared), holds=holds),
@@ -241,7 +241,7 @@ class Bench(build_context.Bench):
 
         works_on_page = any(places.on_page(places[each]) for each in part.names)
         try:
-            ended = await shop.runs.follow(call, begin)
+            ended = await build.runs.follow(call, begin)
             stopped = self._stopped(watch, part, ended)
             view = await watch.look_behind(stopped)
         except BaseException:
@@ -258,10 +258,10 @@ class Bench(build_context.Bench):
         )
 
     def _confirmed(self, watch: watcher.Watcher, run_id: str) -> frozenset[str]:
-        """The paths of the deeds that have a verdict; the log is only read where a node could have one."""
+        """The paths of the actions that have a verdict; the log is only read where a node could have one."""
         if not any(isinstance(each.place.node, Leaf) and each.place.node.confirm is not None for each in watch.seen):
             return frozenset()
-        past = self._shop.runs.past(run_id)
+        past = self._build.runs.past(run_id)
         return frozenset(
             each.call.path for each in (past.all_attempts() if past is not None else ()) if each.verdict is not None
         )

@@ -42,9 +42,9 @@ class _Chosen:
 class Browser:
     """Keeps it, with what was done to its page."""
 
-    def __init__(self, shop: BuildContext, private: Path) -> None:
+    def __init__(self, build: BuildContext, private: Path) -> None:
         """Nothing is opened yet; ``private`` is the bench's own folder."""
-        self._shop, self._private = shop, private
+        self._build, self._private = build, private
         self.now: port.Browser | None = None
         """As the last nodes left it; None before any ran."""
         self.lineage: Lineage = ()
@@ -81,7 +81,7 @@ class Browser:
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
         """A new browser. Raises SetupError."""
-        chosen = self._shop.here.settings
+        chosen = self._build.here.settings
         self._private.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A part of a browser that is there already costs a tenth of a new one; what it cannot do needs its own.
         mode: Mode = "shared" if options is None or options.unfit("shared") is None else "own"
@@ -103,14 +103,14 @@ class Browser:
 
     async def look(self, browser: port.Browser) -> Observation:
         """A look that the eyes of the build remember: what a model is told of it, it may point at. Raises SiteError."""
-        page, seeing = browser.page, self._shop.eyes
+        page, seeing = browser.page, self._build.eyes
         if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             return await seeing.look_at(page)
-        return (await cast("ports.Page", page).look()).masked(self._shop.writer.masker.text)
+        return (await cast("ports.Page", page).look()).masked(self._build.writer.masker.text)
 
     def shown(self) -> tuple[object, Observation] | None:
         """What the model of the build was last shown: the page, and how it was; None before it was shown any."""
-        page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
+        page, seeing = self.now.page if self.now is not None else None, self._build.eyes
         if (
             isinstance(page, Tab)
             and isinstance(seeing, observer.PageObserver)
@@ -122,7 +122,7 @@ class Browser:
 
     def around(self) -> Collection[str]:
         """The frames of sites that the model of the build was told, and need not be told again."""
-        page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
+        page, seeing = self.now.page if self.now is not None else None, self._build.eyes
         if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             return seeing.around(page, entries.SESSION_THREAD)
         return self._shown[1].around if self._shown is not None else ()
@@ -133,7 +133,7 @@ class Browser:
 
     def told(self, view: Observation, text: str, *, whole: bool) -> None:
         """The model of the build is told this of the page as the last nodes left it; where it is the ``whole`` of it, it is not shown it again."""
-        page, seeing = self.now.page if self.now is not None else None, self._shop.eyes
+        page, seeing = self.now.page if self.now is not None else None, self._build.eyes
         self._shown = (page, view)
         if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             seeing.shown(page, text, entries.SESSION_THREAD if whole else None)

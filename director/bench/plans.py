@@ -145,12 +145,12 @@ class Planner:
         keys = [key for _place, key in before]
         for number in range(len(keys), -1, -1):
             redo = before[number:]
-            deed = next((place for place, _key in redo if _not_again(places, place)), None)
-            if deed is not None:
+            action = next((place for place, _key in redo if _not_again(places, place)), None)
+            if action is not None:
                 raise ModelError(
                     "state-missing",
-                    f"the page as it is right before `{first}` is not there, and `{deed.id}`, which leads there, is not done again unasked",
-                    fix=f'execute "{deed.id}..{first}", which does it; or go on on the page as it stands (`from` "live")',
+                    f"the page as it is right before `{first}` is not there, and `{action.id}`, which leads there, is not done again unasked",
+                    fix=f'execute "{action.id}..{first}", which does it; or go on on the page as it stands (`from` "live")',
                 )
             if live is not None and live.fits and judge.fits(live.lineage, keys[:number]):
                 return Start(redo, lineage=live.lineage, how="the page as it stood")

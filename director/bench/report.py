@@ -53,7 +53,7 @@ def _head(report: Report) -> str:
     how = {"passed": "all done", "failed": "stopped at the first failure", "paused": "stopped"}
     status = "held" if last.held is not None else last.ended.status
     doubts = _doubts(report)
-    said = "stopped before a deed that is held" if status == "held" else how.get(status, status)
+    said = "stopped before an action that is held" if status == "held" else how.get(status, status)
     if status == "passed" and doubts:
         said = "not all well"
     begun = report.trips[0].start
@@ -82,7 +82,7 @@ def _meets(seen: Seen) -> bool:
 
 
 def _ask(report: Report, seen: Seen) -> str:
-    """Of a deed of class *effect*: whether it was done is not known."""
+    """Of a side effect: whether it was done is not known."""
     does = any(map(effects.changes, report.places.leaves(seen.place)))
     return ": look whether it was done" if does and not seen.redone else ""
 
@@ -136,7 +136,7 @@ def _status(trip: Setup, seen: Seen) -> str:
             return "held: ready, not done"
         error = seen.error or (trip.ended.question or {})
         where = f" in {briefs.ours(seen.at)}" if seen.at else ""
-        phase = {"before": ", before its deed", "after": ", after its deed: it may have happened"}
+        phase = {"before": ", before its action", "after": ", after its action: it may have happened"}
         said = phase.get(str(error.get("phase")), "")
         status = "failed" if trip.ended.status == "failed" else trip.ended.status
         return f"{status}{where} ({error.get('code') or error.get('reason') or trip.ended.status}{said})"
@@ -191,9 +191,9 @@ def _error(trip: Setup, seen: Seen) -> Iterator[str]:
         return
     if trip.held is not None:
         args: Mapping[str, Json] = trip.held.get("args") or {}
-        deed: Json = {name: each for name, each in args.items() if name not in ("verify", "confirm")}
+        action: Json = {name: each for name, each in args.items() if name not in ("verify", "confirm")}
         matched = ", ".join(map(str, trip.held.get("matched") or ()))
-        yield f"would do: {_short(deed, 400)}{f' on {matched}' if matched else ''}"
+        yield f"would do: {_short(action, 400)}{f' on {matched}' if matched else ''}"
         return
     error: Mapping[str, Json] = seen.error or trip.ended.question or {}
     yield f"error: {_short(error.get('message'), 400)}"
@@ -210,7 +210,7 @@ def _end(report: Report) -> Iterator[str]:
     last = report.trips[-1]
     ended = last.ended
     if last.held is not None:
-        yield "what comes behind it was not executed; the deed is done once a person allows it"
+        yield "what comes behind it was not executed; the action is done once a person allows it"
     elif ended.status == "failed" and last.stopped is None:
         error = ended.error or {}
         when = "behind the last node" if last.seen else "before the first node"
@@ -219,7 +219,7 @@ def _end(report: Report) -> Iterator[str]:
         if fix := error.get("fix"):
             yield f"fix: {fix}"
     elif ended.status == "paused" and (ended.question or {}).get("reason") != "question":
-        yield "nobody knows whether the deed was done: look at the site before it is done again"
+        yield "nobody knows whether the action was done: look at the site before it is done again"
     elif ended.status == "paused":
         yield "it asks a person: pin what they would answer (`set_variable` vars.NAME), and execute what comes behind it"
     elif ended.status == "out-of-budget":

@@ -37,13 +37,13 @@ class Setup:
     seen: list[watcher.Seen]
     ended: events.RunEnded
     held: dict[str, Json] | None
-    """What was ready, where a deed was held."""
+    """What was ready, where an action was held."""
     stopped: watcher.Seen | None
     """The node at which it ended, where that was not the end."""
     view: Observation | None = None
     """The page as it left it; None where no node worked on one, or it could not be looked at."""
     confirmed: frozenset[str] = frozenset()
-    """The paths of the deeds of which the site was asked whether they were done."""
+    """The paths of the actions of which the site was asked whether they were done."""
 
 
 @dataclasses.dataclass(slots=True)

@@ -58,15 +58,15 @@ class Restore(watcher.Watcher):
             self.within = self.within or place is None or not place.loops
 
 
-async def take(shop: BuildContext, known: Results, hands: watcher.RecordingPage, run: str) -> None:
+async def take(build: BuildContext, known: Results, hands: watcher.RecordingPage, run: str) -> None:
     """Take what there is, where the file says still what it said to that run; where not, nothing is taken."""
     with contextlib.suppress(RunOpsError):
-        past, _reading = await asyncio.to_thread(run_index.load_history, shop.here.kept, run)
-        loaded = draft_runs.as_saved(shop)
-        fit = draft_runs.prepared(shop, loaded, known.given(loaded))
-        if past.header is None or workflow_source.text_for(run, past.header, shop.here, loaded).changed:
+        past, _reading = await asyncio.to_thread(run_index.load_history, build.here.kept, run)
+        loaded = draft_runs.as_saved(build)
+        fit = draft_runs.prepared(build, loaded, known.given(loaded))
+        if past.header is None or workflow_source.text_for(run, past.header, build.here, loaded).changed:
             return
-        writer = LogWriter(store.Unwritten(run), past, shop.writer.masker, shop.here.kept)
+        writer = LogWriter(store.Unwritten(run), past, build.writer.masker, build.here.kept)
         state = RunState(
             loaded,
             writer,
@@ -74,7 +74,7 @@ async def take(shop: BuildContext, known: Results, hands: watcher.RecordingPage,
             secrets=fit.secrets,
             open_browser=_none,
             services=_no_services,
-            private=shop.here.kept.private(run),
+            private=build.here.kept.private(run),
         )
         walker = engine.ExecutionEngine(state)
         line = past.checkpoint.after if past.checkpoint is not None else 0
@@ -83,12 +83,14 @@ async def take(shop: BuildContext, known: Results, hands: watcher.RecordingPage,
             # Where it fails on the way, it failed there.
             await walker.find_open_step()
         if past.checkpoint is not None and watch.before_line and not watch.within:
-            await _take_state(shop, known, past.checkpoint, watch.before_line, run)
+            await _take_state(build, known, past.checkpoint, watch.before_line, run)
 
 
-async def _take_state(shop: BuildContext, known: Results, last: entries.Checkpoint, lineage: Lineage, run: str) -> None:
+async def _take_state(
+    build: BuildContext, known: Results, last: entries.Checkpoint, lineage: Lineage, run: str
+) -> None:
     with contextlib.suppress(checkpoints.Unusable):
-        data = await asyncio.to_thread(checkpoints.content, last, shop.here.kept, run)
+        data = await asyncio.to_thread(checkpoints.content, last, build.here.kept, run)
         await known.states.keep(lineage, port.Captured(data, last.urls), WHY)
 
 

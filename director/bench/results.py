@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class Results:
     """Reads it from the session's log once it is asked for, and keeps what comes."""
 
-    def __init__(self, shop: BuildContext, private: Path) -> None:
+    def __init__(self, build: BuildContext, private: Path) -> None:
         """``private`` is the bench's own folder; nothing is read yet."""
-        self._shop, self._private = shop, private
+        self._build, self._private = build, private
         self._records: dict[str, Record] | None = None
         self._states: States | None = None
         self._places: tuple[str, NodeMap] | None = None
@@ -37,11 +37,11 @@ class Results:
     @property
     def places(self) -> NodeMap:
         """The draft's nodes, as the bench sees them. Raises ModelError ``draft-missing``, WorkflowInvalid."""
-        draft = self._shop.state.draft
+        draft = self._build.state.draft
         text = draft.text if draft is not None else ""
         if draft is None or self._places is None or self._places[0] != text:
             # Files beside it are those of the place where it will be left.
-            loaded = draft_runs.as_saved(self._shop)
+            loaded = draft_runs.as_saved(self._build)
             positions = {each.id: each.position for each in layout.Layout(loaded.document).nodes}
             self._places = (text, NodeMap(loaded, positions))
         return self._places[1]
@@ -50,12 +50,12 @@ class Results:
     def records(self) -> dict[str, Record]:
         """What came of each node the last time that it ended well, by key."""
         if self._records is None:
-            history = self._shop.state.history
+            history = self._build.state.history
             self._records = {}
             for name in history.names_of("bench"):
                 found = history.latest("bench", name)
                 if found is not None and not name.startswith(MARK):
-                    data = self._shop.writer.value_of(found)
+                    data = self._build.writer.value_of(found)
                     self._records[name] = Record.of(data, masked=found.masked is True)
         return self._records
 
@@ -63,14 +63,14 @@ class Results:
     def states(self) -> States:
         """The states that were kept."""
         if self._states is None:
-            self._states = States(self._shop.state, self._private)
+            self._states = States(self._build.state, self._private)
         return self._states
 
     def keep(self, record: Record, reason: str) -> None:
         """Take what came of a node in the place of what came of it before."""
         self.records[record.done.key] = record
         version = entries.Version(of="bench", name=record.done.key, number=0, reason=reason, by="model")
-        self._shop.state.keep(version, record.as_json())
+        self._build.state.keep(version, record.as_json())
 
     def judge(
         self, places: NodeMap, inputs: Mapping[str, Json] | None = None, pins: Mapping[str, Json] | None = None
@@ -85,7 +85,7 @@ class Results:
         items = {loop.as_ for place in places.in_order for loop in place.loops if loop.as_}
         return {
             name: value
-            for name, value in self._shop.state.variables.all().items()
+            for name, value in self._build.state.variables.all().items()
             if name in places.all or name in items or name == "error" or name.startswith("vars.")
         }
 
@@ -98,7 +98,7 @@ class Results:
     def given(self, loaded: workflow.Loaded) -> dict[str, Json]:
         """The inputs that the person gave, as far as the draft declares them."""
         declared = loaded.workflow.inputs
-        return {name: each for name, each in self._shop.goal.inputs.items() if name in declared}
+        return {name: each for name, each in self._build.goal.inputs.items() if name in declared}
 
 
 MARK = "@"

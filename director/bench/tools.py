@@ -44,9 +44,9 @@ EXECUTE = tool(
 )
 
 
-def toolsets(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(build: BuildContext) -> Sequence[Toolset]:
     """The tools of the bench."""
-    return (Execute(shop, EXECUTE),)
+    return (Execute(build, EXECUTE),)
 
 
 class Execute(OfBuild):
@@ -63,20 +63,20 @@ class Execute(OfBuild):
                 given["item"],
                 str(given["reason"]),
             )
-            bench = self._shop.bench
+            bench = self._build.bench
             assert isinstance(bench, benches.Bench), "the bench of a build"
             report = await bench.execute(call, wanted)
             told = self._masked(bench_report.told(report))
             bench.told(report, told)
             return turn.Outcome(told, told)
 
-        return await barrier.done(self._shop.writer, NAME, arguments, place, work)
+        return await barrier.done(self._build.writer, NAME, arguments, place, work)
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        shop = self._shop
-        told = self._masked(bench_report.found_out({run: shop.runs.past(run) for run in shop.runs.of(call)}))
+        build = self._build
+        told = self._masked(bench_report.found_out({run: build.runs.past(run) for run in build.runs.of(call)}))
         return turn.Outcome(told, told)
 
     def _masked(self, text: str) -> str:
-        return masking.Masker(self._shop.known()).text(self._shop.writer.masker.text(text))
+        return masking.Masker(self._build.known()).text(self._build.writer.masker.text(text))

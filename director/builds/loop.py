@@ -1,4 +1,4 @@
-"""The loop of a build: the model's turns, from the wish to a `finish` that was accepted, or to where it stops.
+"""The loop of a build: the model's turns, from the goal to a `finish` that was accepted, or to where it stops.
 
 You know what a build does: look, write a few nodes, try them, go on. All of that is the model's; what is enforced here is that it comes to an end. One
 turn is a request and every call of its answer, in order (``runtime.models.turns.turn``); the log has each before the next begins, so that whoever takes the build up
@@ -44,9 +44,9 @@ class Ended:
 class Build:
     """A build, in this process."""
 
-    def __init__(self, shop: BuildContext, talk: reply.Talk) -> None:
-        """``talk`` has the tools of ``shop``."""
-        self._shop, self._talk = shop, talk
+    def __init__(self, build: BuildContext, talk: reply.Talk) -> None:
+        """``talk`` has the tools of ``build``."""
+        self._build, self._talk = build, talk
 
     async def to_its_end(self, word: str | None = None) -> Ended:
         """Begin the build, or go on with it; ``word`` is what the person says besides, then.
@@ -54,10 +54,10 @@ class Build:
         Raises ModelError where the model gets nowhere, BudgetReached, Paused, SetupError, LogError and Replaced; what was done stands, and the build can be
         gone on with from there.
         """
-        await self._shop.runs.settle()
-        repair_builds.equip(self._shop)
-        if self._shop.goal.repairs is not None and self._talk.untouched:
-            await self._shop.bench.take_over(self._shop.goal.repairs.run)
+        await self._build.runs.settle()
+        repair_builds.equip(self._build)
+        if self._build.goal.repairs is not None and self._talk.untouched:
+            await self._build.bench.take_over(self._build.goal.repairs.run)
         try:
             answer = await self._begun(word)
             while self._talk.ended is None:
@@ -74,14 +74,14 @@ class Build:
     def _left(self, why: str) -> dict[str, Json]:
         """Where the draft was left, if there is one, or why it could not be: that must not stand in the place of why the build ended."""
         try:
-            left = finish.leave_partial(self._shop, why)
+            left = finish.leave_partial(self._build, why)
         except UsageError as error:
             return {"draft": error.message}
         return {"draft": left["file"]} if left["file"] else {}
 
     async def _begun(self, word: str | None) -> str:
         if self._talk.untouched:
-            goal = self._shop.goal
+            goal = self._build.goal
             evidence = goal.repairs.evidence if goal.repairs is not None else None
             return await self._talk.say("\n\n".join(filter(None, (goal.goal, evidence, word))))
         if word:
@@ -95,14 +95,14 @@ class Build:
             raise ModelError(
                 "build-stopped",
                 "the model stopped building: it answered twice without asking for a tool",
-                fix=f"go on with it: runops build --resume {self._shop.writer.conversation.id}",
+                fix=f"go on with it: runops build --resume {self._build.writer.conversation.id}",
                 evidence={"answer": answer[:1000]},
             )
         return await self._talk.remind(REMINDER)
 
     def _was_reminded(self) -> bool:
         """Whether the last answer is one to the reminder."""
-        said = self._shop.writer.history.thread(entries.SESSION_THREAD).said
+        said = self._build.writer.history.thread(entries.SESSION_THREAD).said
         words = [each for each in said if isinstance(each, entries.User | threads.Exchange)]
         before = words[-2] if len(words) > 1 else None
-        return isinstance(before, entries.User) and self._shop.writer.text_of(before) == REMINDER
+        return isinstance(before, entries.User) and self._build.writer.text_of(before) == REMINDER

@@ -1,4 +1,4 @@
-"""Opens the workshop of a build: over the log that it writes, or one that is only read."""
+"""Opens the build context of a build: over the log that it writes, or one that is only read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def of_session(
     who: person.Person,
     price: runs.Price,
 ) -> build_context.BuildContext:
-    """The workshop of a build whose wish stands in the log; nothing is opened or written yet. ``here`` has the settings of its runs, ``who`` answers questions."""
+    """The build context of a build whose goal stands in the log; nothing is opened or written yet. ``here`` has the settings of its runs, ``who`` answers questions."""
     header = writer.history.header
     assert header is not None
     assert header.build is not None, "a build says in its first line what it is to reach"
@@ -45,7 +45,7 @@ def of_session(
         declared = draft.loaded.workflow.secrets if draft is not None else ()
         return sources.known(here.secrets, [*goal.secrets, *declared], goal.place.parent)
 
-    shop = build_context.BuildContext(
+    build = build_context.BuildContext(
         writer=writer,
         state=state,
         here=here,
@@ -55,50 +55,50 @@ def of_session(
         runs=runs.Runs(writer, here.kept, listener, price),
         known=known,
     )
-    furnish(shop)
-    return shop
+    furnish(build)
+    return build
 
 
-def subject_of(shop: build_context.BuildContext) -> subject.BuildSubject:
+def subject_of(build: build_context.BuildContext) -> subject.BuildSubject:
     """What the build is about, as its bench and its tabs are at each moment."""
     return subject.BuildSubject(
-        shop.state, shop.goal, lambda: _values(shop), lambda: _states(shop), lambda: _tabs(shop)
+        build.state, build.goal, lambda: _values(build), lambda: _states(build), lambda: _tabs(build)
     )
 
 
-def _values(shop: build_context.BuildContext) -> Mapping[str, Json]:
-    return shop.bench.values()
+def _values(build: build_context.BuildContext) -> Mapping[str, Json]:
+    return build.bench.values()
 
 
-def _states(shop: build_context.BuildContext) -> Mapping[str, str]:
-    return shop.bench.marks()
+def _states(build: build_context.BuildContext) -> Mapping[str, str]:
+    return build.bench.marks()
 
 
-def _tabs(shop: build_context.BuildContext) -> Sequence[str]:
+def _tabs(build: build_context.BuildContext) -> Sequence[str]:
     """A line for each tab: in which browser, its name, and whether it is the one that is meant where none is named."""
     lines: list[str] = []
-    for each in shop.eyes.tabs():
+    for each in build.eyes.tabs():
         name = "/".join(filter(None, (each.where, each.name)))
         title = f' "{each.title}"' if each.title else ""
         lines.append(f"- {name}{' (current)' if each.current else ''} {each.url}{title}")
     return lines
 
 
-def furnish(shop: BuildContext) -> None:
-    """Put into the workshop what its tools work with. Nothing is opened yet."""
-    shop.eyes = observer.PageObserver(shop)
-    shop.effects = grants.Grants(shop.writer, shop.state, shop.goal, shop.person)
-    shop.bench = bench.Bench(shop)
+def furnish(build: BuildContext) -> None:
+    """Put into the build context what its tools work with. Nothing is opened yet."""
+    build.eyes = observer.PageObserver(build)
+    build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
+    build.bench = bench.Bench(build)
 
 
-def toolsets(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(build: BuildContext) -> Sequence[Toolset]:
     """The tools of a build, in order of weight."""
     return (
-        *ask_user.toolsets(shop),
-        *editing.toolsets(shop),
-        *bench.toolsets(shop),
-        *targeting.toolsets(shop),
-        *scouting.toolsets(shop),
-        *scout.toolsets(shop),
-        *proving.toolsets(shop),
+        *ask_user.toolsets(build),
+        *editing.toolsets(build),
+        *bench.toolsets(build),
+        *targeting.toolsets(build),
+        *scouting.toolsets(build),
+        *scout.toolsets(build),
+        *proving.toolsets(build),
     )

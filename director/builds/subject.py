@@ -1,4 +1,4 @@
-"""What a build is about: its wish, its draft with what is known of each node, and the tabs of its browsers."""
+"""What a build is about: its goal, its draft with what is known of each node, and the tabs of its browsers."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class BuildSubject(DraftSubject):
     def instructions(self) -> Sequence[window.Part]:
         how = f"{prompt.prompt('build')}\n\nNode types, each with an example (`get_node_type` tells more):\n{reference.card()}"
         fix = [window.Part("fix", prompt.prompt("repair"))] if self._goal.repairs is not None else []
-        return window.Part("build", how), *fix, window.Part("wish", told(self._goal))
+        return window.Part("build", how), *fix, window.Part("goal", told(self._goal))
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -140,13 +140,13 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def told(goal: Goal) -> str:
-    """The wish, as the model is told it with each request."""
-    lines = ["The wish", f"Goal: {goal.goal}"]
+    """The goal, as the model is told it with each request."""
+    lines = ["What to build", f"Goal: {goal.goal}"]
     base = header.given(goal).get(header.BASE)
     named = f" (inputs.{header.BASE} = {base})" if base is not None else ""
     lines += [f"Site: {goal.url}{named}"] if goal.url is not None else []
     lines += [f"Input {name}: {value}" for name, value in goal.inputs.items()]
     lines += [f"Secrets (their values are not told): {', '.join(goal.secrets)}"] if goal.secrets else []
     times = "once" if goal.runs == 1 else f"{goal.runs} times"
-    lines += [f"Proof: the whole draft passes {times}", f"Deeds of class effect: {POLICIES[goal.policy]}"]
+    lines += [f"Proof: the whole draft passes {times}", f"Side effects: {POLICIES[goal.policy]}"]
     return "\n".join(lines)

@@ -10,7 +10,7 @@ EffectsFlag = Annotated[
     Literal["ask", "allow", "hold"] | None,
     typer.Option(
         "--effects",
-        help="Deeds that change something on the site: ask for each (yes, no, or `hold all` from then on), do them (sites on this machine only), or stop before them. By default `ask`; with `--yes` or in CI `hold`.",
+        help="Actions that change something on the site: ask for each (yes, no, or `hold all` from then on), do them (sites on this machine only), or stop before them. By default `ask`; with `--yes` or in CI `hold`.",
         show_default=False,
     ),
 ]

@@ -185,7 +185,7 @@ def as_kept(goal: ChatOptions, here: host.Host) -> host.Host:
 async def open_session(
     goal: ChatOptions, here: host.Host, models: Models
 ) -> tuple[LogWriter[log_session.Session], bool]:
-    """The session's pen, and whether it was there before. What the wish says of mode, window and settings is written down."""
+    """The session's writer, and whether it was there before. What the goal says of mode, window and settings is written down."""
     goal.check()
     chosen, kept = here.settings, here.kept
     budget = str(chosen.budget) if chosen.budget is not None else None

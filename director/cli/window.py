@@ -51,15 +51,15 @@ def _of_build(writer: open_session.SessionWriter, own: SessionState, here: host.
     """The talk of a build, with all its tools; none of them is used."""
     here = here.having(options.chosen_for(here.settings))
     quiet, nobody = events.Listener(), person.Nobody()
-    shop = open_build.of_session(writer, own, here, quiet, nobody, lambda _usage, _model: None)
+    build = open_build.of_session(writer, own, here, quiet, nobody, lambda _usage, _model: None)
     return reply.Talk(
         writer,
-        open_build.subject_of(shop),
+        open_build.subject_of(build),
         own,
         None,
         here.settings,
         quiet,
         lambda: limits.of_session(writer.history, writer, here.settings),
-        open_build.toolsets(shop),
+        open_build.toolsets(build),
         loop.MANNER,
     )

@@ -11,7 +11,7 @@ from nodes.values import Json
 from runtime.log import entries
 
 Policy = Literal["ask", "allow", "hold"]
-"""What becomes of deeds of class *effect* in a build: a person is asked once for each, all are done, or none."""
+"""What becomes of side effects in a build: a person is asked once for each, all are done, or none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The head of a draft: everything but its nodes. Begun from what the person wishes, and changed key by key."""
+"""The head of a draft: everything but its nodes. Begun from what the person wants, and changed key by key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def begun(goal: Goal) -> str:
     """The head of a new draft, as text: all of it is what the person has said.
 
     Name and purpose come from the goal; the site's origin is the input ``base_url``, with that as its default; the other inputs have none: a run that forgets one
-    must not do a deed on what the build was given. The secrets stand there by name; and what may be opened are the origins that the inputs name.
+    must not do an action on what the build was given. The secrets stand there by name; and what may be opened are the origins that the inputs name.
     """
     values = given(goal)
     inputs = {name: _input(value, default=name == BASE) for name, value in values.items()}

@@ -39,7 +39,7 @@ class Placed:
     id: str
     kind: str
     """Its type."""
-    deed: str
+    action: str
     """Its action or query, or the file that it uses; empty where it has none."""
     block: str
     """The block of its container in which it stands, where that is not just ``nodes``: ``catch``, ``otherwise``, the name of a branch."""
@@ -51,7 +51,7 @@ class Placed:
 
     def __str__(self) -> str:
         where = f"{self.block}/" if self.block else ""
-        return f"{where}{self.id}  {' '.join(filter(None, (self.kind, self.deed)))}"
+        return f"{where}{self.id}  {' '.join(filter(None, (self.kind, self.action)))}"
 
 
 class Layout:
@@ -78,9 +78,9 @@ class Layout:
             path = anatomy.written(unit.path)
             mark = self._document.values[path]
             stop = end_of(self._document, path)
-            deed = unit.text("action") or unit.text("query") or unit.text("use") or ""
+            action = unit.text("action") or unit.text("query") or unit.text("use") or ""
             label = _label(block, owner)
-            yield Placed(0, depth, unit.id or "?", unit.type, deed, label, mark.line, mark.start, stop)
+            yield Placed(0, depth, unit.id or "?", unit.type, action, label, mark.line, mark.start, stop)
             named = {
                 _label(block[len(unit.path) :], unit.data): anatomy.written(block) for block, _inner in unit.blocks
             }

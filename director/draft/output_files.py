@@ -35,9 +35,7 @@ def workflow(session: str, text: str, lines: list[str]) -> str:
 
 def patched(text: str, run: str) -> str:
     """The text of a workflow as a fix of ``run`` has made it: where a head claims a proof for what it was before, it says that this is not that text any more."""
-    return _CLAIM.sub(
-        lambda found: f"{found[1]}of the text before it was changed by a fix of run {run}", text, count=1
-    )
+    return _CLAIM.sub(lambda found: f"{found[1]}of the text before it was changed by a fix of run {run}", text, count=1)
 
 
 def notes(session: str, text: str) -> str:

@@ -57,7 +57,7 @@ CONFIRM = """\
       - {id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.no }}"}
       - {id: status, type: browser_query, query: text, target: {test_id: status}}
     done: "{{ status == 'paid' }}\""""
-"""A deed whose outcome the site can be asked for."""
+"""An action whose outcome the site can be asked for."""
 
 CARD: dict[str, str] = {
     "browser_action": """\

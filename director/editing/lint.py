@@ -30,7 +30,7 @@ _POSITION = re.compile(r":nth-|:(?:first|last)-(?:child|of-type)|\bnth=|\[\s*(?:
 """What makes a css or xpath selector count elements."""
 
 CLICKS = frozenset({"click", "dblclick"})
-"""Deeds of which it is seldom known what they do."""
+"""Actions of which it is seldom known what they do."""
 
 _CLOSED = frozenset(
     {
@@ -183,11 +183,11 @@ def _texts(value: Any) -> Iterator[Json]:
 
 
 def effects(draft: Draft) -> list[Hint]:
-    """Deeds that may not be done twice, and of which nothing says whether they succeeded."""
+    """Actions that may not be done twice, and of which nothing says whether they succeeded."""
     found: list[Hint] = []
     for node, around in draft.loaded.index.values():
         if isinstance(node, Leaf) and effects_effects.presses(node) and not _in_confirm(node, around):
-            why = "its click may do more than give a file, so it is governed as a deed"
+            why = "its click may do more than give a file, so it is governed as an action"
             fix = "`effect: idempotent`, where it only gives the file; or load its `url`"
             found.append(Hint("hint", "download-by-click", node.id, why, fix))
         if not isinstance(node, Leaf) or node.effect_class != "effect" or _in_confirm(node, around):
@@ -196,7 +196,7 @@ def effects(draft: Draft) -> list[Hint]:
             fix = "add `verify` rules"
             if getattr(node, "action", None) in CLICKS:
                 fix += ", or `effect: read` where it only opens a page"
-            found.append(Hint("hint", "effect-without-verify", node.id, "nothing says that the deed succeeded", fix))
+            found.append(Hint("hint", "effect-without-verify", node.id, "nothing says that the action succeeded", fix))
         if node.confirm is None and node.after_crash is None:
             found.append(
                 Hint(
@@ -216,19 +216,17 @@ def after_crashes(draft: Draft) -> list[Hint]:
 
 
 def defaults(draft: Draft, goal: Goal) -> list[Hint]:
-    """Inputs that say on what a deed is done, and have for a default what the person gave this once: whoever forgets them later does the deed on that again."""
+    """Inputs that say on what an action is done, and have for a default what the person gave this once: whoever forgets them later does the action on that again."""
     loaded, found = draft.loaded, dict[str, Hint]()
     same = {
         name: each.default
         for name, each in loaded.workflow.inputs.items()
         if each.default is not None and goal.inputs.get(name) == each.default and not origin(str(each.default))
     }
-    for leaf, path in effects_effects.deeds_of(loaded) if same else ():
+    for leaf, path in effects_effects.actions_of(loaded) if same else ():
         for name in sorted(requests.decided_by(loaded, leaf, path, same)):
-            why = (
-                f"the input `{name}`, on which its deed depends, has `{_short(same[name])}` of this build for a default"
-            )
-            fix = f"leave out the default of `{name}`: who forgets it would do the deed on that again"
+            why = f"the input `{name}`, on which its action depends, has `{_short(same[name])}` of this build for a default"
+            fix = f"leave out the default of `{name}`: who forgets it would do the action on that again"
             found.setdefault(name, Hint("hint", "default-decides", leaf.id, why, fix))
     return list(found.values())
 

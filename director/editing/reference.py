@@ -42,13 +42,13 @@ Expressions are Jinja's: a.b, a['b'], a[0], + - * / // % **, ~ joins, == != < <=
 TARGETS = """\
 Best first: {role: button, name: Save} · {label: Email} · {test_id: status} · {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}} · {css: "#total"}"""
 
-DEED = """\
+ACTION = """\
 verify: rules that must hold after it, waited for: [{text: paid}, {visible: {role: row, has_text: "{{ no }}"}}, {url: "**/orders"}]. Name what is there when it succeeded: what is only gone, or an address, may be so on an error page too.
 effect: EFFECT
 confirm: {nodes: [goto and reads, in a fresh tab; for a list with pages an `iterate` that leafs through all of them by a click of `effect: read`], done: "{{ … }}"}, such as {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: status, type: browser_query, query: text, target: {test_id: status}}], done: "{{ status == 'paid' }}"}."""
 
 QUERIES = """\
-For an HTML table use `table`: a list of maps by what stands above the columns, as text; `columns` names and types them. `extract` is for rows of anything else. Both wait until `min` rows are there (1 by default); `text` and `value` wait for their element. `exists` yields true or false and `count` a number, at once: wait for the page before (a `verify` of the deed that leads there)."""
+For an HTML table use `table`: a list of maps by what stands above the columns, as text; `columns` names and types them. `extract` is for rows of anything else. Both wait until `min` rows are there (1 by default); `text` and `value` wait for their element. `exists` yields true or false and `count` a number, at once: wait for the page before (a `verify` of the action that leads there)."""
 
 INPUTS = """\
 Such as inputs: {no: {type: integer, default: 1007}, user: {type: string, description: Who signs in.}}. Yielded is what `output` says: output: {orders: "{{ orders }}", total: "{{ orders | sum(attribute='total') }}"}."""
@@ -92,7 +92,7 @@ def _entry(entry: reference.Entry) -> list[str]:
             "Also: id, description, when, timeout, retry, on_error, verify, effect, after_crash, confirm (`step`, `rules`, `confirm`)."
         )
         if any(each.effect in ("idempotent", "effect") for each in (entry, *entry.kinds)):
-            lines.append(DEED.replace("EFFECT", _effect()))
+            lines.append(ACTION.replace("EFFECT", _effect()))
     elif entry.around == "container":
         lines.append("Also: id, description, when, value, on_error, on_redo (`container`).")
     lines += {"target": [TARGETS], "confirm": [examples.CONFIRM], "browser_query": [QUERIES]}.get(entry.name, [])

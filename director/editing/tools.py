@@ -29,9 +29,9 @@ MOST_HINTS = 4
 """Hints that are told of one edit."""
 
 
-def toolsets(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(build: BuildContext) -> Sequence[Toolset]:
     """The tools, in order of weight."""
-    edit = _Edits(shop)
+    edit = _Edits(build)
     after = of(PERHAPS, "Node id; `ID/` or `ID/BLOCK`: first in that block; null: last.")
     flag: dict[str, Json] = {"type": ["boolean", "null"], "description": "Only check."}
     nodes = of(
@@ -60,8 +60,8 @@ def _toolset(
 
 
 class _Edits:
-    def __init__(self, shop: BuildContext) -> None:
-        self._shop = shop
+    def __init__(self, build: BuildContext) -> None:
+        self._build = build
 
     def reference(self, arguments: dict[str, Json]) -> str:
         return reference.told(str(arguments["type"]))
@@ -74,7 +74,7 @@ class _Edits:
                 return before.with_nodes(text, after, self._limits(before))
             if after is not None and after != "/":
                 raise ModelError("node-unknown", "there is no draft yet", fix="its first nodes have `after` null")
-            return Draft.begun(header.begun(self._shop.goal), text, self._shop.state.files, self._limits(None))
+            return Draft.begun(header.begun(self._build.goal), text, self._build.state.files, self._limits(None))
 
         return self._done(make, arguments, dry=bool(arguments["dry_run"]))
 
@@ -109,7 +109,7 @@ class _Edits:
         return draft
 
     def _limits(self, before: Draft | None) -> drafts.Limits:
-        return lambda made: limits.refused(made, before, self._shop.goal, self._shop.here.settings.python_modules)
+        return lambda made: limits.refused(made, before, self._build.goal, self._build.here.settings.python_modules)
 
     def _done(
         self,
@@ -120,10 +120,10 @@ class _Edits:
         dry: bool = False,
     ) -> str:
         """Make the edit, and keep it as a version; what is told of it. ``named`` are nodes that are told though they are as they were."""
-        state = self._shop.state
+        state = self._build.state
         reason = str(arguments["reason"])
         before = state.draft
-        masker = self._shop.writer.masker
+        masker = self._build.writer.masker
         again = self._taken_again(make, reason) if not dry else None
         if again is not None:
             before, made = again
@@ -134,21 +134,21 @@ class _Edits:
                 raise refused(error, masker, first=before is None) from None
             if not dry:
                 state.write_draft(made, reason=reason, by="model")
-                self._shop.listener.changed("draft", "")
+                self._build.listener.changed("draft", "")
         head = "it would be valid; nothing was changed" if dry else f"version {len(state.history.versions('draft'))}"
-        lines = [head, told(before, made, named), *advised(before, made, self._shop.goal)]
+        lines = [head, told(before, made, named), *advised(before, made, self._build.goal)]
         return masker.text("\n".join(lines))
 
     def _taken_again(self, make: Callable[[Draft | None], Draft], reason: str) -> tuple[Draft | None, Draft] | None:
         """The draft before and after this very edit, where it is the last one that was kept: a crash came before its answer, and it is not done twice."""
-        state = self._shop.state
+        state = self._build.state
         versions = state.history.versions("draft")
         said = state.masker.text(" ".join(reason.split()))
         if not versions or versions[-1].reason != said or versions[-1].by != "model" or versions[-1].cleared:
             return None
         now = state.draft
         older = versions[-2] if len(versions) > 1 and not versions[-2].cleared else None
-        before = Draft.of(str(self._shop.writer.value_of(older)), state.files) if older is not None else None
+        before = Draft.of(str(self._build.writer.value_of(older)), state.files) if older is not None else None
         with contextlib.suppress(RunOpsError):
             made = make(before)
             if now is not None and made.text == now.text:

@@ -1,4 +1,4 @@
-"""What of a workflow is a deed of class *effect*: which of its leaves, where, and what each does on the site."""
+"""What of a workflow is a side effect: which of its leaves, where, and what each does on the site."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nodes.template import OPENING
 from nodes.values import Json
 from runtime.language import workflow
 
-NO_DEED = frozenset({"description", "verify", "retry", "timeout", "on_error", "after_crash", "confirm"})
+NO_ACTION = frozenset({"description", "verify", "retry", "timeout", "on_error", "after_crash", "confirm"})
 """Fields of a leaf that do not change what it does on the site."""
 
-NO_DEED_OF_AGENT = NO_DEED | {"max_turns", "max_output", "budget", "model", "output"}
+NO_ACTION_OF_AGENT = NO_ACTION | {"max_turns", "max_output", "budget", "model", "output"}
 
 FIELDS = frozenset({"fill", "type", "check", "uncheck", "select"})
 """Actions that fill in a form, and send none."""
@@ -30,7 +30,7 @@ _KEYS = re.compile(r"\[[^\]]*\]")
 
 
 def changes(leaf: Leaf) -> bool:
-    """Whether the leaf does a deed of class *effect*.
+    """Whether the leaf does a side effect.
 
     An address that is none of a site is one, whatever it is said to be: it may be a script, or a page of one's own that sends a form to the site. The click
     of a download is one, unless it is on a link, or the file says what it is: a button may send a form.
@@ -51,19 +51,19 @@ def presses(leaf: Leaf) -> bool:
 
 def core(leaf: Leaf) -> Json:
     """What a leaf does on the site: all its fields but those that say how it is checked, waited for and tried again."""
-    left_out = set(NO_DEED_OF_AGENT if leaf.asks == "agent" else NO_DEED)
+    left_out = set(NO_ACTION_OF_AGENT if leaf.asks == "agent" else NO_ACTION)
     if repeats(leaf):
         left_out.remove("retry")
     return leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=left_out, warnings=False)
 
 
 def repeats(leaf: Leaf) -> bool:
-    """Whether the file has the deed done again behind an error, whatever may have happened by then."""
+    """Whether the file has the action done again behind an error, whatever may have happened by then."""
     return leaf.retry is not None and leaf.retry.on is not None
 
 
 def is_filled(said: Json, written: Json) -> bool:
-    """Whether these are the fields of a deed as it was asked for, or the same with its references filled in."""
+    """Whether these are the fields of an action as it was asked for, or the same with its references filled in."""
     if isinstance(written, str) and OPENING in written:
         return True
     if isinstance(said, dict) and isinstance(written, dict):
@@ -100,7 +100,7 @@ def above(loaded: workflow.Loaded | None, path: str) -> Iterator[str]:
         yield key_of(loaded, "/".join(parts[:number]))
 
 
-def deeds_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:
+def actions_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:
     """Every leaf of class *effect* of a file and of the files that it uses, each with its path, in the order in which they are run."""
     return [(leaf, path) for leaf, path in leaves_of(loaded) if changes(leaf)]
 
@@ -121,7 +121,7 @@ def confirms(loaded: workflow.Loaded, node: Leaf) -> bool:
 
 
 def only_signs_in(loaded: workflow.Loaded, path: str) -> bool:
-    """Whether a deed seems to do nothing but sign in: it comes right behind the fields of a form, into one of which a secret was typed."""
+    """Whether an action seems to do nothing but sign in: it comes right behind the fields of a form, into one of which a secret was typed."""
     found, typed = loaded.find(path), False
     if found is None:
         return False
@@ -137,7 +137,7 @@ def only_signs_in(loaded: workflow.Loaded, path: str) -> bool:
 
 def without_checks(node: Node) -> Json:
     """The fields of a node that say what it does."""
-    return node.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(NO_DEED), warnings=False)
+    return node.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(NO_ACTION), warnings=False)
 
 
 def texts(value: Json) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""What a build may do on the site of class *effect*: each deed is asked for as it is, done, or held.
+"""What a build may do on the site of class *effect*: each action is asked for as it is, done, or held.
 
-A yes is for one deed: this node, at this place, with this action, target and value, on the page to which these steps lead and with what they fill in, over
-these items, with these inputs. Where any of that is edited, it is another deed, and a person is asked again. A yes to a click never lets an agent click: an
-agent is asked for as one that acts by itself, and only then its own deeds are covered. What was answered stands in the session's log, so that a build that goes on asks nothing twice.
+A yes is for one action: this node, at this place, with this action, target and value, on the page to which these steps lead and with what they fill in, over
+these items, with these inputs. Where any of that is edited, it is another action, and a person is asked again. A yes to a click never lets an agent click: an
+agent is asked for as one that acts by itself, and only then its own actions are covered. What was answered stands in the session's log, so that a build that goes on asks nothing twice.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from runtime.log.writer import LogWriter
 
 YES, NO, HOLD_ALL = "yes", "no", "hold all"
 CHOICES = (YES, NO, HOLD_ALL)
-"""What a person may answer where a deed is asked for. Whatever else they say is no yes."""
+"""What a person may answer where an action is asked for. Whatever else they say is no yes."""
 
 ALL = "all"
-"""The name of the grant that holds every deed from then on."""
+"""The name of the grant that holds every action from then on."""
 
 _SCOUTING = re.compile(r"(?:^|/)\d+_debug_\w+$")
 
@@ -48,7 +48,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def refuse_allow(origins: Sequence[str]) -> None:
-    """Raise UsageError ``effects-not-local`` where deeds are all to be done without a question, and any of the sites is not on this machine."""
+    """Raise UsageError ``effects-not-local`` where actions are all to be done without a question, and any of the sites is not on this machine."""
     others = [each for each in origins if not is_loopback(each)]
     if others or not origins:
         where = ", ".join(others) or "a site that is not named"
@@ -74,7 +74,7 @@ class Grants:
 
     async def demand(
         self,
-        deeds: Sequence[tuple[Leaf, str]],
+        actions: Sequence[tuple[Leaf, str]],
         *,
         place: str,
         page: str | None = None,
@@ -82,13 +82,13 @@ class Grants:
         pins: Mapping[str, Json] | None = None,
         astray: bool = False,
     ) -> run_state.Withholds:
-        """What of these deeds is held, as ``director.tools.build_context.Effects`` says."""
+        """What of these actions is held, as ``director.tools.build_context.Effects`` says."""
         loaded = self._loaded
         given = self._inputs(loaded, inputs)
         once = place if astray or _SCOUTING.search(place) else ""
         pinned = self._state.variables.all() if pins is None else pins
         known_ = requests.Rests(given, {}, pinned)
-        wanted = [requests.deed(loaded, leaf, path, known_, once) for leaf, path in deeds if effects.changes(leaf)]
+        wanted = [requests.action(loaded, leaf, path, known_, once) for leaf, path in actions if effects.changes(leaf)]
         policy = self._policy(loaded, given)
         granted: set[str] = set()
         if policy == "ask":
@@ -102,9 +102,9 @@ class Grants:
             if policy == "allow" or not effects.changes(leaf):
                 return False
             where = effects.key_of(loaded, path)
-            deed = known.get(where)
-            if deed is not None:
-                return where not in granted or not effects.is_filled(effects.core(leaf), effects.core(deed.leaf))
+            action = known.get(where)
+            if action is not None:
+                return where not in granted or not effects.is_filled(effects.core(leaf), effects.core(action.leaf))
             # What an agent does by itself stands below its own path.
             return not any(known[each].is_agent for each in effects.above(loaded, path) if each in granted)
 
@@ -138,48 +138,48 @@ class Grants:
             origins.append(goal.url)
         return "allow" if origins and all(map(is_loopback, origins)) else "hold"
 
-    async def _is_granted(self, deed: requests.EffectRequest, place: str, page: str | None) -> bool:
+    async def _is_granted(self, action: requests.EffectRequest, place: str, page: str | None) -> bool:
         if self._writer.history.latest("grant", ALL) is not None:
             return False
-        kept = self._writer.history.latest("grant", deed.key)
+        kept = self._writer.history.latest("grant", action.key)
         known: dict[str, Json] = self._writer.value_of(kept) if kept is not None else {}
         if known.get("answer") is not None:
             return known["answer"] == YES
         # A question that waits is asked again in the words in which it was asked: its answer was given to these.
-        question = str(known.get("question") or self.question(deed, page))
+        question = str(known.get("question") or self.question(action, page))
         told: dict[str, Json] = {
             "answer": None,
             "question": question,
-            "what": requests.one_line(deed.leaf.summary()),
-            "path": briefs.ours(deed.path),
+            "what": requests.one_line(action.leaf.summary()),
+            "path": briefs.ours(action.path),
             "place": place,
         }
         try:
             said = await self._person.ask(question, CHOICES, place=place)
         except Paused:
-            await self._keep(deed.key, told, "a person is asked")
+            await self._keep(action.key, told, "a person is asked")
             raise
         answer = " ".join(said.strip().lower().split())
         answer = {"y": YES, "n": NO}.get(answer, answer)
         told["answer"] = answer if answer in CHOICES else NO
         if answer == HOLD_ALL:
             await self._keep(ALL, told, "everything is held from here on")
-        await self._keep(deed.key, told, f"a person answered: {told['answer']}")
+        await self._keep(action.key, told, f"a person answered: {told['answer']}")
         return answer == YES
 
     async def _keep(self, name: str, value: Json, reason: str) -> None:
         self._state.keep(entries.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
         await self._writer.barrier()
 
-    def question(self, deed: requests.EffectRequest, page: str | None) -> str:
-        """What a person is asked: what would be done, on what, for what, and where. The words of the deed may come from a page, and are quoted."""
+    def question(self, action: requests.EffectRequest, page: str | None) -> str:
+        """What a person is asked: what would be done, on what, for what, and where. The words of the action may come from a page, and are quoted."""
         lines = ["The build wants to do what changes the site. May it do just this?"]
-        if deed.is_agent:
+        if action.is_agent:
             lines = [
                 "The build wants to let a model act on the site by itself: it may click and type. May it do just this?"
             ]
-        lines += wording.told(deed, page or deed.way.opened or self._goal.url)
-        if deed.place:
+        lines += wording.told(action, page or action.way.opened or self._goal.url)
+        if action.place:
             lines.append(wording.ONCE)
         lines += wording.CHOICES
         return self._writer.masker.text("\n".join(lines))

@@ -1,4 +1,4 @@
-"""A deed as it is asked for: what is done, on what, over which items, with which values; with any of that otherwise it is another one."""
+"""An action as it is asked for: what is done, on what, over which items, with which values; with any of that otherwise it is another one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPENS = frozenset({"goto", "open_tab"})
 """Actions behind which it does not matter what was done on a page before."""
 
 LONGEST = 300
-"""Characters of a field of a deed that a person is shown."""
+"""Characters of a field of an action that a person is shown."""
 
 AROUND = frozenset({"over", "while_", "until", "max", "limit"})
 """Fields of a loop that say for what the nodes in it are done."""
@@ -33,7 +33,7 @@ _NAMES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rests:
-    """What a deed rests on: with any of this otherwise it would be another one."""
+    """What an action rests on: with any of this otherwise it would be another one."""
 
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """The inputs that are read, with their values."""
@@ -45,7 +45,7 @@ class Rests:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Way:
-    """What leads to the page of a deed, in the order of its file: it decides on which page the deed is done, and what that page sends to the site."""
+    """What leads to the page of an action, in the order of its file: it decides on which page the action is done, and what that page sends to the site."""
 
     opened: Json = None
     """The address that is opened last before it."""
@@ -55,7 +55,7 @@ class Way:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EffectRequest:
-    """A deed as it is asked for."""
+    """An action as it is asked for."""
 
     leaf: Leaf
     path: str
@@ -81,12 +81,12 @@ class EffectRequest:
 
     @property
     def is_agent(self) -> bool:
-        """Whether it is a model that does deeds of its own."""
+        """Whether it is a model that does actions of its own."""
         return self.leaf.asks == "agent"
 
 
-def deed(loaded: workflow.Loaded | None, leaf: Leaf, path: str, known: Rests, place: str) -> EffectRequest:
-    """The deed that a step of the file does, or one that stands in no file; ``known`` are all inputs, and all values set by hand."""
+def action(loaded: workflow.Loaded | None, leaf: Leaf, path: str, known: Rests, place: str) -> EffectRequest:
+    """The action that a step of the file does, or one that stands in no file; ``known`` are all inputs, and all values set by hand."""
     found = loaded.find(path) if loaded is not None else None
     if loaded is None or found is None or found.node.id != leaf.id:
         return EffectRequest(leaf, effects.key_of(loaded, path), {}, Rests(), place=place)
@@ -201,8 +201,8 @@ def _statements(said: Json) -> Iterator[str]:
 
 
 def decided_by(loaded: workflow.Loaded, leaf: Leaf, path: str, inputs: Mapping[str, Json]) -> set[str]:
-    """Those of these inputs that say on what the deed of a step is done: not those with which somebody only signs in before it."""
-    one = deed(loaded, leaf, path, Rests(inputs), "")
+    """Those of these inputs that say on what the action of a step is done: not those with which somebody only signs in before it."""
+    one = action(loaded, leaf, path, Rests(inputs), "")
     steps = list(map(_as_done, one.way.steps))
     signed = [
         number

@@ -1,4 +1,4 @@
-"""A deed in words, as a person is asked for it: what would be done, on what, for what, and where."""
+"""An action in words, as a person is asked for it: what would be done, on what, for what, and where."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nodes.values import Json
 from runtime.context import briefs
 
 MOST_READ = 8
-"""Nodes of which a person is told that a deed reads them, and as many of which that they come before it."""
+"""Nodes of which a person is told that an action reads them, and as many of which that they come before it."""
 
 VALUES = ("value", "files")
 """Fields that say what is filled in."""
@@ -39,19 +39,19 @@ _UNTOLD = frozenset({"id", "type", "action", "query", "description", "target", "
 """Fields of a node that is read of which nothing is told beside what it does."""
 
 
-def told(deed: EffectRequest, page: Json) -> list[str]:
-    """A deed, a line each thing. Its words may come from a page, and are quoted; references to inputs have their values."""
-    lines = [f"  what   {one_line(_done(deed.leaf))}"]
-    lines += [f"  {name:<6} {plainly(value)}" for name, value in sorted(_fields(deed.leaf).items())]
+def told(action: EffectRequest, page: Json) -> list[str]:
+    """An action, a line each thing. Its words may come from a page, and are quoted; references to inputs have their values."""
+    lines = [f"  what   {one_line(_done(action.leaf))}"]
+    lines += [f"  {name:<6} {plainly(value)}" for name, value in sorted(_fields(action.leaf).items())]
     lines += [f"  page   {one_line(page)}"] if page else []
-    lines += [f"  after  {each}" for each in steps(deed.way)]
-    lines += [f"  only   in {name}: {plainly(value)}" for name, value in deed.only.items()]
-    lines += [f"  each   of {name}: {plainly(value)}" for name, value in deed.around.items()]
-    lines = [filled(each, deed.rests.inputs) for each in lines]
-    lines += [f"  with   {name} = {one_line(value)}" for name, value in deed.rests.inputs.items()]
-    lines += [f"  with   {name} = {one_line(value)} (set by hand)" for name, value in deed.rests.pins.items()]
-    lines += [f"  from   {name}: {_read(value)}" for name, value in list(deed.rests.nodes.items())[:MOST_READ]]
-    lines.append(f"  step   {briefs.ours(deed.path)}")
+    lines += [f"  after  {each}" for each in steps(action.way)]
+    lines += [f"  only   in {name}: {plainly(value)}" for name, value in action.only.items()]
+    lines += [f"  each   of {name}: {plainly(value)}" for name, value in action.around.items()]
+    lines = [filled(each, action.rests.inputs) for each in lines]
+    lines += [f"  with   {name} = {one_line(value)}" for name, value in action.rests.inputs.items()]
+    lines += [f"  with   {name} = {one_line(value)} (set by hand)" for name, value in action.rests.pins.items()]
+    lines += [f"  from   {name}: {_read(value)}" for name, value in list(action.rests.nodes.items())[:MOST_READ]]
+    lines.append(f"  step   {briefs.ours(action.path)}")
     return lines
 
 
@@ -129,9 +129,9 @@ def _read(value: Json) -> str:
 
 
 def _fields(leaf: Leaf) -> dict[str, Json]:
-    """What a deed is given beside its target."""
+    """What an action is given beside its target."""
     said: dict[str, Json] = leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)
-    left_out = {*effects.NO_DEED_OF_AGENT, "id", "type", "action", "target", "goal", "effect"}
+    left_out = {*effects.NO_ACTION_OF_AGENT, "id", "type", "action", "target", "goal", "effect"}
     if effects.repeats(leaf):
         left_out.remove("retry")
     fields = {name: each for name, each in said.items() if name not in left_out and not name.startswith("x-")}
@@ -142,7 +142,7 @@ def _fields(leaf: Leaf) -> dict[str, Json]:
 
 
 def steps(way: Way) -> list[str]:
-    """What is done before the deed, a line each, the last ones of many."""
+    """What is done before the action, a line each, the last ones of many."""
     lines: list[str] = []
     for each in way.steps:
         values = [getattr(each, name, None) for name in VALUES]

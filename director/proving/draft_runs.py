@@ -45,27 +45,27 @@ class Done:
     """None where nobody can read it any more."""
 
 
-def as_saved(shop: BuildContext) -> workflow.Loaded:
+def as_saved(build: BuildContext) -> workflow.Loaded:
     """The draft as a file at the place where it will stand: what is proved is what is saved.
 
     Raises ModelError ``draft-missing``, WorkflowInvalid where it does not hold there: it may use files by other paths.
     """
-    draft = shop.state.draft
+    draft = build.state.draft
     if draft is None:
         raise ModelError("draft-missing", "there is no draft yet", fix="begin it with `create_nodes`")
-    place = shop.goal.place.absolute()
+    place = build.goal.place.absolute()
     return reader.parse(draft.text, str(place), callees.Project(workflow.workspace(place.parent)))
 
 
-def prepared(shop: BuildContext, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> prepare.Prepared:
+def prepared(build: BuildContext, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> prepare.Prepared:
     """What a run of the draft is given.
 
     Raises UsageError for inputs that do not fit or hold a secret, ModelError ``origin-not-named``, SetupError ``secret-missing``.
     """
-    functions.check(loaded, shop.here.settings.python_modules)
+    functions.check(loaded, build.here.settings.python_modules)
     typed = loaded.check_inputs(inputs)
-    _refuse_origins(shop, loaded, typed)
-    known = shop.known()
+    _refuse_origins(build, loaded, typed)
+    known = build.known()
     lacking = [each for each in loaded.workflow.secrets if each not in known]
     if lacking:
         raise SetupError(
@@ -82,10 +82,10 @@ def prepared(shop: BuildContext, loaded: workflow.Loaded, inputs: Mapping[str, J
     return prepare.Prepared(loaded, typed, dict(known))
 
 
-def _refuse_origins(shop: BuildContext, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
+def _refuse_origins(build: BuildContext, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
     """Inputs that a model gives lead to no site that the person has not named, and that the draft does not open with theirs."""
-    named = limits.granted(shop.goal)
-    if theirs := _theirs(shop, loaded):
+    named = limits.granted(build.goal)
+    if theirs := _theirs(build, loaded):
         named |= set(loaded.origins(theirs))
     wrong = [each for each in loaded.origins(typed) if each not in named]
     if wrong:
@@ -96,38 +96,38 @@ def _refuse_origins(shop: BuildContext, loaded: workflow.Loaded, typed: Mapping[
         )
 
 
-def _theirs(shop: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
-    """The inputs as the person wishes them; empty where those do not fit the draft."""
+def _theirs(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
+    """The inputs as the person wants them; empty where those do not fit the draft."""
     declared = loaded.workflow.inputs
     with contextlib.suppress(UsageError):
-        return loaded.check_inputs({name: each for name, each in shop.goal.inputs.items() if name in declared})
+        return loaded.check_inputs({name: each for name, each in build.goal.inputs.items() if name in declared})
     return {}
 
 
 async def run(
-    shop: BuildContext, call: entries.Call, loaded: workflow.Loaded, fit: prepare.Prepared, holds: run_state.Withholds
+    build: BuildContext, call: entries.Call, loaded: workflow.Loaded, fit: prepare.Prepared, holds: run_state.Withholds
 ) -> Done:
     """Run the draft once, from nothing, to its end. Raises RunOpsError only where it could not begin.
 
-    With the inputs of the wish the bench has its values then. With others they would stand in the way of those that count.
+    With the inputs of the goal the bench has its values then. With others they would stand in the way of those that count.
     """
-    counts_there = dict(fit.inputs) == _theirs(shop, loaded)
-    ended = await shop.runs.follow(
+    counts_there = dict(fit.inputs) == _theirs(build, loaded)
+    ended = await build.runs.follow(
         call,
-        lambda listener, options: shop.carrier.begin(
+        lambda listener, options: build.carrier.begin(
             fit,
             listener=listener,
             options=dataclasses.replace(
-                options, holds=holds, watch=shop.bench.onlooker(fit, call) if counts_there else None
+                options, holds=holds, watch=build.bench.onlooker(fit, call) if counts_there else None
             ),
         ),
     )
-    past = await asyncio.to_thread(shop.runs.past, ended.run)
+    past = await asyncio.to_thread(build.runs.past, ended.run)
     held = str(ended.path) if ended.status == "paused" and (ended.question or {}).get("reason") == "held" else None
     ran = proofs.Ran(
         run=ended.run,
         status=ended.status,
-        deeds={},
+        actions={},
         held=held,
         path=ended.path if held is None else None,
         error=(ended.error or ended.question) if held is None else None,
@@ -141,7 +141,7 @@ def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> pro
     """A run with what its log says of its steps."""
     return dataclasses.replace(
         ran,
-        deeds=proofs.deeds_of(loaded, past),
+        actions=proofs.actions_of(loaded, past),
         reached=proofs.reached(loaded, past),
         ended_well=proofs.ended_well(loaded, past),
         moot=proofs.moot(loaded, past),
@@ -149,31 +149,31 @@ def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> pro
     )
 
 
-def passed_before(shop: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran]:
+def passed_before(build: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran]:
     """The whole runs of just this draft, with just these inputs and files, that passed in this session, oldest first: what they did need not be done again to be proved."""
-    calls = [call for call in shop.writer.history.runs_of if shop.writer.history.deeds[call].call.action in WHOLE]
+    calls = [call for call in build.writer.history.runs_of if build.writer.history.actions[call].call.action in WHOLE]
     found: list[proofs.Ran] = []
-    for run_id in [run_id for call in calls for run_id in shop.writer.history.runs_of[call]][-MOST_BEFORE:]:
-        past = shop.runs.past(run_id)
-        if past is not None and past.status == "passed" and counts(shop, fit, past):
+    for run_id in [run_id for call in calls for run_id in build.writer.history.runs_of[call]][-MOST_BEFORE:]:
+        past = build.runs.past(run_id)
+        if past is not None and past.status == "passed" and counts(build, fit, past):
             root = past.scopes[""].committed
-            output = value_of(root, shop.here.kept) if root is not None else None
+            output = value_of(root, build.here.kept) if root is not None else None
             found.append(_ran(proofs.Ran(run_id, "passed", {}, output=output), fit.loaded, past))
     return found
 
 
-def counts(shop: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
+def counts(build: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
     """Whether a run was one of just this: of the draft as it stands, but for names, descriptions and layout, of the files that it uses and those that it gave to the site as they are, with these inputs."""
-    header, masker = past.header, shop.writer.masker
+    header, masker = past.header, build.writer.masker
     if header is None or header.trial is not None or header.inputs != masker.json(dict(fit.inputs)):
         return False
     wanted = {path: _hash(masker.text(text)) for path, text in fit.loaded.texts().items()}
     if header.text.sha256 != _hash(masker.text(fit.loaded.text)):
-        was = shop.state.draft_with(header.text.sha256)
+        was = build.state.draft_with(header.text.sha256)
         if was is None or workflow.does(was.loaded) != workflow.does(fit.loaded):
             return False
     return {path: each.sha256 for path, each in header.callees.items()} == wanted and not _given_otherwise(
-        shop, fit, past
+        build, fit, past
     )
 
 
@@ -181,7 +181,7 @@ def _hash(text: str) -> str:
     return entries.blob_of(text.encode(), "").sha256
 
 
-def _given_otherwise(shop: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
+def _given_otherwise(build: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
     """Whether any file that the run gave to the site, and had not kept itself, is gone, or was written since it began."""
     began = dt.datetime.fromisoformat(past.started).timestamp()
     own = {
@@ -190,7 +190,7 @@ def _given_otherwise(shop: BuildContext, fit: prepare.Prepared, past: history.Hi
     for attempt in past.all_attempts():
         if attempt.call.action != "upload":
             continue
-        given: Json = value_of(attempt.call, shop.here.kept)["files"]
+        given: Json = value_of(attempt.call, build.here.kept)["files"]
         for path in map(files.to_path, given if isinstance(given, list) else [given]):
             if path not in own and _changed(fit.loaded.path.parent / path, began):
                 return True
@@ -206,13 +206,13 @@ def _changed(file: Path, since: float) -> bool:
     return max(found.st_mtime, found.st_ctime) > since
 
 
-def done_alone(shop: BuildContext, loaded: workflow.Loaded) -> set[str]:
-    """The keys of the deeds that nodes of this draft, as they stand in it, did on the bench: tried by themselves, and in no whole run."""
-    history_ = shop.writer.history
-    calls = [call for call in history_.runs_of if history_.deeds[call].call.action == "execute_nodes"]
+def done_alone(build: BuildContext, loaded: workflow.Loaded) -> set[str]:
+    """The keys of the actions that nodes of this draft, as they stand in it, did on the bench: tried by themselves, and in no whole run."""
+    history_ = build.writer.history
+    calls = [call for call in history_.runs_of if history_.actions[call].call.action == "execute_nodes"]
     found: set[str] = set()
     for run_id in [run_id for call in calls for run_id in history_.runs_of[call]][-MOST_BEFORE:]:
-        past = shop.runs.past(run_id)
+        past = build.runs.past(run_id)
         for each in past.all_attempts() if past is not None else ():
             place = loaded.find(each.call.path)
             if place is not None and place.fingerprint == each.call.fingerprint and each.settled and each.acted:
@@ -220,11 +220,11 @@ def done_alone(shop: BuildContext, loaded: workflow.Loaded) -> set[str]:
     return found
 
 
-def last_failure(shop: BuildContext) -> tuple[str, dict[str, Json]] | None:
+def last_failure(build: BuildContext) -> tuple[str, dict[str, Json]] | None:
     """The step that ended the last run of the session which did not pass, with its error; None where the last one passed, or none was begun."""
-    runs = [each for runs in shop.writer.history.runs_of.values() for each in runs]
+    runs = [each for runs in build.writer.history.runs_of.values() for each in runs]
     for run_id in reversed(runs):
-        past = shop.runs.past(run_id)
+        past = build.runs.past(run_id)
         if past is None or past.ending is None:
             continue
         error = past.ending.data.get("error")

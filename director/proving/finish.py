@@ -33,7 +33,7 @@ CHANGED = ModelError(
 )
 
 MOST_OTHERS = 8
-"""How many of the things that stay unproved beside deeds a headline names."""
+"""How many of the things that stay unproved beside actions a headline names."""
 
 MOST_HINTS = 8
 """How many of the things that could be better a refusal tells."""
@@ -73,7 +73,7 @@ class Proof:
     before: tuple[proofs.Ran, ...] = ()
     """Runs of the same text with the same inputs that had passed before these."""
     alone: frozenset[str] = frozenset()
-    """The keys of the deeds that were done on the bench."""
+    """The keys of the actions that were done on the bench."""
 
     @property
     def ran(self) -> list[proofs.Ran]:
@@ -82,7 +82,7 @@ class Proof:
 
     @property
     def effects(self) -> list[proofs.Effect]:
-        """What became of each deed."""
+        """What became of each action."""
         return proofs.of_runs(self.loaded, [*self.before, *self.ran], self.alone)
 
     @property
@@ -104,25 +104,25 @@ class Proof:
         return proofs.headline(self.effects, self.ran, [*others[:MOST_OTHERS], *more])
 
 
-def lacks(shop: BuildContext, said: FinishRequest) -> list[MissingProof]:
+def lacks(build: BuildContext, said: FinishRequest) -> list[MissingProof]:
     """What can be seen to be lacking without a run: everything at once."""
-    return list(_lacks(shop, said))
+    return list(_lacks(build, said))
 
 
-def _lacks(shop: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
+def _lacks(build: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
     if not said.summary.strip():
         yield MissingProof("`summary` says nothing", "say what the workflow does and what its output is")
-    draft = shop.state.draft
+    draft = build.state.draft
     if draft is None:
         yield MissingProof("there is no draft", "begin it with `create_nodes`")
         return
-    goal, known = shop.goal, masking.Masker(shop.known())
-    if not goal.force and not output_files.may_write(goal.save, shop.writer.conversation.id):
+    goal, known = build.goal, masking.Masker(build.known())
+    if not goal.force and not output_files.may_write(goal.save, build.writer.conversation.id):
         yield MissingProof(
             f"{goal.save} is there already, and this build has not left it so",
             "ask the person to move it away, or to go on with `--force`",
         )
-    plain = [each for each in lint.hints(draft, goal, shop.known()) if each.level == "error"]
+    plain = [each for each in lint.hints(draft, goal, build.known()) if each.level == "error"]
     yield from (MissingProof(known.text(f"{each.node}: {each.text}"), each.fix) for each in plain)
     if known.text(draft.text) != draft.text and not plain:
         yield MissingProof(
@@ -136,8 +136,8 @@ def _lacks(shop: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
                 f"the person gave the input `{name}`, and the draft declares none of that name",
                 f"declare it under `inputs:` and read `{{{{ inputs.{name} }}}}` where its value is used",
             )
-    yield from _hollow(shop, draft.loaded, said)
-    if repair_builds.unchanged(shop):
+    yield from _hollow(build, draft.loaded, said)
+    if repair_builds.unchanged(build):
         yield MissingProof("the draft says what the file says: there is nothing to review", repair_builds.UNCHANGED)
     if file.output is None and goal.repairs is None and not said.names("output"):
         yield MissingProof(
@@ -145,8 +145,8 @@ def _lacks(shop: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
             "say what a run yields (`update_node` of `workflow`, key `output`), or, where nothing was asked for, why none, with the word `output`, in `unproved`",
         )
     try:
-        loaded = draft_runs.as_saved(shop)
-        draft_runs.prepared(shop, loaded, _declared(shop, loaded))
+        loaded = draft_runs.as_saved(build)
+        draft_runs.prepared(build, loaded, _declared(build, loaded))
     except diagnostics.WorkflowInvalid as invalid:
         for each in invalid.diagnostics:
             place = f" (line {each.mark.line}, column {each.mark.column})" if each.mark is not None else ""
@@ -155,11 +155,11 @@ def _lacks(shop: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
         yield MissingProof(f"{error.message} ({error.code})", error.fix or "fix it in the draft")
 
 
-def _hollow(shop: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> Iterator[MissingProof]:
+def _hollow(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> Iterator[MissingProof]:
     """What no run could prove of this draft, and of which the model did not speak. Where a workflow is fixed, that is as it was."""
-    if shop.goal.repairs is not None:
+    if build.goal.repairs is not None:
         return
-    unread = unused_values.unread(loaded, [each for each in shop.goal.inputs if each in loaded.workflow.inputs])
+    unread = unused_values.unread(loaded, [each for each in build.goal.inputs if each in loaded.workflow.inputs])
     for name in unread:
         if not said.names(name):
             fix = f"read `{{{{ inputs.{name} }}}}` where its value is used, or name it in `unproved` and say why"
@@ -170,83 +170,83 @@ def _hollow(shop: BuildContext, loaded: workflow.Loaded, said: FinishRequest) ->
             yield MissingProof(f"`{name}` of the output is the same whatever a run finds", fix)
 
 
-def foreseen(shop: BuildContext, said: FinishRequest) -> str:
+def foreseen(build: BuildContext, said: FinishRequest) -> str:
     """What else ``finish`` would refuse, as far as earlier runs tell: told with what is lacking, so that all of it can be fixed at once."""
     with contextlib.suppress(RunOpsError):
-        names = expected(shop, draft_runs.as_saved(shop), said)
+        names = expected(build, draft_runs.as_saved(build), said)
         if names:
             return f"\n- earlier runs of this draft never did, or always left empty: {', '.join(map(_quoted, names))}\n  fix the draft, or name each in `unproved` and say why"
     return ""
 
 
-def expected(shop: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> list[str]:
+def expected(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> list[str]:
     """The names of which ``finish`` would have to speak, as far as earlier runs of just this draft tell; empty where there were none."""
-    fit = draft_runs.prepared(shop, loaded, _declared(shop, loaded))
-    before = tuple(draft_runs.passed_before(shop, fit))
-    return unsaid(Proof(text_of(shop), loaded, (), before), said) if before else []
+    fit = draft_runs.prepared(build, loaded, _declared(build, loaded))
+    before = tuple(draft_runs.passed_before(build, fit))
+    return unsaid(Proof(text_of(build), loaded, (), before), said) if before else []
 
 
-def ahead(shop: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
-    """What ``finish`` wants, in a line behind a run that went well; ``more`` is what was said already of deeds."""
-    times = "once" if shop.goal.runs == 1 else f"{shop.goal.runs} times"
-    told = [f"`finish` runs this draft {times} anew with the wish's inputs."]
-    lacking = "; ".join(each.what for each in lacks(shop, FinishRequest(summary="-", unproved="")))
+def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
+    """What ``finish`` wants, in a line behind a run that went well; ``more`` is what was said already of actions."""
+    times = "once" if build.goal.runs == 1 else f"{build.goal.runs} times"
+    told = [f"`finish` runs this draft {times} anew with the goal's inputs."]
+    lacking = "; ".join(each.what for each in lacks(build, FinishRequest(summary="-", unproved="")))
     told += [f"Lacking for it: {lacking}."] if lacking else []
     with contextlib.suppress(RunOpsError):
-        if fit.loaded.check_inputs(_declared(shop, fit.loaded)) != fit.inputs:
+        if fit.loaded.check_inputs(_declared(build, fit.loaded)) != fit.inputs:
             return " ".join([*told, "This run, with other inputs, does not count there."])
         told += ["What this one did counts there, too."] if ran.status == "passed" else []
-        names = [each for each in map(_quoted, expected(shop, fit.loaded, FinishRequest("", ""))) if each not in more]
+        names = [each for each in map(_quoted, expected(build, fit.loaded, FinishRequest("", ""))) if each not in more]
         told += [f"Unless a run does or yields it, name in `unproved`, with why: {', '.join(names)}."] if names else []
     return " ".join(told)
 
 
-def _declared(shop: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
-    """The inputs of the wish that the draft has."""
-    return {name: each for name, each in shop.goal.inputs.items() if name in loaded.workflow.inputs}
+def _declared(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
+    """The inputs of the goal that the draft has."""
+    return {name: each for name, each in build.goal.inputs.items() if name in loaded.workflow.inputs}
 
 
 def _quoted(name: str) -> str:
     return f"`{name}`"
 
 
-def better(shop: BuildContext) -> list[str]:
+def better(build: BuildContext) -> list[str]:
     """What the draft could say better; no reason to refuse it."""
-    draft = shop.state.draft
-    return [str(each) for each in lint.hints(draft, shop.goal, shop.known())] if draft is not None else []
+    draft = build.state.draft
+    return [str(each) for each in lint.hints(draft, build.goal, build.known())] if draft is not None else []
 
 
-def hints(shop: BuildContext) -> str:
+def hints(build: BuildContext) -> str:
     """The same, as it is told beside a refusal."""
-    found = better(shop)
+    found = better(build)
     more = f"\n- … and {len(found) - MOST_HINTS} more" if len(found) > MOST_HINTS else ""
     return "".join(["\nit could say better:", *(f"\n- {each}" for each in found[:MOST_HINTS]), more]) if found else ""
 
 
-async def prove(shop: BuildContext, call: entries.Call, loaded: workflow.Loaded, holds: run_state.Withholds) -> Proof:
-    """Run the draft as often as the wish says, each time in a fresh browser with the inputs of the person; the first run that does not go well is the last."""
-    fit = draft_runs.prepared(shop, loaded, shop.goal.inputs)
-    before = draft_runs.passed_before(shop, fit)
+async def prove(build: BuildContext, call: entries.Call, loaded: workflow.Loaded, holds: run_state.Withholds) -> Proof:
+    """Run the draft as often as the goal says, each time in a fresh browser with the inputs of the person; the first run that does not go well is the last."""
+    fit = draft_runs.prepared(build, loaded, build.goal.inputs)
+    before = draft_runs.passed_before(build, fit)
     runs: list[draft_runs.Done] = []
-    for _number in range(max(1, shop.goal.runs)):
-        runs.append(await draft_runs.run(shop, call, loaded, fit, holds))
+    for _number in range(max(1, build.goal.runs)):
+        runs.append(await draft_runs.run(build, call, loaded, fit, holds))
         if not runs[-1].ran.went_well:
             break
-    return Proof(text_of(shop), loaded, tuple(runs), tuple(before), frozenset(draft_runs.done_alone(shop, loaded)))
+    return Proof(text_of(build), loaded, tuple(runs), tuple(before), frozenset(draft_runs.done_alone(build, loaded)))
 
 
-def stands(shop: BuildContext, proof: Proof) -> bool:
+def stands(build: BuildContext, proof: Proof) -> bool:
     """Whether the draft, and every file that it uses or gives to the site, is still what was proved. Raises WorkflowInvalid where it does not hold any more."""
-    fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), shop.goal.inputs)
+    fit = draft_runs.prepared(build, draft_runs.as_saved(build), build.goal.inputs)
     pasts = [each.past for each in proof.runs]
-    return proof.text == text_of(shop) and all(
-        past is not None and draft_runs.counts(shop, fit, past) for past in pasts
+    return proof.text == text_of(build) and all(
+        past is not None and draft_runs.counts(build, fit, past) for past in pasts
     )
 
 
-def text_of(shop: BuildContext) -> str:
+def text_of(build: BuildContext) -> str:
     """The draft as it stands, with all that its parser leaves out: that is what is left."""
-    draft = shop.state.draft
+    draft = build.state.draft
     return draft.text if draft is not None else ""
 
 
@@ -260,15 +260,15 @@ def unsaid(proof: Proof, said: FinishRequest) -> list[str]:
 
 
 def _sign_ins(proof: Proof) -> list[str]:
-    """The deeds at which runs were held, and which seem to do nothing but sign in: behind them the whole workflow is unproved."""
+    """The actions at which runs were held, and which seem to do nothing but sign in: behind them the whole workflow is unproved."""
     held = {each.held for each in proof.ran if each.held is not None and effects.only_signs_in(proof.loaded, each.held)}
     return sorted(effects.key_of(proof.loaded, each).rpartition("/")[2] for each in held)
 
 
-def refusal(shop: BuildContext, proof: Proof) -> tuple[str, str]:
+def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
     """Why a proof that did not go well is none: in our words alone, and as it is told with what was seen."""
     last, number = proof.runs[-1], len(proof.runs)
-    why = f"not done: proof run {number} of {shop.goal.runs} did not pass: {report.head(last)}"
+    why = f"not done: proof run {number} of {build.goal.runs} did not pass: {report.head(last)}"
     more = [each for each in (proofs.surprise(proof.ran),) if each]
     return "\n".join([why, *more]), "\n".join([why, *more, report.told(last, proof.loaded)])
 
@@ -286,9 +286,9 @@ def say_more(proof: Proof, names: Sequence[str]) -> str:
     )
 
 
-def accepted(shop: BuildContext, proof: Proof, said: FinishRequest) -> dict[str, Json]:
+def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str, Json]:
     """Leave the workflow and its notes; what ``finish`` yields. Raises UsageError ``file-not-written``."""
-    goal, session = shop.goal, shop.writer.conversation.id
+    goal, session = build.goal, build.writer.conversation.id
     file, beside = goal.save, output_files.notes_of(goal.save)
     every, headline = proof.effects, proof.headline
     passed = sum(each.status == "passed" for each in proof.ran)
@@ -297,11 +297,11 @@ def accepted(shop: BuildContext, proof: Proof, said: FinishRequest) -> dict[str,
         *(f"{each.key}: {each.words()}" for each in every),
         f"how it was built and proved: {beside.name}",
     ]
-    beside = _notes_place(shop, beside)
+    beside = _notes_place(build, beside)
     needed = _needed(proof.loaded, goal)
     command = notes.run_command(file, needed)
     text = notes.page(
-        shop,
+        build,
         file=file,
         headline=headline,
         summary=said.summary,
@@ -310,13 +310,13 @@ def accepted(shop: BuildContext, proof: Proof, said: FinishRequest) -> dict[str,
         before=proof.before,
         every=every,
         not_executed=proof.not_executed,
-        better=better(shop),
+        better=better(build),
         next_command=repair_builds.command(goal) or command,
     )
-    masked = [shop.writer.masker.text(each) for each in lines]
+    masked = [build.writer.masker.text(each) for each in lines]
     output_files.write(file, output_files.workflow(session, proof.text, masked))
     output_files.write(beside, output_files.notes(session, text))
-    fix = repair_builds.leave(shop, every, proof.ran, summary=said.summary)
+    fix = repair_builds.leave(build, every, proof.ran, summary=said.summary)
     return {
         "done": True,
         **({"fix": fix} if fix is not None else {}),
@@ -328,7 +328,7 @@ def accepted(shop: BuildContext, proof: Proof, said: FinishRequest) -> dict[str,
             for each in proof.ran
         ],
         "not_executed": list[Json](proof.not_executed),
-        "effects": [{"node": each.key, "deed": each.said, "what": each.words()} for each in every],
+        "effects": [{"node": each.key, "action": each.said, "what": each.words()} for each in every],
         "output": proof.ran[-1].output,
         "summary": said.summary,
         "unproved": said.unproved or None,
@@ -343,18 +343,18 @@ def _needed(loaded: workflow.Loaded, goal: Goal) -> dict[str, Json]:
     return {name: value for name, value in goal.inputs.items() if name in declared and declared[name].required}
 
 
-def leave_partial(shop: BuildContext, why: str) -> dict[str, Json]:
+def leave_partial(build: BuildContext, why: str) -> dict[str, Json]:
     """Leave the draft as far as it came, with the step at which it fails, and its notes; what is told of it. ``file`` is None where there is no draft.
 
     Nothing that stood there before is overwritten, whatever the person said: a draft that is not done is no better than what there is. Then it is left
     beside it, and ``stays`` is what is as it was. Raises UsageError ``file-not-written``.
     """
-    draft, session = shop.state.draft, shop.writer.conversation.id
+    draft, session = build.state.draft, build.writer.conversation.id
     left: dict[str, Json] = {"done": False, "file": None, "notes": None, "proved": "not", "summary": why}
     if draft is None:
         return left
-    failure = draft_runs.last_failure(shop)
-    file = output_files.partial_name(shop.goal.save, session)
+    failure = draft_runs.last_failure(build)
+    file = output_files.partial_name(build.goal.save, session)
     beside = output_files.free_name(output_files.notes_of(file), session)
     step = briefs.ours(failure[0]) if failure is not None else ""
     failing = (
@@ -362,7 +362,7 @@ def leave_partial(shop: BuildContext, why: str) -> dict[str, Json]:
     )
     lines = [f"NOT FINISHED: {failing}", f"what was done, and why it stopped: {beside.name}"]
     text = notes.page(
-        shop,
+        build,
         file=file,
         headline="not",
         summary=why,
@@ -370,16 +370,16 @@ def leave_partial(shop: BuildContext, why: str) -> dict[str, Json]:
         failure=failure,
         next_command=f"runops build --resume {session}",
     )
-    masked = [shop.writer.masker.text(each) for each in lines]
+    masked = [build.writer.masker.text(each) for each in lines]
     output_files.write(file, output_files.workflow(session, draft.text, masked))
     output_files.write(beside, output_files.notes(session, text))
-    stays = {"stays": str(shop.goal.save)} if file != shop.goal.save else {}
+    stays = {"stays": str(build.goal.save)} if file != build.goal.save else {}
     return {**left, "file": str(file), "notes": str(beside), "failing": step or None, **stays}
 
 
-def _notes_place(shop: BuildContext, beside: Path) -> Path:
+def _notes_place(build: BuildContext, beside: Path) -> Path:
     """Where the notes are left: beside the workflow, and where somebody else's page stands there, beside that."""
-    return beside if shop.goal.force else output_files.free_name(beside, shop.writer.conversation.id)
+    return beside if build.goal.force else output_files.free_name(beside, build.writer.conversation.id)
 
 
 def _ours(path: str | None) -> str | None:

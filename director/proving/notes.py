@@ -34,7 +34,7 @@ _MARKS = re.compile(r"([\\`*_\[\]<>#|!~])")
 
 
 def page(
-    shop: BuildContext,
+    build: BuildContext,
     *,
     file: Path,
     headline: str,
@@ -50,21 +50,21 @@ def page(
 ) -> str:
     """The whole of it, secrets masked."""
     parts = [
-        _head(shop, file, headline),
-        _section("What was wanted", _wanted(shop)),
+        _head(build, file, headline),
+        _section("What was wanted", _wanted(build)),
         _section("What came of it", _came(summary, unproved)),
         _section("Where it fails", _fails(failure)) if failure is not None else "",
-        _section("Outline", _outline(shop)),
-        _section("Decisions", _decisions(shop)),
-        _section("Targets, and why", _targets(shop)),
+        _section("Outline", _outline(build)),
+        _section("Decisions", _decisions(build)),
+        _section("Targets, and why", _targets(build)),
         _section("How it was proved", _proved(runs, before, every, not_executed)),
         _section("What could be better", [f"- {_line(each)}" for each in better[:MOST]]),
-        _section("Questions and answers", _questions(shop)),
-        _section("Deeds: who allowed them, and what counts as none", _grants(shop)),
-        _section("What it cost", _cost(shop)),
+        _section("Questions and answers", _questions(build)),
+        _section("Actions: who allowed them, and what counts as none", _grants(build)),
+        _section("What it cost", _cost(build)),
         _section("Go on", [markdown.fenced(next_command, "console")] if next_command else []),
     ]
-    return shop.writer.masker.text("\n\n".join(filter(None, parts)) + "\n")
+    return build.writer.masker.text("\n\n".join(filter(None, parts)) + "\n")
 
 
 def run_command(file: Path, needed: Mapping[str, Json]) -> str:
@@ -81,22 +81,22 @@ def _section(title: str, lines: Iterator[str] | Sequence[str]) -> str:
     return f"## {title}\n\n{text}" if text else ""
 
 
-def _head(shop: BuildContext, file: Path, headline: str) -> str:
-    draft = shop.state.draft
+def _head(build: BuildContext, file: Path, headline: str) -> str:
+    draft = build.state.draft
     name = draft.loaded.workflow.name if draft is not None else file.stem
     return "\n".join(
         [
             f"# Build of {_line(name)}",
             "",
             f"- workflow: {_code(file.name)}",
-            f"- session: {_code(shop.writer.conversation.id)}, begun {shop.writer.history.started}",
+            f"- session: {_code(build.writer.conversation.id)}, begun {build.writer.history.started}",
             f"- proved: {_line(headline)}",
         ]
     )
 
 
-def _wanted(shop: BuildContext) -> Iterator[str]:
-    goal = shop.goal
+def _wanted(build: BuildContext) -> Iterator[str]:
+    goal = build.goal
     yield markdown.fenced(goal.goal.strip() or "(nothing was said)", "text")
     yield ""
     if goal.url is not None:
@@ -105,8 +105,8 @@ def _wanted(shop: BuildContext) -> Iterator[str]:
         yield f"- input {_code(name)}: {_code(json.dumps(value, ensure_ascii=False))}"
     if goal.secrets:
         yield f"- secrets: {', '.join(map(_code, goal.secrets))}"
-    yield f"- deeds of class *effect*: {goal.policy}; runs of proof: {goal.runs}"
-    if agreed := shop.state.description:
+    yield f"- side effects: {goal.policy}; runs of proof: {goal.runs}"
+    if agreed := build.state.description:
         yield f"- as it was agreed: {_line(agreed)}"
 
 
@@ -127,8 +127,8 @@ def _fails(failure: tuple[str, dict[str, Json]]) -> Iterator[str]:
         yield markdown.fenced(_cut(f"fix: {fix}", A_BLOCK), "text")
 
 
-def _outline(shop: BuildContext) -> Iterator[str]:
-    draft = shop.state.draft
+def _outline(build: BuildContext) -> Iterator[str]:
+    draft = build.state.draft
     if draft is not None:
         yield markdown.fenced(draft.outline(), "text")
         for node in draft.loaded.nodes():
@@ -136,13 +136,13 @@ def _outline(shop: BuildContext) -> Iterator[str]:
                 yield f"- {_code(node.id)}: {_line(node.description)}"
 
 
-def _decisions(shop: BuildContext) -> Iterator[str]:
-    kept = shop.writer.history.versions("draft")
+def _decisions(build: BuildContext) -> Iterator[str]:
+    kept = build.writer.history.versions("draft")
     for each in kept[-MOST:]:
         yield f"- version {each.number}: {_line(each.reason)}"
     if len(kept) > MOST:
         yield f"- (and {len(kept) - MOST} before these)"
-    plan = shop.state.plan
+    plan = build.state.plan
     if plan is not None:
         told = [each for each in plan.tasks() if each.notes]
         for each in told[:MOST]:
@@ -151,11 +151,11 @@ def _decisions(shop: BuildContext) -> Iterator[str]:
             yield f"- {_line(plan.notes)}"
 
 
-def _targets(shop: BuildContext) -> Iterator[str]:
-    for deed in list(_calls(shop, "propose_target"))[-MOST:]:
-        given: dict[str, Json] = shop.writer.value_of(deed.call) or {}
+def _targets(build: BuildContext) -> Iterator[str]:
+    for action in list(_calls(build, "propose_target"))[-MOST:]:
+        given: dict[str, Json] = build.writer.value_of(action.call) or {}
         yield f"- {_line(str(given.get('reason') or ''))}"
-        value = shop.writer.value_of(deed.result) if deed.result is not None else None
+        value = build.writer.value_of(action.result) if action.result is not None else None
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         yield _indented(markdown.fenced(_cut(text, A_BLOCK // 2), "text"))
 
@@ -187,29 +187,29 @@ def _proved(
         yield _indented(markdown.fenced(shown, "json" if shown == whole else "text"))
 
 
-def _questions(shop: BuildContext) -> Iterator[str]:
-    places = {str(each.get("place")) for each in grants.answers(shop.writer)}
-    for each in shop.writer.history.questions:
+def _questions(build: BuildContext) -> Iterator[str]:
+    places = {str(each.get("place")) for each in grants.answers(build.writer)}
+    for each in build.writer.history.questions:
         if each.place not in places:
             yield f"- {_line(each.question)}"
             yield f"  - {_line(each.answer) if each.answer is not None else '(not answered)'}"
 
 
-def _grants(shop: BuildContext) -> Iterator[str]:
-    for each in grants.answers(shop.writer):
+def _grants(build: BuildContext) -> Iterator[str]:
+    for each in grants.answers(build.writer):
         yield f"- {_code(str(each.get('path')))}: {_line(str(each.get('what')))}: {_line(str(each.get('answer') or 'not answered'))}"
-    draft = shop.state.draft
+    draft = build.state.draft
     for node in draft.loaded.nodes() if draft is not None else ():
         if not isinstance(node, Leaf) or effects.changes(node):
             continue
         if effects.changes(node.model_copy(update={"effect": None})):
-            yield f"- {_code(node.id)} counts as no deed: the draft says that it is {node.effect}"
+            yield f"- {_code(node.id)} counts as no action: the draft says that it is {node.effect}"
         elif getattr(node, "action", None) == "download" and getattr(node, "target", None) is not None:
-            yield f"- {_code(node.id)} counts as no deed: its click is to give a file, and nothing else"
+            yield f"- {_code(node.id)} counts as no action: its click is to give a file, and nothing else"
 
 
-def _cost(shop: BuildContext) -> Iterator[str]:
-    book = shop.writer.history.ledger
+def _cost(build: BuildContext) -> Iterator[str]:
+    book = build.writer.history.ledger
     own = book.totals()
     yield f"- the build itself: {costs.told(own)}" if own is not None else "- the build itself: nothing"
     runs = list(book.totals_by_run().values())
@@ -217,8 +217,10 @@ def _cost(shop: BuildContext) -> Iterator[str]:
         yield f"- the runs that it started: {costs.told(ledger.together(runs))}"
 
 
-def _calls(shop: BuildContext, name: str) -> Iterator[session.SideEffect]:
-    return (each for each in shop.writer.history.deeds.values() if each.call.action == name and _went_well(each.result))
+def _calls(build: BuildContext, name: str) -> Iterator[session.SideEffect]:
+    return (
+        each for each in build.writer.history.actions.values() if each.call.action == name and _went_well(each.result)
+    )
 
 
 def _went_well(result: entries.Result | None) -> bool:

@@ -1,4 +1,4 @@
-"""What runs of a draft have proved: of each deed of class *effect* in how many of them it was really done. Pure: it reads runs that are over."""
+"""What runs of a draft have proved: of each side effect in how many of them it was really done. Pure: it reads runs that are over."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from runtime.log import attempts as log_attempts
 from runtime.log import history
 
 Outcome = Literal["done", "idle", "held", "failed", "passed by", "not reached"]
-"""What became of a deed in one run. ``idle``: an agent was at work and changed nothing. ``passed by``: it failed or was left out, and the run went on."""
+"""What became of an action in one run. ``idle``: an agent was at work and changed nothing. ``passed by``: it failed or was left out, and the run went on."""
 
 READ = "read on an error page"
 """How what is said of a leaf begins that read there."""
 
 FULL = "full"
-"""What is said of a proof in which every deed was done."""
+"""What is said of a proof in which every action was done."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Ran:
     run: str
     status: str
     """As runs end: ``passed``, ``failed``, ``paused`` …"""
-    deeds: dict[str, Outcome]
-    """What became of each deed of class *effect*, by its key (``effects.leaves_of``)."""
+    actions: dict[str, Outcome]
+    """What became of each side effect, by its key (``effects.leaves_of``)."""
     held: str | None = None
-    """The path of the deed at which it stopped, ready and not done."""
+    """The path of the action at which it stopped, ready and not done."""
     path: str | None = None
     """The path of the step that ended it otherwise."""
     error: dict[str, Json] | None = None
@@ -46,7 +46,7 @@ class Ran:
     ended_well: frozenset[str] = frozenset()
     """The keys of those of them that did what they are for, once at least."""
     moot: frozenset[str] = frozenset()
-    """The keys of the deeds whose ``verify`` held before they were done, too, each time: it tells nothing of them."""
+    """The keys of the actions whose ``verify`` held before they were done, too, each time: it tells nothing of them."""
     on_errors: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     """What is to be said of leaves that worked on error pages of the site, by their keys, in the order in which they ran (``on_errors``)."""
 
@@ -58,11 +58,11 @@ class Ran:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Effect:
-    """A deed of class *effect* of the draft, and what became of it in each run."""
+    """A side effect of the draft, and what became of it in each run."""
 
     key: str
     said: str
-    """The deed as a line."""
+    """The action as a line."""
     outcomes: tuple[Outcome, ...]
     alone: bool = False
     """Whether it was done on the bench, by itself."""
@@ -100,9 +100,9 @@ class Effect:
         return f"{'; '.join(told)}{moot}"
 
 
-def deeds_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outcome]:
-    """What became of each deed of class *effect* in a run of the file."""
-    wanted = [path for _leaf, path in effects.deeds_of(loaded)]
+def actions_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outcome]:
+    """What became of each side effect in a run of the file."""
+    wanted = [path for _leaf, path in effects.actions_of(loaded)]
     found: dict[str, Outcome] = dict.fromkeys(wanted, "not reached")
     for path, attempts in past.attempts.items():
         key = effects.key_of(loaded, path)
@@ -127,7 +127,7 @@ def ended_well(loaded: workflow.Loaded, past: history.History) -> frozenset[str]
 
 
 def moot(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
-    """The keys of the deeds that a run did, and whose ``verify`` held each time before they were done."""
+    """The keys of the actions that a run did, and whose ``verify`` held each time before they were done."""
     held: dict[str, bool] = {}
     for path, attempts in past.attempts.items():
         if _of(attempts) == "done":
@@ -162,10 +162,13 @@ def on_errors(loaded: workflow.Loaded, past: history.History) -> dict[str, str]:
 def errors_of(ran: Sequence[Ran]) -> dict[str, str]:
     """What is to be said of leaves that worked on error pages, or got one for an answer, in any of these runs.
 
-    A step that only led to a page from which others read is not named beside them; a deed of class *effect* is.
+    A step that only led to a page from which others read is not named beside them; a side effect is.
     """
     return {
-        key: said for each in ran for key, said in each.on_errors.items() if said.startswith(READ) or key in each.deeds
+        key: said
+        for each in ran
+        for key, said in each.on_errors.items()
+        if said.startswith(READ) or key in each.actions
     }
 
 
@@ -173,7 +176,7 @@ _RANKS: tuple[Outcome, ...] = ("not reached", "passed by", "failed", "idle", "he
 
 
 def better(one: Outcome, other: Outcome) -> Outcome:
-    """Of what became of a deed in two turns of a loop what proves more."""
+    """Of what became of an action in two turns of a loop what proves more."""
     return one if _RANKS.index(one) > _RANKS.index(other) else other
 
 
@@ -188,28 +191,28 @@ def _of(attempts: Sequence[log_attempts.Attempt]) -> Outcome:
 
 
 def held_at(past: history.History) -> str | None:
-    """The path of the deed before which the run was stopped, because it may not be done."""
+    """The path of the action before which the run was stopped, because it may not be done."""
     question = past.question
     return str(question.data["path"]) if question is not None and question.data["reason"] == "held" else None
 
 
 def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] = ()) -> list[Effect]:
-    """Each deed of class *effect* of the file with what became of it in these runs, in the order of the file; ``alone`` are those done on the bench."""
+    """Each side effect of the file with what became of it in these runs, in the order of the file; ``alone`` are those done on the bench."""
     return [
         Effect(
             key,
             leaf.summary(),
-            tuple(each.deeds.get(key, "not reached") for each in ran),
+            tuple(each.actions.get(key, "not reached") for each in ran),
             key in alone,
-            all(key in each.moot for each in ran if each.deeds.get(key) == "done")
+            all(key in each.moot for each in ran if each.actions.get(key) == "done")
             and any(key in each.moot for each in ran),
         )
-        for leaf, key in effects.deeds_of(loaded)
+        for leaf, key in effects.actions_of(loaded)
     ]
 
 
 def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] = ()) -> str:
-    """How far the runs prove the draft: ``full`` only where each of them passed, each deed was really done in one of them, none was on an error page of the site, and nothing ``other`` is left, as told."""
+    """How far the runs prove the draft: ``full`` only where each of them passed, each action was really done in one of them, none was on an error page of the site, and nothing ``other`` is left, as told."""
     doubts = [f"{key} ({said})" for key, said in errors_of(ran).items()]
     held = list(dict.fromkeys(briefs.ours(each.held) for each in ran if each.held is not None))
     if held:
@@ -226,11 +229,11 @@ def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] 
 
 
 def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
-    """What the runs leave unproved beside deeds: leaves that none of them came to, or that did in none what they are for, and fields that all of them left empty."""
-    deeds = {key for _leaf, key in effects.deeds_of(loaded)}
+    """What the runs leave unproved beside actions: leaves that none of them came to, or that did in none what they are for, and fields that all of them left empty."""
+    actions = {key for _leaf, key in effects.actions_of(loaded)}
     told: list[str] = []
     for _leaf, key in effects.leaves_of(loaded):
-        if key not in deeds and not any(key in each.ended_well for each in ran):
+        if key not in actions and not any(key in each.ended_well for each in ran):
             came = any(key in each.reached for each in ran)
             told.append(f"{key} ({'tried without success' if came else 'executed in no run'})")
     empty = empty_names([each.output for each in ran if each.status == "passed"])
@@ -246,7 +249,7 @@ def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:
 
 
 def next_step(every: Sequence[Effect]) -> str:
-    """What comes next where deeds were done on the bench and in no whole run; empty where there are none."""
+    """What comes next where actions were done on the bench and in no whole run; empty where there are none."""
     names = [f"`{each.key.rpartition('/')[2]}`" for each in every if each.alone and not each.done and not each.held]
     if not names:
         return ""

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 UNCHANGED = "change what the fix needs; where it passes as it is, or nothing in the file would fix it, finish with `done` false and say so"
 
 
-def equip(shop: BuildContext) -> None:
+def equip(build: BuildContext) -> None:
     """Put the file that is to be fixed on the desk, as its first draft; nothing where that is done, or nothing is to be fixed.
 
     Raises UsageError ``file-not-found``, ModelError ``secret-refused`` where a secret stands in it, WorkflowInvalid.
     """
-    if shop.goal.repairs is None or shop.state.history.versions("draft"):
+    if build.goal.repairs is None or build.state.history.versions("draft"):
         return
-    draft = drafts.Draft.of(text_of(shop.goal.place), shop.state.files)
-    shop.state.write_draft(draft, reason="the workflow as it failed", by="person")
+    draft = drafts.Draft.of(text_of(build.goal.place), build.state.files)
+    build.state.write_draft(draft, reason="the workflow as it failed", by="person")
 
 
 def text_of(file: Path) -> str:
@@ -43,23 +43,23 @@ def text_of(file: Path) -> str:
         raise UsageError("file-not-found", f"{file} cannot be read: {error}", fix="name the file") from None
 
 
-def unchanged(shop: BuildContext) -> bool:
+def unchanged(build: BuildContext) -> bool:
     """Whether the draft of a build that fixes says just what the file said."""
-    draft = shop.state.draft
-    return shop.goal.repairs is not None and draft is not None and draft.text == _before(shop)
+    draft = build.state.draft
+    return build.goal.repairs is not None and draft is not None and draft.text == _before(build)
 
 
-def _before(shop: BuildContext) -> str:
+def _before(build: BuildContext) -> str:
     """The file's text, as it was when the build began."""
-    return str(shop.writer.value_of(shop.state.history.versions("draft")[0]))
+    return str(build.writer.value_of(build.state.history.versions("draft")[0]))
 
 
-def missed(shop: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ran]) -> ModelError | None:
+def missed(build: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ran]) -> ModelError | None:
     """Why runs that went well prove no fix: none of them came to the step that failed. None where one did, or nothing is to be fixed.
 
     Where the draft has that step no more, each must have gone to its end.
     """
-    repairs = shop.goal.repairs
+    repairs = build.goal.repairs
     if repairs is None:
         return None
     key = effects.key_of(loaded, repairs.path)
@@ -74,7 +74,7 @@ def missed(shop: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ran
     return ModelError(
         "fix-not-reached",
         f"not done: no proof run came to `{step}`, the step that is to be fixed: {why}",
-        fix="see that a run comes to it; where that needs a deed that is held, finish with `done` false and say so",
+        fix="see that a run comes to it; where that needs an action that is held, finish with `done` false and say so",
     )
 
 
@@ -84,21 +84,21 @@ def command(goal: Goal) -> str | None:
 
 
 def leave(
-    shop: BuildContext, every: Sequence[proofs.Effect], ran: Sequence[proofs.Ran], *, summary: str
+    build: BuildContext, every: Sequence[proofs.Effect], ran: Sequence[proofs.Ran], *, summary: str
 ) -> dict[str, Json] | None:
     """Keep the change as a patch beside the run that failed, where ``runops repair --apply`` finds it; what is told of it. None where nothing is to be fixed.
 
     Raises LogError where the disk does not take it.
     """
-    repairs, draft = shop.goal.repairs, shop.state.draft
+    repairs, draft = build.goal.repairs, build.state.draft
     if repairs is None or draft is None:
         return None
     whole = all(each.status == "passed" for each in ran)
     done = [each.key for each in every if each.done or each.alone]
-    change = patches.Patch(shop.goal.place, _before(shop), output_files.patched(draft.text, repairs.run))
+    change = patches.Patch(build.goal.place, _before(build), output_files.patched(draft.text, repairs.run))
     patch = patch_files.unified([change], Path.cwd())
     known = patch_files.KnownPatch("proved" if whole else "held", [change], done, ran[-1].run)
-    place = patch_files.keep(shop.here.kept, repairs.run, known, patch)
+    place = patch_files.keep(build.here.kept, repairs.run, known, patch)
     held = next((each.held for each in ran if each.held is not None), None)
     return {
         "verdict": known.verdict,

@@ -29,7 +29,7 @@ A_GLANCE = 500
 """Characters of a page where only its address was not the one that was meant."""
 
 SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
-"""What is told of a held deed that need not be one."""
+"""What is told of a held action that need not be one."""
 
 
 def told(done: draft_runs.Done, loaded: workflow.Loaded) -> str:
@@ -124,7 +124,7 @@ def failure(error: dict[str, Json]) -> str:
     seen += [f"{name}: {_cut(text, EVIDENCE // 3)}" for name, text in evidence_of(error) if text]
     code = error.get("code") or error.get("reason")
     lines = [
-        f"why: {code} ({error.get('phase', 'before')} the deed)",
+        f"why: {code} ({error.get('phase', 'before')} the action)",
         page_text.fenced(_cut("\n".join(filter(None, seen)), EVIDENCE)),
     ]
     if error.get("reason") == "question":
@@ -143,7 +143,7 @@ def evidence_of(error: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
 
 
 def by_address(error: Mapping[str, Json]) -> bool:
-    """Whether a rule of an address did not hold: the deed itself did what it does, and the page behind it is of less account."""
+    """Whether a rule of an address did not hold: the action itself did what it does, and the page behind it is of less account."""
     known: dict[str, Json] = error.get("evidence") or {}
     return str(known.get("rule") or "").startswith("url ")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RUN = tool(
     RUN_DRAFT,
     "Runs the whole draft once in a fresh browser.",
-    {"inputs": of(PERHAPS, "Other inputs than the wish's, as a JSON map."), "reason": TEXT},
+    {"inputs": of(PERHAPS, "Other inputs than the goal's, as a JSON map."), "reason": TEXT},
 )
 END = tool(
     FINISH,
@@ -40,9 +40,9 @@ END = tool(
 )
 
 
-def toolsets(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(build: BuildContext) -> Sequence[Toolset]:
     """The tools that run the whole draft, and end the build."""
-    return (RunDraft(shop, RUN), Finish(shop, END))
+    return (RunDraft(build, RUN), Finish(build, END))
 
 
 class RunDraft(OfBuild):
@@ -50,81 +50,81 @@ class RunDraft(OfBuild):
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        shop = self._shop
-        inputs = {**_known(shop), **_map(arguments["inputs"])}
-        loaded = draft_runs.as_saved(shop)
-        fit = draft_runs.prepared(shop, loaded, inputs)
-        holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, inputs=fit.inputs, pins={})
+        build = self._build
+        inputs = {**_known(build), **_map(arguments["inputs"])}
+        loaded = draft_runs.as_saved(build)
+        fit = draft_runs.prepared(build, loaded, inputs)
+        holds = await build.effects.demand(effects.actions_of(loaded), place=place.path, inputs=fit.inputs, pins={})
 
         async def work(call: entries.Call) -> turn.Outcome:
-            done = await draft_runs.run(shop, call, loaded, fit, holds)
+            done = await draft_runs.run(build, call, loaded, fit, holds)
             ran = done.ran
-            every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(shop, loaded))
+            every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(build, loaded))
             told = report.told(done, loaded)
             if every:
-                told = f"{told}\ndeeds: {'; '.join(f'{each.key}: {each.words()}' for each in every)}"
+                told = f"{told}\nactions: {'; '.join(f'{each.key}: {each.words()}' for each in every)}"
             more = proofs.next_step(every) if ran.status == "passed" else ""
             if more:
                 told = f"{told}\nnext: {more}"
             if ran.went_well:
-                told = f"{told}\n{finish.ahead(shop, fit, ran, more)}"
-            told = shop.writer.masker.text(told)
+                told = f"{told}\n{finish.ahead(build, fit, ran, more)}"
+            told = build.writer.masker.text(told)
             if ran.went_well:
                 return turn.Outcome(told, told)
             failed = ModelError("draft-failed", report.head(done), fix="fix the draft where it fails")
             return turn.Outcome(told, told, failed.as_json())
 
-        return await barrier.done(shop.writer, RUN_DRAFT, arguments, place, work)
+        return await barrier.done(build.writer, RUN_DRAFT, arguments, place, work)
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        return found_out(self._shop, call)
+        return found_out(self._build, call)
 
 
 class Finish(OfBuild):
     """Ends the build: with a workflow that is proved, or, given up, with what there is."""
 
-    def __init__(self, shop: BuildContext, offered: Tool) -> None:
-        super().__init__(shop, offered)
+    def __init__(self, build: BuildContext, offered: Tool) -> None:
+        super().__init__(build, offered)
         self._counts: finish.Proof | None = None
         """Runs that went well, and of which only something was not said."""
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        shop = self._shop
+        build = self._build
         said = finish.FinishRequest(str(arguments["summary"]), str(arguments["unproved"] or ""))
         if not arguments["done"]:
-            return await barrier.done(shop.writer, FINISH, arguments, place, lambda _call: self._given_up(said))
-        if lacking := finish.lacks(shop, said):
-            told = "\n".join(["not done; lacking:", *map(str, lacking)]) + finish.foreseen(shop, said)
-            said_too = shop.writer.masker.text(f"{told}{finish.hints(shop)}")
-            return turn.Outcome(said_too, error=shop.writer.masker.json(_unfinished(told)))
-        loaded = draft_runs.as_saved(shop)
-        holds = await shop.effects.demand(effects.deeds_of(loaded), place=place.path, pins={})
+            return await barrier.done(build.writer, FINISH, arguments, place, lambda _call: self._given_up(said))
+        if lacking := finish.lacks(build, said):
+            told = "\n".join(["not done; lacking:", *map(str, lacking)]) + finish.foreseen(build, said)
+            said_too = build.writer.masker.text(f"{told}{finish.hints(build)}")
+            return turn.Outcome(said_too, error=build.writer.masker.json(_unfinished(told)))
+        loaded = draft_runs.as_saved(build)
+        holds = await build.effects.demand(effects.actions_of(loaded), place=place.path, pins={})
 
         async def work(call: entries.Call) -> turn.Outcome:
             proof, self._counts = self._counts, None
-            if proof is None or not finish.stands(shop, proof):
-                proof = await finish.prove(shop, call, loaded, holds)
+            if proof is None or not finish.stands(build, proof):
+                proof = await finish.prove(build, call, loaded, holds)
             return self._judged(proof, said)
 
-        return await barrier.done(shop.writer, FINISH, arguments, place, work)
+        return await barrier.done(build.writer, FINISH, arguments, place, work)
 
     def _judged(self, proof: finish.Proof, said: finish.FinishRequest) -> turn.Outcome:
-        shop = self._shop
+        build = self._build
         if not proof.went_well:
-            ours, told = finish.refusal(shop, proof)
+            ours, told = finish.refusal(build, proof)
             failed = ModelError("not-proved", ours, fix="fix the draft where it fails")
-            return turn.Outcome(shop.writer.masker.text(told), error=shop.writer.masker.json(failed.as_json()))
-        if not finish.stands(shop, proof):
-            return _failed(shop, finish.CHANGED)
-        if (missed := repair_builds.missed(shop, proof.loaded, proof.ran)) is not None:
-            return _failed(shop, missed)
+            return turn.Outcome(build.writer.masker.text(told), error=build.writer.masker.json(failed.as_json()))
+        if not finish.stands(build, proof):
+            return _failed(build, finish.CHANGED)
+        if (missed := repair_builds.missed(build, proof.loaded, proof.ran)) is not None:
+            return _failed(build, missed)
         if names := finish.unsaid(proof, said):
             self._counts = proof
             told = finish.say_more(proof, names)
-            return turn.Outcome(f"{told}{finish.hints(shop)}", error=_unfinished(told))
-        value: dict[str, Json] = shop.writer.masker.json(finish.accepted(shop, proof, said))
+            return turn.Outcome(f"{told}{finish.hints(build)}", error=_unfinished(told))
+        value: dict[str, Json] = build.writer.masker.json(finish.accepted(build, proof, said))
         told = [f"accepted; proved: {value['proved']}", f"saved: {value['file']}; notes: {value['notes']}"]
         told += [f"{each.key}: {each.words()}" for each in proof.effects]
         if "fix" in value:
@@ -134,21 +134,21 @@ class Finish(OfBuild):
         return turn.Outcome("\n".join(told), value)
 
     async def _given_up(self, said: finish.FinishRequest) -> turn.Outcome:
-        value = self._shop.writer.masker.json(finish.leave_partial(self._shop, said.summary))
+        value = self._build.writer.masker.json(finish.leave_partial(self._build, said.summary))
         where = f"the draft as it is: {value['file']}" if value["file"] else "there was no draft to save"
         stays = f"; {value['stays']} is as it was" if "stays" in value else ""
         return turn.Outcome(f"given up; {where}{stays}", value)
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        return found_out(self._shop, call)
+        return found_out(self._build, call)
 
 
-def found_out(shop: BuildContext, call: entries.Call) -> turn.Outcome:
+def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
     """What is told of a call that a crash broke off: which of its runs were over, and at what the last one was."""
     told: list[str] = []
-    for number, run in enumerate(shop.runs.of(call), 1):
-        past = shop.runs.past(run)
+    for number, run in enumerate(build.runs.of(call), 1):
+        past = build.runs.past(run)
         if past is None:
             told.append(f"run {number} ({run}) left nothing that can be read")
             continue
@@ -165,14 +165,14 @@ def found_out(shop: BuildContext, call: entries.Call) -> turn.Outcome:
         f"`{call.action}` was interrupted, and nothing came of it: {ran}",
         fix="what a run did on the site stands: look at it, then call again; all runs are made anew",
     )
-    return turn.Outcome("", error=shop.writer.masker.json(error.as_json()))
+    return turn.Outcome("", error=build.writer.masker.json(error.as_json()))
 
 
-def _known(shop: BuildContext) -> dict[str, Json]:
-    """The inputs of the wish that the draft declares by now."""
-    draft = shop.state.draft
+def _known(build: BuildContext) -> dict[str, Json]:
+    """The inputs of the goal that the draft declares by now."""
+    draft = build.state.draft
     declared = draft.loaded.workflow.inputs if draft is not None else {}
-    return {name: each for name, each in shop.goal.inputs.items() if name in declared}
+    return {name: each for name, each in build.goal.inputs.items() if name in declared}
 
 
 def _map(text: Json) -> dict[str, Json]:
@@ -188,8 +188,8 @@ def _map(text: Json) -> dict[str, Json]:
     return value
 
 
-def _failed(shop: BuildContext, error: ModelError) -> turn.Outcome:
-    return turn.Outcome(shop.writer.masker.text(str(error)), error=shop.writer.masker.json(error.as_json()))
+def _failed(build: BuildContext, error: ModelError) -> turn.Outcome:
+    return turn.Outcome(build.writer.masker.text(str(error)), error=build.writer.masker.json(error.as_json()))
 
 
 def _unfinished(told: str) -> dict[str, Json]:

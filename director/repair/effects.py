@@ -1,4 +1,4 @@
-"""What of the deeds that change the site is done while a fix is proved: all, none, or those of which a person says so."""
+"""What of the actions that change the site is done while a fix is proved: all, none, or those of which a person says so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Effects:
-    """Asks for each deed once, as it is: one that finds another element, or does something else, is another deed."""
+    """Asks for each action once, as it is: one that finds another element, or does something else, is another action."""
 
     def __init__(self, policy: Policy, who: person.Person) -> None:
         """Nobody is asked yet. ``allow`` is for sites on this machine only: whoever makes this has seen to that."""
@@ -32,7 +32,7 @@ class Effects:
     async def demand(
         self,
         loaded: workflow.Loaded,
-        deeds: Sequence[tuple[Leaf, str]],
+        actions: Sequence[tuple[Leaf, str]],
         *,
         inputs: Mapping[str, Json] | None = None,
         at: str = "",
@@ -46,8 +46,8 @@ class Effects:
             return run_state.withholds_nothing
         if self._policy == "ask":
             rests = requests.Rests(inputs or {})
-            for leaf, path in deeds:
-                await self._ask(requests.deed(loaded, leaf, path, rests, ""), path, page if path == at else None)
+            for leaf, path in actions:
+                await self._ask(requests.action(loaded, leaf, path, rests, ""), path, page if path == at else None)
 
         def holds(leaf: Leaf, path: str) -> bool:
             if not effects.changes(leaf):
@@ -59,11 +59,11 @@ class Effects:
 
         return holds
 
-    async def _ask(self, deed: requests.EffectRequest, path: str, page: str | None) -> None:
-        key = _key(deed.leaf, path)
+    async def _ask(self, action: requests.EffectRequest, path: str, page: str | None) -> None:
+        key = _key(action.leaf, path)
         if key in self._granted or self._policy != "ask":
             return
-        lines = wording.told(deed, page or deed.way.opened)
+        lines = wording.told(action, page or action.way.opened)
         asked = "\n".join(["To prove the fix, this would be done on the site. May it be?", *lines, *wording.CHOICES])
         said = await self._who.ask(asked, grants.CHOICES)
         if said != grants.YES:
@@ -80,11 +80,11 @@ def _key(leaf: Leaf, path: str) -> str:
 
 
 def after(loaded: workflow.Loaded, path: str) -> list[tuple[Leaf, str]]:
-    """The deeds of a file that a run may come to from the step at ``path`` on: those behind it, and all of the loops and blocks around it."""
-    deeds = effects.deeds_of(loaded)
+    """The actions of a file that a run may come to from the step at ``path`` on: those behind it, and all of the loops and blocks around it."""
+    actions = effects.actions_of(loaded)
     found = loaded.find(path)
     if found is None:
-        return deeds
+        return actions
     order = [each for each, _path in effects.leaves_of(loaded)]
     around = [each for each in found.around if isinstance(each, Node)]
     first = around[0] if around else found.node
@@ -97,4 +97,4 @@ def after(loaded: workflow.Loaded, path: str) -> list[tuple[Leaf, str]]:
         0,
     )
     behind = order[start:]
-    return [(leaf, where) for leaf, where in deeds if any(leaf is each for each in behind)]
+    return [(leaf, where) for leaf, where in actions if any(leaf is each for each in behind)]

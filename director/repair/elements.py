@@ -62,7 +62,7 @@ class Elements:
     secret: bool = False
     """Whether a secret is typed: that only ever goes into a field which hides it."""
     left_out: list[str] = dataclasses.field(default_factory=list[str])
-    """What is no candidate though it could take the deed, and why, each in a sentence."""
+    """What is no candidate though it could take the action, and why, each in a sentence."""
 
     async def candidates(self, page: Tab, view: Observation) -> list[Candidate]:
         """What might be meant by now: selectors that were put right, then elements, the likeliest first."""

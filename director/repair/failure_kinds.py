@@ -228,7 +228,7 @@ def _signed_out(failure: Failure, then: PageGlance | None, now: PageLook | None)
 
 
 def _at_sign_in(failure: Failure, glance: PageGlance) -> bool:
-    """Whether the step itself is one of those that sign in: it was opened there on purpose, and its deed was not done."""
+    """Whether the step itself is one of those that sign in: it was opened there on purpose, and its action was not done."""
     opened = failure.asked_for is not None and _place(failure.asked_for) == _place(glance.url)
     return opened and failure.code not in RULES
 
@@ -324,8 +324,8 @@ def _drifted(failure: Failure, _then: PageGlance | None, now: PageLook | None) -
     if failure.code in RULES:
         alert = failure.evidence.get("alert")
         if alert:
-            return _found("unknown", f'the deed was done, and the page says "{alert}"')
+            return _found("unknown", f'the action was done, and the page says "{alert}"')
         return _found(
-            "drift", f"the deed was done, and the page does not say what `verify` waits for: {failure.message}"
+            "drift", f"the action was done, and the page does not say what `verify` waits for: {failure.message}"
         )
     return None

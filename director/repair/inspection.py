@@ -83,7 +83,7 @@ class Seen:
     look: failure_kinds.PageLook
     candidates: list[elements.Candidate] = dataclasses.field(default_factory=list[elements.Candidate])
     left_out: list[str] = dataclasses.field(default_factory=list[str])
-    """What is no candidate though it could take the deed, and why, each in a sentence."""
+    """What is no candidate though it could take the action, and why, each in a sentence."""
     closer: Inspection | None = None
 
 
@@ -111,7 +111,7 @@ class Looker:
     _reached: bool = False
 
     def holds(self, leaf: Leaf, path: str) -> bool:
-        """Every deed that changes the site is held; and whatever comes behind the step."""
+        """Every action that changes the site is held; and whatever comes behind the step."""
         if path == self.path:
             self._reached = True
             return effects.changes(leaf)
@@ -129,7 +129,7 @@ class Looker:
         fine = isinstance(error, attempt.EffectWithheld) and (error.path == self.path or self._reached)
         glance = await self._glance(at, page)
         if fine:
-            # A deed that is held was found ready, and whether something lies over it only the deed itself would have told.
+            # An action that is held was found ready, and whether something lies over it only the action itself would have told.
             self.seen = Seen(failure_kinds.PageLook(glance, error.path, None))
             if self.code == "target-not-actionable" and error.path == self.path:
                 with contextlib.suppress(RunOpsError, Error):

@@ -66,7 +66,7 @@ class KnownPatch:
     verdict: str
     changes: Sequence[patches.Patch]
     done: Sequence[str]
-    """The deeds that its proof did on the site."""
+    """The actions that its proof did on the site."""
     proof: str
     """The copy of the run in which it was proved; of a fix that a model built the last run of the whole workflow."""
 

@@ -39,10 +39,10 @@ LEAST_SECONDS, MOST_SECONDS = 5.0, 60.0
 """What a step is given that ran out of time, where nobody has seen how long it takes."""
 
 CLEAR = 0.08
-"""By how much the best candidate of a deed that is held must be better than the next one: nothing else tells them apart."""
+"""By how much the best candidate of an action that is held must be better than the next one: nothing else tells them apart."""
 
 Verdict = Literal["proved", "held", "guess"]
-"""The workflow went to its end; it went up to a deed that was held; or nothing says that what is found is what was meant."""
+"""The workflow went to its end; it went up to an action that was held; or nothing says that what is found is what was meant."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ class Proof:
     run: str
     """The copy."""
     reached: str | None
-    """The deed that was held, or the step at which it ended otherwise; None where it went to its end."""
+    """The action that was held, or the step at which it ended otherwise; None where it went to its end."""
     done: Sequence[str]
-    """The deeds of class *effect* that the copy did on the site."""
+    """The side effects that the copy did on the site."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Outcome:
     works_now: bool = False
     """Whether the fresh look found the step done, or ready: going on is all that it needs."""
     refused: bool = False
-    """Whether a person has said no to a deed that a proof would have done."""
+    """Whether a person has said no to an action that a proof would have done."""
 
 
 class Repair:
@@ -118,10 +118,10 @@ class Repair:
         say: Callable[[str], None],
         listener: Callable[[events.Event], None] | None = None,
     ) -> None:
-        """``allowed`` says which deeds a proof may do; ``say`` tells a person what goes on, ``listener`` hears of the steps."""
+        """``allowed`` says which actions a proof may do; ``say`` tells a person what goes on, ``listener`` hears of the steps."""
         self._carrier = Runtime.of(here)
         self._kept = here.kept
-        self._deeds = allowed
+        self._actions = allowed
         self._say = say
         self._listener = listener
         self._tried: list[str] = []
@@ -145,7 +145,7 @@ class Repair:
         if found.kind in failure_kinds.PATCHED and seen is not None:
             proof = await self._find_patch(case, loaded, found, seen, ())
         works_now = seen is not None and seen.look.code is None
-        return Outcome(run, case, found, proof, self._tried, copy, works_now, self._deeds.refused)
+        return Outcome(run, case, found, proof, self._tried, copy, works_now, self._actions.refused)
 
     async def _look(self, case: failures.Case, loaded: workflow.Loaded) -> tuple[inspection.Seen | None, str | None]:
         """One fresh look at the page of the step; None where the run cannot go on with the file as it is now."""
@@ -194,8 +194,8 @@ class Repair:
             proof = await self._try(case, loaded, fix, before)
             if proof is None:
                 continue
-            if proof.verdict != "guess" or self._deeds.refused:
-                # A person who said no is not asked for the next best deed in its place.
+            if proof.verdict != "guess" or self._actions.refused:
+                # A person who said no is not asked for the next best action in its place.
                 return proof
             guess = guess or proof
         return guess
@@ -323,7 +323,7 @@ class Repair:
             patched = self._patched(loaded, fix)
             page = case.then.url if case.then is not None else None
             wanted = repair_effects.after(patched, fix.path)
-            holds = await self._deeds.demand(patched, wanted, inputs=self._inputs, at=fix.path, page=page)
+            holds = await self._actions.demand(patched, wanted, inputs=self._inputs, at=fix.path, page=page)
             if not fix.told:
                 holds = _but(holds, fix.path)
             about: dict[str, Json] = {"node": fix.path, "copy": case.run, "for": "proof"}
@@ -388,7 +388,7 @@ def _counts(repairs: Sequence[Patch]) -> bool:
 
 
 def _but(holds: run_state.Withholds, at: str) -> run_state.Withholds:
-    """What is held, and the deed of one step in any case: nobody is to press what is only guessed."""
+    """What is held, and the action of one step in any case: nobody is to press what is only guessed."""
 
     def held(leaf: Leaf, path: str) -> bool:
         return holds(leaf, path) or (path == at and effects.changes(leaf))
@@ -401,7 +401,7 @@ def _same_step(one: str | None, other: str) -> bool:
 
 
 def _done(past: history.History, after: int) -> list[str]:
-    """The deeds of class *effect* that were done, or may have been, behind a line of the log."""
+    """The side effects that were done, or may have been, behind a line of the log."""
     return [
         attempt.call.path
         for attempt in past.all_attempts()

@@ -1,4 +1,4 @@
-"""Deeds on the pages of the scout. Each is a run of its own, of a workflow with that one node: the engine's own step code does it, with its barrier, its guard, its log."""
+"""Actions on the pages of the scout. Each is a run of its own, of a workflow with that one node: the engine's own step code does it, with its barrier, its guard, its log."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from runtime.observation.observation import Observation
 
 SETTLE_SECONDS = 3.0
-"""How long what a deed set off is waited for."""
+"""How long what an action set off is waited for."""
 
 MOST_COMPLAINTS = 3
-"""Complaints of a page that are told of one deed."""
+"""Complaints of a page that are told of one action."""
 
 HELD = "held"
-"""Why a run paused that came to a deed which is not to be done."""
+"""Why a run paused that came to an action which is not to be done."""
 
 ENDED = frozenset({"page-crashed", "guard-lost"})
 """Codes of errors behind which the whole browser may be gone."""
@@ -84,10 +84,10 @@ class ScoutAction(start.Part):
 class ScoutActions:
     """Does what one model asks for."""
 
-    def __init__(self, shop: BuildContext, looks: page_tools.Looking, mine: list[str] | None = None) -> None:
+    def __init__(self, build: BuildContext, looks: page_tools.Looking, mine: list[str] | None = None) -> None:
         """``mine`` are the only tabs in which it may do anything; those that open from them become some of them."""
-        self._shop, self._looks, self._mine = shop, looks, mine
-        self._eyes = cast("observer.PageObserver", shop.eyes)
+        self._build, self._looks, self._mine = build, looks, mine
+        self._eyes = cast("observer.PageObserver", build.eyes)
         self._leads = ""
         """Where the link leads that is about to be clicked."""
 
@@ -124,7 +124,7 @@ class ScoutActions:
         async with self._eyes.scout.there() as session:
             page = self._page(arguments["tab"])
             if page.dialog is None and self._eyes.last_of(page) is None:
-                # What the deed changes is told against what was there before it.
+                # What the action changes is told against what was there before it.
                 await self._eyes.look_at(page)
             action = str(arguments["action"])
             if page.dialog is not None and action != "dialog":
@@ -159,7 +159,7 @@ class ScoutActions:
 
     def _address(self, url: str, here: str) -> str:
         """A whole address of a web site."""
-        base = here if origins.origin(here) is not None else self._shop.goal.url or ""
+        base = here if origins.origin(here) is not None else self._build.goal.url or ""
         whole = urllib.parse.urljoin(base, url) if url.startswith(("/", "?")) else url
         if origins.origin(whole) is not None:
             return whole
@@ -218,7 +218,7 @@ class ScoutActions:
 
     @property
     def _masker(self) -> masking.Masker:
-        return masking.Masker(self._shop.known())
+        return masking.Masker(self._build.known())
 
     # Doing it.
 
@@ -231,18 +231,18 @@ class ScoutActions:
         if name is None:
             raise ModelError("page-unknown", "the tab is closed", fix="`debug_open_tab` opens one")
         written = self._written({**fields, **({"tab": name} if fields["action"] == "open_tab" else {})})
-        prepared = prepare.Prepared(written.loaded, written.inputs, dict(self._shop.known()))
+        prepared = prepare.Prepared(written.loaded, written.inputs, dict(self._build.known()))
         # No file could name a tab that no node of it opens.
         node = written.node.model_copy(update={"tab": name})
         earlier, before = self._eyes.last_of(page), set(session.tabs.named)
         holds = None
         if node.effect_class == "effect":
             holds = await self._holds(written.literal, call, page)
-        # What it complained of before is none of this deed's.
+        # What it complained of before is none of this action's.
         self._eyes.scout.complaints()
-        ended = await self._shop.runs.follow(
+        ended = await self._build.runs.follow(
             call,
-            lambda listener, options: self._shop.carrier.begin(
+            lambda listener, options: self._build.carrier.begin(
                 prepared,
                 listener=listener,
                 options=dataclasses.replace(
@@ -257,7 +257,7 @@ class ScoutActions:
         said = written.literal.summary()
         what = self._eyes.mask(str(fields["action"]) if said == written.literal.type else said)
         if paused == HELD:
-            refused = self._shop.goal.policy == "ask"
+            refused = self._build.goal.policy == "ask"
             why = "the person does not want it" if refused else "what it needs was found and is ready"
             ours.append(f"held: {why}, and it was not done; that is no failure")
             # What a person refused is done in no other way either.
@@ -285,11 +285,11 @@ class ScoutActions:
         return dataclasses.replace(told, error=error)
 
     async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> run_state.Withholds:
-        """Whether the one deed of the run is held. A person is asked for it as the page calls it."""
+        """Whether the one action of the run is held. A person is asked for it as the page calls it."""
         where = self._eyes.mask(page.url)
         if page.dialog is not None:
             literal = literal.model_copy(update={"text": self._eyes.mask(page.dialog)})
-        decided = await self._shop.effects.demand([(literal, literal.id)], place=call.path, page=where)
+        decided = await self._build.effects.demand([(literal, literal.id)], place=call.path, page=where)
         held = decided(literal, literal.id)
         return lambda leaf, _path: held and leaf.effect_class == "effect"
 
@@ -303,7 +303,7 @@ class ScoutActions:
         """The secrets that are typed. Raises ModelError for one that is none of the session's, and for whatever else looks like one."""
         value = fields.get("value")
         names = _SECRET.findall(value) if isinstance(value, str) else []
-        known = self._shop.known()
+        known = self._build.known()
         if unknown := [each for each in names if each not in known]:
             raise ModelError(
                 "secret-refused",
@@ -362,7 +362,7 @@ def _misfit(message: str) -> ModelError:
 
 
 def _unknown(question: Mapping[str, Any] | None) -> dict[str, Json]:
-    """A run that paused: nobody knows whether its deed was done."""
+    """A run that paused: nobody knows whether its action was done."""
     message = str((question or {}).get("message") or "the run did not end")
     return ModelError(
         "scout-unknown", f"nobody knows whether it was done: {message}", fix="look at what the site says"

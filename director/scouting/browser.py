@@ -1,4 +1,4 @@
-"""The browser of scouting: opened where it is first needed, kept from one deed to the next, and no part of the workflow."""
+"""The browser of scouting: opened where it is first needed, kept from one action to the next, and no part of the workflow."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ ANSWERS_SECONDS = 1.0
 class Browser:
     """At most one at a time; what is signed in there stays so until the session ends."""
 
-    def __init__(self, shop: BuildContext) -> None:
+    def __init__(self, build: BuildContext) -> None:
         """Nothing is opened yet."""
-        self._shop = shop
+        self._build = build
         self._session: Session | None = None
         self._complaints: page_errors.Complaints | None = None
         self._busy = asyncio.Lock()
@@ -59,7 +59,7 @@ class Browser:
                 raise ModelError(
                     "page-unknown",
                     "the scout has no page yet",
-                    fix=f"open one: `debug_navigate` {self._shop.goal.url or ''}",
+                    fix=f"open one: `debug_navigate` {self._build.goal.url or ''}",
                 )
             yield self._session
 
@@ -81,18 +81,18 @@ class Browser:
 
     def origins(self) -> list[str]:
         """The origins whose documents may load: those that the person has named, and those of the draft as it is now."""
-        named = sorted(limits.granted(self._shop.goal))
-        made = self._shop.state.draft
+        named = sorted(limits.granted(self._build.goal))
+        made = self._build.state.draft
         # Where an input is lacking, or is none of its kind, nobody knows what the draft allows.
         with contextlib.suppress(RunOpsError):
             if made is not None:
-                named += made.loaded.origins(limits.given(made, self._shop.goal))
+                named += made.loaded.origins(limits.given(made, self._build.goal))
         return list(dict.fromkeys(named))
 
     async def _open(self) -> Session:
-        shop = self._shop
-        private = shop.here.kept.private(shop.writer.conversation.id)
-        chosen = shop.here.settings.model_copy(update={"browser_mode": "shared"})
+        build = self._build
+        private = build.here.kept.private(build.writer.conversation.id)
+        chosen = build.here.settings.model_copy(update={"browser_mode": "shared"})
         self._session = await open_browser.open_browser(
             self._options(), origins=self.origins(), private=private, chosen=chosen
         )
@@ -102,13 +102,13 @@ class Browser:
 
     def _options(self) -> BrowserOptions | None:
         """What the draft says of the browser, as far as a browser for several can be made so: a page looks as the workflow will see it."""
-        made = self._shop.state.draft
+        made = self._build.state.draft
         wanted = made.loaded.workflow.browser if made is not None else None
         if made is None or wanted is None:
             return None
         # What lacks a value is told by the run that needs it.
         with contextlib.suppress(RunOpsError):
-            values = {"inputs": limits.given(made, self._shop.goal), "secrets": dict(self._shop.known())}
+            values = {"inputs": limits.given(made, self._build.goal), "secrets": dict(self._build.known())}
             filled = rendering.filled(wanted, made.loaded.templates, values, rendering.RecordedClock([]))
             return filled.model_copy(update={"mode": "shared", "switches": []})
         return None

@@ -89,10 +89,10 @@ class OpenTab:
 class PageObserver(Observer):
     """Looks at pages without touching them, and remembers what a model was shown of each. No secret stands in what it gives."""
 
-    def __init__(self, shop: BuildContext) -> None:
+    def __init__(self, build: BuildContext) -> None:
         """Nothing is opened yet."""
-        self._shop = shop
-        self.scout = scouting.Browser(shop)
+        self._build = build
+        self.scout = scouting.Browser(build)
         """The browser of scouting."""
         self._seen: weakref.WeakKeyDictionary[Tab, _Seen] = weakref.WeakKeyDictionary()
         self._around: dict[str, set[str]] = {}
@@ -113,7 +113,7 @@ class PageObserver(Observer):
         """The tab, as it stands. Raises ModelError ``page-unknown``."""
         browser = self._bench if where == "bench" else self.scout.session
         if browser is None:
-            begins = self._shop.goal.url
+            begins = self._build.goal.url
             fix = (
                 "run nodes there first: `execute_nodes`"
                 if where == "bench"
@@ -136,7 +136,7 @@ class PageObserver(Observer):
 
     @property
     def _bench(self) -> port.Browser | None:
-        bench = getattr(self._shop, "bench", None)
+        bench = getattr(self._build, "bench", None)
         return bench.browser if bench is not None else None
 
     def tabs(self) -> list[OpenTab]:
@@ -160,7 +160,7 @@ class PageObserver(Observer):
 
     def masking(self) -> Callable[[str], str]:
         """Takes secrets out of texts: those that the session knew when it began, and those that the draft has named since."""
-        first, then = self._shop.writer.masker, secrets_masking.Masker(self._shop.known())
+        first, then = self._build.writer.masker, secrets_masking.Masker(self._build.known())
         return lambda text: then.text(first.text(text))
 
     def mask(self, text: str) -> str:

@@ -35,10 +35,10 @@ class Looking:
     """Looks at pages for one model."""
 
     def __init__(
-        self, shop: BuildContext, eyes: observer.PageObserver, thread: str, mine: Sequence[str] | None = None
+        self, build: BuildContext, eyes: observer.PageObserver, thread: str, mine: Sequence[str] | None = None
     ) -> None:
         """For the model of this ``thread``; ``mine`` are the tabs of the scout that it may see, and then it sees no other page: the first where it names none."""
-        self._shop, self._eyes, self._thread, self._mine = shop, eyes, thread, mine
+        self._build, self._eyes, self._thread, self._mine = build, eyes, thread, mine
 
     def place(self, tab: str | None) -> tuple[Where, str | None]:
         """The page that is meant by ``tab``. Raises ModelError ``page-unknown``."""
@@ -120,7 +120,7 @@ class Looking:
             data = await page.screenshot(target, full_page=False, hide=lambda text: mask(text) != text)
         name = f"{place.path.replace('/', '-')}.png"
         try:
-            kept = await self._shop.writer.put_file(name, data)
+            kept = await self._build.writer.put_file(name, data)
         except OSError as error:
             raise files.not_kept("a picture", Path(name), error) from None
         ours = f"kept: {kept['path']} ({kept['size']:,} bytes)"
@@ -137,7 +137,7 @@ class Looking:
         return turn.Outcome(text, text)
 
     async def after(self, page: Tab, earlier: Observation | None) -> tuple[str, str, bool]:
-        """What there is to say of a page behind a deed: in our words, in its own, and whether that is all of it."""
+        """What there is to say of a page behind an action: in our words, in its own, and whether that is all of it."""
         if page.dialog is not None:
             asks = f"the page shows a dialog: {ANSWER} before anything else. It says:"
             return asks, self._eyes.mask(page.dialog), False

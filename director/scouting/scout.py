@@ -1,6 +1,6 @@
 """``send_scout``: another model looks around on the site for a build, in a tab of its own, and reports; its sender's conversation holds the report alone.
 
-Several may be under way at the same time: they share the scout's browser, and what is signed in there, and work in it one deed after the other.
+Several may be under way at the same time: they share the scout's browser, and what is signed in there, and work in it one action after the other.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ SCOUT = toolbox.tool(
 )
 
 
-def toolsets(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(build: BuildContext) -> Sequence[Toolset]:
     """The tool that sends one."""
-    return (Scouting(shop),)
+    return (Scouting(build),)
 
 
 class Scouting(subagents.SubagentCall):
@@ -59,10 +59,10 @@ class Scouting(subagents.SubagentCall):
     turns = TURNS
     budget = BUDGET
 
-    def __init__(self, shop: BuildContext) -> None:
+    def __init__(self, build: BuildContext) -> None:
         """Who asks the models is said later: ``employ``."""
-        super().__init__(shop.writer, None, shop.listener, subagents.Sender(0, budgets.Requester("", None), tuple))
-        self._shop = shop
+        super().__init__(build.writer, None, build.listener, subagents.Sender(0, budgets.Requester("", None), tuple))
+        self._build = build
 
     @property
     @override
@@ -77,7 +77,7 @@ class Scouting(subagents.SubagentCall):
     @override
     def word(self, arguments: dict[str, Json]) -> str:
         """Its task, where it begins, and the secrets that it may type."""
-        task, goal = super().word(arguments), self._shop.goal
+        task, goal = super().word(arguments), self._build.goal
         url = arguments.get("url") or goal.url
         begins = f"Begin at {url}." if url else ""
         secrets = f"Secrets that you may type: {', '.join(goal.secrets)}." if goal.secrets else ""
@@ -86,27 +86,27 @@ class Scouting(subagents.SubagentCall):
     @override
     def left(self, call: entries.Call) -> str:
         """That it changed something on the site, or may have."""
-        past, thread = self._shop.writer.history, entries.delegate_thread(call.call)
-        runs = [run for each, of in past.runs_of.items() if past.deeds[each].call.thread == thread for run in of]
-        logs = filter(None, map(self._shop.runs.past, runs))
+        past, thread = self._build.writer.history, entries.delegate_thread(call.call)
+        runs = [run for each, of in past.runs_of.items() if past.actions[each].call.thread == thread for run in of]
+        logs = filter(None, map(self._build.runs.past, runs))
         number = sum(each.may_have_happened for log_ in logs for each in log_.all_attempts())
-        return f"it did {count(number, 'deed')} on the site, or may have: look there first; " if number else ""
+        return f"it did {count(number, 'action')} on the site, or may have: look there first; " if number else ""
 
     @override
     def outfit(self, call: entries.Call, child: subagents.Subagent) -> subagents.SubagentConfig:
-        return _Tools(self._shop, call)
+        return _Tools(self._build, call)
 
 
 class _Tools(ModelTools, subagents.SubagentConfig):
     """What a scout may do: look at its own tabs, and act in them."""
 
-    def __init__(self, shop: BuildContext, call: entries.Call) -> None:
+    def __init__(self, build: BuildContext, call: entries.Call) -> None:
         # In the order in which they are sent they are called scout1, scout2.
-        sent = [each for each, deed in shop.writer.history.deeds.items() if deed.call.action == NAME]
+        sent = [each for each, action in build.writer.history.actions.items() if action.call.action == NAME]
         self._mine = [f"scout{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
-        toolsets = tools.of_thread(shop, entries.delegate_thread(call.call), self._mine)
-        super().__init__(shop.state, shop.listener, [_Unasked(each) for each in toolsets])
-        self._shop = shop
+        toolsets = tools.of_thread(build, entries.delegate_thread(call.call), self._mine)
+        super().__init__(build.state, build.listener, [_Unasked(each) for each in toolsets])
+        self._build = build
         self._every: Sequence[Toolset] = toolsets
 
     @property
@@ -126,7 +126,7 @@ class _Tools(ModelTools, subagents.SubagentConfig):
     @override
     async def close(self) -> None:
         """Its tabs are of no use to anybody else."""
-        session = cast("observer.PageObserver", self._shop.eyes).scout
+        session = cast("observer.PageObserver", self._build.eyes).scout
         await session.shut(self._mine)
 
 

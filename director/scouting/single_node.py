@@ -1,4 +1,4 @@
-"""A deed of the scout written down: a workflow with one node. Pure."""
+"""An action of the scout written down: a workflow with one node. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOT_PLAIN = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Written:
-    """One deed."""
+    """One action."""
 
     loaded: workflow.Loaded
     inputs: Mapping[str, Json]
@@ -38,14 +38,14 @@ class Written:
 
 
 def written(fields: Mapping[str, Json], secrets: Sequence[str], origins: Sequence[str]) -> Written:
-    """The workflow of a deed with these fields, in whose ``value`` these secrets are typed. Nothing else in it is a reference. Raises WorkflowInvalid."""
+    """The workflow of an action with these fields, in whose ``value`` these secrets are typed. Nothing else in it is a reference. Raises WorkflowInvalid."""
     given: dict[str, Json] = {}
     plain = {name: _plain(value, given) for name, value in fields.items() if not secrets or name != "value"}
     head: dict[str, Json] = {"id": f"debug_{fields['action']}", "type": "browser_action"}
     text = json.dumps(
         {
             "version": 1,
-            "name": "a deed of the scout",
+            "name": "an action of the scout",
             "inputs": {name: {"type": "string"} for name in given},
             "secrets": list[Json](secrets),
             "allowed_origins": list[Json](origins),

@@ -1,4 +1,4 @@
-"""The tools of scouting: looks at the pages of a build, and deeds on those of the scout."""
+"""The tools of scouting: looks at the pages of a build, and actions on those of the scout."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ class LookTool(OfBuild):
     """A tool that looks at a page."""
 
     def __init__(
-        self, shop: BuildContext, offered: Tool, do: Callable[[dict[str, Json], turn.Place], Awaitable[turn.Outcome]]
+        self, build: BuildContext, offered: Tool, do: Callable[[dict[str, Json], turn.Place], Awaitable[turn.Outcome]]
     ) -> None:
-        super().__init__(shop, offered, READ)
+        super().__init__(build, offered, READ)
         self._do = do
 
     @override
@@ -90,31 +90,31 @@ class ActionTool(OfBuild):
     """A tool that does something on a page of the scout."""
 
     def __init__(
-        self, shop: BuildContext, offered: Tool, do: Callable[[entries.Call, dict[str, Json]], Awaitable[turn.Outcome]]
+        self, build: BuildContext, offered: Tool, do: Callable[[entries.Call, dict[str, Json]], Awaitable[turn.Outcome]]
     ) -> None:
-        super().__init__(shop, offered)
+        super().__init__(build, offered)
         self._do = do
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         name = self.tool.name
-        return await barrier.done(self._shop.writer, name, arguments, place, lambda call: self._do(call, arguments))
+        return await barrier.done(self._build.writer, name, arguments, place, lambda call: self._do(call, arguments))
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
         """What its run says of it. After a crash its browser is gone with the process that had it."""
-        return found_out(self._shop, call)
+        return found_out(self._build, call)
 
 
-def found_out(shop: BuildContext, call: entries.Call) -> turn.Outcome:
-    """What became of a deed that was interrupted, as the log of its run tells it: done, perhaps done, not begun."""
-    eyes = cast("observer.PageObserver", shop.eyes)
+def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
+    """What became of an action that was interrupted, as the log of its run tells it: done, perhaps done, not begun."""
+    eyes = cast("observer.PageObserver", build.eyes)
     gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it anew"
     if eyes.scout.session is not None:
         gone = "`inspect_tab` shows the page as it is now"
     attempts: list[log_attempts.Attempt] = []
-    for run in shop.writer.history.runs_of.get(call.call, ()):
-        past = shop.runs.past(run)
+    for run in build.writer.history.runs_of.get(call.call, ()):
+        past = build.runs.past(run)
         attempts += past.all_attempts() if past is not None else ()
     done = [each for each in attempts if each.result is not None and each.result.status == "ok"]
     if done:
@@ -126,32 +126,32 @@ def found_out(shop: BuildContext, call: entries.Call) -> turn.Outcome:
     return turn.Outcome("", error=ModelError("scout-interrupted", what, fix=f"{look}{gone}").as_json())
 
 
-def toolsets(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(build: BuildContext) -> Sequence[Toolset]:
     """The tools, in order of weight."""
-    return of_thread(shop, entries.SESSION_THREAD)
+    return of_thread(build, entries.SESSION_THREAD)
 
 
-def of_thread(shop: BuildContext, thread: str, mine: list[str] | None = None) -> Sequence[Toolset]:
+def of_thread(build: BuildContext, thread: str, mine: list[str] | None = None) -> Sequence[Toolset]:
     """The tools as the model of one thread has them; ``mine`` are the tabs of a scout that has no others."""
-    eyes = cast("observer.PageObserver", shop.eyes)
-    looks = page_tools.Looking(shop, eyes, thread, mine)
-    does = actions.ScoutActions(shop, looks, mine)
+    eyes = cast("observer.PageObserver", build.eyes)
+    looks = page_tools.Looking(build, eyes, thread, mine)
+    does = actions.ScoutActions(build, looks, mine)
     inspect, find, navigate, action = (
         (INSPECT, FIND, NAVIGATE, ACTION)
         if mine is None
         else (_own(each) for each in (INSPECT, FIND, NAVIGATE, ACTION))
     )
     every: list[Toolset] = [
-        LookTool(shop, inspect, looks.inspect),
-        LookTool(shop, find, looks.find),
-        ActionTool(shop, navigate, does.navigate),
-        ActionTool(shop, action, does.act),
+        LookTool(build, inspect, looks.inspect),
+        LookTool(build, find, looks.find),
+        ActionTool(build, navigate, does.navigate),
+        ActionTool(build, action, does.act),
     ]
     if mine is None:
         every += [
-            LookTool(shop, SCREENSHOT, looks.screenshot),
-            ActionTool(shop, OPEN, does.open_tab),
-            ActionTool(shop, CLOSE, does.close_tab),
+            LookTool(build, SCREENSHOT, looks.screenshot),
+            ActionTool(build, OPEN, does.open_tab),
+            ActionTool(build, CLOSE, does.close_tab),
         ]
     return every
 

@@ -100,7 +100,7 @@ async def fork(
 
 
 def look(kept: store.Kept, reading: store.Reading, past: session.Session, masker: masking.Masker) -> SessionWriter:
-    """The pen of whoever only reads: ``past`` is what it finds. Nothing can be written with it."""
+    """The writer of whoever only reads: ``past`` is what it finds. Nothing can be written with it."""
     return LogWriter(store.Unwritten(reading.id, past.epoch), past, masker, kept)
 
 

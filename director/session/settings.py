@@ -18,7 +18,7 @@ FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate
 """The flags that say them, by their names."""
 
 OF_BUILDS = {"build_effects": "--effects", "build_runs": "--runs"}
-"""Those that a build keeps in the place of what its wish says."""
+"""Those that a build keeps in the place of what its goal says."""
 
 
 def given(chosen: settings.Settings, flags: Mapping[str, object]) -> dict[str, Json]:
@@ -51,6 +51,6 @@ def of_session(
 
 
 def with_settings(goal: Goal, own: SessionState) -> Goal:
-    """The wish of a build, with what was said of its deeds and its proof since it began."""
+    """The goal of a build, with what was said of its actions and its proof since it began."""
     policy, runs = own.value("setting", "build_effects"), own.value("setting", "build_runs")
     return dataclasses.replace(goal, policy=policy or goal.policy, runs=runs or goal.runs)

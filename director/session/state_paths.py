@@ -80,7 +80,7 @@ def unknown(path: str) -> ModelError:
 def _said(state: SessionState) -> Iterator[log_entries.Said]:
     """What was said in the session and by its delegates."""
     past = state.history
-    names = [log_entries.SESSION_THREAD, *(log_entries.delegate_thread(call) for call in past.deeds)]
+    names = [log_entries.SESSION_THREAD, *(log_entries.delegate_thread(call) for call in past.actions)]
     for name in names:
         thread = past.thread(name)
         if thread.summary is not None:
@@ -110,10 +110,10 @@ def _with_blobs(state: SessionState) -> Iterator[log_entries.AnyEntry]:
             | log_entries.Event,
         ):
             yield each
-    for deed in past.deeds.values():
-        yield deed.call
-        if deed.result is not None:
-            yield deed.result
+    for action in past.actions.values():
+        yield action.call
+        if action.result is not None:
+            yield action.result
     for of in ("plan", "description", "draft", "mode", "window"):
         yield from past.versions(of)
     for variable in past.variables():

@@ -127,13 +127,13 @@ class Step(window.WindowItem):
 
 def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
     """An error: our own words outside of what the page may have said."""
-    told = f"{head}: {error.get('code')} ({error.get('who')}, {error.get('phase')} the deed)"
+    told = f"{head}: {error.get('code')} ({error.get('who')}, {error.get('phase')} the action)"
     fix, theirs = fix_of(error)
     if not pointers:
         evidence = json.dumps(error.get("evidence"), ensure_ascii=False) if error.get("evidence") else ""
         seen = filter(None, [str(error.get("message", ""))[:EVIDENCE], evidence[:EVIDENCE], theirs])
         told = f"{told}\n{page_text.fenced(chr(10).join(seen))}"
-    return f"{told}\nmend: {fix}" if fix else told
+    return f"{told}\nfix: {fix}" if fix else told
 
 
 def fix_of(error: dict[str, Json]) -> tuple[str, str]:

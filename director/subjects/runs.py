@@ -182,7 +182,7 @@ class View:
             place = self.loaded.place(path or None)
             where = f" at {briefs.ours(path)}" if path else ""
             line = f" ({Path(place).name.rpartition(':')[0]})" if place is not None else ""
-            yield f"Ended{where}{line}: {error.get('code')} (who must act: {error.get('who')}, {error.get('phase')} the deed)"
+            yield f"Ended{where}{line}: {error.get('code')} (who must act: {error.get('who')}, {error.get('phase')} the action)"
             evidence = value_text(error.get("evidence") or {})
             fix, theirs = run_items.fix_of(error)
             at = _theirs(path)

@@ -160,7 +160,7 @@ def told(proof: Proof, fields: Sequence[str] = (), most: int = MOST) -> tuple[li
             "the `anchor` that was given does not find it alone, so this is without it; one of the texts around it may"
         )
     if best.placed and best.holds and best.target.within is not None:
-        ours.append("there only its place tells it from its like: check behind the deed that it was this one")
+        ours.append("there only its place tells it from its like: check behind the action that it was this one")
     elif best.placed:
         ours.append(
             "only its place tells it from its like, and that changes: give an `anchor`, or have the page changed"

@@ -20,9 +20,9 @@ from runtime.observation.tree import ACTING
 NAME = "propose_target"
 
 
-def toolsets(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(build: BuildContext) -> Sequence[Toolset]:
     """The tools that propose targets."""
-    return (Propose(shop, PROPOSE),)
+    return (Propose(build, PROPOSE),)
 
 
 PROPOSE = tool(
@@ -43,7 +43,7 @@ class Propose(OfBuild):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """The best target as YAML, the fields of its row where it is read, others behind it, with what was proved of each."""
-        masker, sight = self._shop.writer.masker, cast("observer.PageObserver", self._shop.eyes)
+        masker, sight = self._build.writer.masker, cast("observer.PageObserver", self._build.eyes)
         where, name = sight.place(cast("str | None", arguments["tab"]))
         anchor = cast("str | None", arguments["anchor"]) or None
 

@@ -24,7 +24,7 @@ MOST = 9
 _CHOICES: dict[str, Json] = {"type": ["array", "null"], "items": TEXT}
 ASK = tool(
     NAME,
-    "Asks the person what neither the wish nor the site tells.",
+    "Asks the person what neither the goal nor the site tells.",
     {"question": TEXT, "choices": of(_CHOICES, "Short answers to choose from.")},
 )
 
@@ -45,10 +45,10 @@ class AskUser(OfBuild):
         # No line of it stands where ours stand: our answers, our commands.
         question = "\n    ".join(filter(None, map(str.strip, question.splitlines())))
         choices = [" ".join(each.split()) for each in choices]
-        answer = await self._shop.person.ask(question, choices, place=place.path, free=True)
+        answer = await self._build.person.ask(question, choices, place=place.path, free=True)
         return turn.Outcome(answer, answer)
 
 
-def toolsets(shop: BuildContext) -> Sequence[Toolset]:
+def toolsets(build: BuildContext) -> Sequence[Toolset]:
     """The tools of asking."""
-    return (AskUser(shop, ASK),)
+    return (AskUser(build, ASK),)

@@ -23,10 +23,10 @@ async def done(
 ) -> turn.Outcome:
     """Do a tool's work behind its call. What it raises that a model can do something about is its outcome; anything else leaves the call open, and goes on.
 
-    Whoever takes up the session after a crash asks ``Kit.find_out`` what became of an open call; it is never done a second time. But a call that waits for
+    Whoever takes up the session after a crash asks ``Toolset.find_out`` what became of an open call; it is never done a second time. But a call that waits for
     a person, and for which no run was begun, has done nothing yet: it is closed as skipped, and taken again with the answer.
     """
-    before = [each for each in writer.history.deeds.values() if each.call.path == place.path]
+    before = [each for each in writer.history.actions.values() if each.call.path == place.path]
     call = await writer.announce(
         entries.Call(
             thread=place.thread,

@@ -31,7 +31,7 @@ class Effects(Protocol):
 
     async def demand(
         self,
-        deeds: Sequence[tuple[Leaf, str]],
+        actions: Sequence[tuple[Leaf, str]],
         *,
         place: str,
         page: str | None = None,
@@ -39,16 +39,16 @@ class Effects(Protocol):
         pins: Mapping[str, Json] | None = None,
         astray: bool = False,
     ) -> run_state.Withholds:
-        """What of these deeds (each with its path) is held, once those were asked for that nobody was asked for yet.
+        """What of these actions (each with its path) is held, once those were asked for that nobody was asked for yet.
 
-        ``place`` is the path of the call that wants them, ``page`` the address where they are done, as far as that is known; ``inputs`` are those of the run, where they are not the wish's, and
+        ``place`` is the path of the call that wants them, ``page`` the address where they are done, as far as that is known; ``inputs`` are those of the run, where they are not the goal's, and
         ``pins`` the values that stand in the place of what nodes yield, where they are not the session's variables.
 
-        Under `ask` a deed is asked for once, as it is: one that finds another element, or does or types something else, is another one; and so is one that is
+        Under `ask` an action is asked for once, as it is: one that finds another element, or does or types something else, is another one; and so is one that is
         done ``astray``, on a page to which the draft need not lead: that is asked for each time. A yes is for that
-        deed alone, also where other deeds are done below its path. Deeds of another class may be among them, and are never held.
+        action alone, also where other actions are done below its path. Actions of another class may be among them, and are never held.
 
-        Raises Paused ``question`` where nobody is there to be asked. So it is called before the tool's call is written (``deeds.done``): a call that waits
+        Raises Paused ``question`` where nobody is there to be asked. So it is called before the tool's call is written (``actions.done``): a call that waits
         for a person was not begun, and is taken again with the answer.
         """
         ...
@@ -145,7 +145,7 @@ class BuildContext:
     person: persons.Person
     runs: session_runs.Runs
     known: Callable[[], Mapping[str, str]]
-    """The secrets that are set of those that the draft and the wish name."""
+    """The secrets that are set of those that the draft and the goal name."""
     carrier: Runtime = dataclasses.field(init=False)
     """Carries those runs."""
     effects: Effects = dataclasses.field(init=False)

@@ -110,10 +110,10 @@ class Simple(Offered):
 class OfBuild(Offered):
     """A tool of a build, used where the model works unless it is said otherwise."""
 
-    def __init__(self, shop: BuildContext, offered: Tool, modes: frozenset[entries.Mode] = CHANGED) -> None:
-        """``shop`` is that of the build."""
+    def __init__(self, build: BuildContext, offered: Tool, modes: frozenset[entries.Mode] = CHANGED) -> None:
+        """``build`` is that of the build."""
         super().__init__(offered, modes)
-        self._shop = shop
+        self._build = build
 
     @override
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
@@ -204,7 +204,7 @@ class ModelTools(turn.Tools):
             return _words(result.error)
         value = self._state.value_of(result)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        call = self._state.history.deeds[result.call].call
+        call = self._state.history.actions[result.call].call
         return self._bounded(text, turn.Place(0, call.path, call.thread)) if asked.name != state_paths.NAME else text
 
 

@@ -1,4 +1,4 @@
-"""``browser_action``: one deed on the page. Each action is a class, so each takes its own fields and no others."""
+"""``browser_action``: one action on the page. Each action is a class, so each takes its own fields and no others."""
 
 from typing import get_args
 

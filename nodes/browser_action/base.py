@@ -1,4 +1,4 @@
-"""What the actions share: a deed on the page, and a deed on one element."""
+"""What the actions share: an action on the page, and an action on one element."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BrowserAction(InTab):
-    """One deed on the page. It waits, as a person would, until the deed is possible; ``timeout`` bounds that."""
+    """One action on the page. It waits, as a person would, until the action is possible; ``timeout`` bounds that."""
 
     touches_page: ClassVar[bool] = True
 
@@ -24,28 +24,28 @@ class BrowserAction(InTab):
 
 
 class OnElement(BrowserAction):
-    """A deed on one element."""
+    """An action on one element."""
 
-    deed: ClassVar[ElementAction]
+    does: ClassVar[ElementAction]
 
     target: Target
     """The element."""
 
     def summary(self) -> str:
-        """The deed and its target."""
-        return f"{self.deed} {self.target}"
+        """The action and its target."""
+        return f"{self.does} {self.target}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Find the element, then do the deed. A deed that must not happen twice is announced only once it can succeed."""
+        """Find the element, then do the action. An action that must not happen twice is announced only once it can succeed."""
         target = await ctx.located(self.target)
         if self.effect_class == "effect":
-            await ctx.page.ready(target, self.deed)
+            await ctx.page.ready(target, self.does)
         await ctx.act()
         return await self.do(ctx, target)
 
     @abstractmethod
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        """The deed itself, and the node's value."""
+        """The action itself, and the node's value."""
 
 
 def demand_whole(url: str) -> None:

@@ -21,7 +21,7 @@ class Dialog(BrowserAction):
 
     It stands after the step that opens the dialog, and waits for one that opens later. While a dialog is open nothing else can be done in
     its tab. ``accept`` is class *effect*, ``dismiss`` idempotent; a click that only opens the question is best marked
-    ``effect: idempotent``, so that the answer alone counts as the deed.
+    ``effect: idempotent``, so that the answer alone counts as the action.
     """
 
     despite_dialog: ClassVar[bool] = True

@@ -21,7 +21,7 @@ class Hover(OnElement):
     """Moves the mouse over an element, so that its menu or hint shows. Value: none."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
-    deed: ClassVar[ElementAction] = "hover"
+    does: ClassVar[ElementAction] = "hover"
 
     action: Literal["hover"]
     """Move the mouse over an element."""
@@ -35,7 +35,7 @@ class Drag(BrowserAction):
     """Drags an element onto another. Class *effect* unless ``effect`` says otherwise. Value: none."""
 
     takes_up_input: ClassVar[bool] = False
-    deed: ClassVar[ElementAction] = "drag"
+    does: ClassVar[ElementAction] = "drag"
 
     action: Literal["drag"]
     """Drag an element onto another."""
@@ -51,8 +51,8 @@ class Drag(BrowserAction):
     async def run(self, ctx: LeafContext) -> Json:
         """Find both elements before anything is picked up."""
         target, to = await ctx.located(self.target), await ctx.located(self.to)
-        await ctx.page.ready(target, self.deed)
-        await ctx.page.ready(to, self.deed)
+        await ctx.page.ready(target, self.does)
+        await ctx.page.ready(to, self.does)
         await ctx.act()
         await ctx.page.drag(target, to)
 

@@ -23,7 +23,7 @@ class Fill(OnElement):
     """
 
     effect_default: ClassVar[EffectClass] = "idempotent"
-    deed: ClassVar[ElementAction] = "fill"
+    does: ClassVar[ElementAction] = "fill"
 
     action: Literal["fill"]
     """Fill a field."""
@@ -39,7 +39,7 @@ class Check(OnElement):
     """Checks a box or chooses a radio button. Value: none."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
-    deed: ClassVar[ElementAction] = "check"
+    does: ClassVar[ElementAction] = "check"
 
     action: Literal["check"]
     """Check a box or choose a radio button."""
@@ -55,13 +55,13 @@ class Uncheck(OnElement):
     """Takes the check mark from a box. Value: none."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
-    deed: ClassVar[ElementAction] = "check"
+    does: ClassVar[ElementAction] = "check"
 
     action: Literal["uncheck"]
     """Take the check mark from a box."""
 
     def summary(self) -> str:
-        """The deed and its target."""
+        """The action and its target."""
         return f"uncheck {self.target}"
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
@@ -81,7 +81,7 @@ class Select(OnElement):
     """Chooses in a drop-down list. Value: the list of values chosen."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
-    deed: ClassVar[ElementAction] = "select"
+    does: ClassVar[ElementAction] = "select"
 
     action: Literal["select"]
     """Choose in a drop-down list."""

@@ -46,7 +46,7 @@ class Upload(OnElement):
     """
 
     takes_up_input: ClassVar[bool] = False
-    deed: ClassVar[ElementAction] = "upload"
+    does: ClassVar[ElementAction] = "upload"
 
     action: Literal["upload"]
     """Choose files."""
@@ -82,7 +82,7 @@ class Download(BrowserAction):
 
     effect_default: ClassVar[EffectClass] = "idempotent"
     takes_up_input: ClassVar[bool] = False
-    deed: ClassVar[ElementAction] = "download"
+    does: ClassVar[ElementAction] = "download"
 
     action: Literal["download"]
     """Take a file from the site."""
@@ -107,7 +107,7 @@ class Download(BrowserAction):
         """Fetch the file, then keep it."""
         target = await ctx.located(self.target) if self.target else None
         if target is not None and self.effect_class == "effect":
-            await ctx.page.ready(target, self.deed)
+            await ctx.page.ready(target, self.does)
         await ctx.act()
         async with ctx.page.download(target, self.url) as file:
             return await ctx.artifacts.keep(self.save_as or file.name, file.path)

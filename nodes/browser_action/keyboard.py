@@ -77,7 +77,7 @@ class Type(OnElement):
 
     effect_default: ClassVar[EffectClass] = "idempotent"
     takes_up_input: ClassVar[bool] = False
-    deed: ClassVar[ElementAction] = "type"
+    does: ClassVar[ElementAction] = "type"
 
     action: Literal["type"]
     """Type key by key."""
@@ -116,7 +116,7 @@ class Press(BrowserAction):
     """Presses a key, or several held together. Class *effect* unless ``effect`` says otherwise: Enter may send a form. Value: the address of the page afterwards."""
 
     takes_up_input: ClassVar[bool] = False
-    deed: ClassVar[ElementAction] = "press"
+    does: ClassVar[ElementAction] = "press"
 
     action: Literal["press"]
     """Press a key."""
@@ -136,7 +136,7 @@ class Press(BrowserAction):
         page = ctx.page
         target = await ctx.located(self.target) if self.target else None
         if target is not None and self.effect_class == "effect":
-            await page.ready(target, self.deed)
+            await page.ready(target, self.does)
         await ctx.act()
         async with page.opening(self.opens):
             await page.press(self.key, target)

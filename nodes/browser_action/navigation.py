@@ -100,7 +100,7 @@ class Reload(BrowserAction):
     """Load the page again."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Load it again; a form is sent again only where the author calls that a deed."""
+        """Load it again; a form is sent again only where the author calls that an action."""
         await ctx.act()
         await ctx.page.reload(resend=self.effect_class == "effect")
         await ctx.verify()

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Opener(OnElement):
-    """A deed on an element that may open a tab."""
+    """An action on an element that may open a tab."""
 
     opens: TabName | None = None
-    """Name for the tab that the deed opens: it is waited for, and can be worked in by ``tab``. The current tab stays the current one."""
+    """Name for the tab that the action opens: it is waited for, and can be worked in by ``tab``. The current tab stays the current one."""
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
         """Do it, and wait for the tab; the address is read once ``verify`` holds."""
@@ -31,13 +31,13 @@ class Opener(OnElement):
 
     @abstractmethod
     async def strike(self, page: Page, target: Target) -> None:
-        """The deed itself."""
+        """The action itself."""
 
 
 class Click(Opener):
     """Clicks an element. Class *effect* unless ``effect`` says otherwise. Value: the address of the page afterwards."""
 
-    deed: ClassVar[ElementAction] = "click"
+    does: ClassVar[ElementAction] = "click"
 
     action: Literal["click"]
     """Click an element."""
@@ -48,9 +48,9 @@ class Click(Opener):
 
 
 class DoubleClick(Opener):
-    """Clicks an element twice, as one deed. Class *effect* unless ``effect`` says otherwise. Value: the address of the page afterwards."""
+    """Clicks an element twice, as one action. Class *effect* unless ``effect`` says otherwise. Value: the address of the page afterwards."""
 
-    deed: ClassVar[ElementAction] = "dblclick"
+    does: ClassVar[ElementAction] = "dblclick"
 
     action: Literal["dblclick"]
     """Click an element twice."""

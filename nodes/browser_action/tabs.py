@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class OnTabs(Leaf):
-    """A deed on the row of tabs. A dialog in one of them does not disturb it."""
+    """An action on the row of tabs. A dialog in one of them does not disturb it."""
 
     touches_page: ClassVar[bool] = True
     despite_dialog: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""What an agent did, as nodes that do the same without a model: the file of its step, with a group of its deeds in its place."""
+"""What an agent did, as nodes that do the same without a model: the file of its step, with a group of its actions in its place."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HANDED_ON = ("description", "when", "on_error")
 def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> str:
     """The workflow file of the step at ``path``, which asks no model there: a group of what the agent's last attempt did stands in its place.
 
-    Deeds that failed are left out; those that changed nothing stand there as comments. Raises UsageError ``not-an-agent``.
+    Actions that failed are left out; those that changed nothing stand there as comments. Raises UsageError ``not-an-agent``.
     """
     assert past.header is not None, "a run that began has a header"
     found = workflow_source.stored(past.header, kept).find(path)
@@ -55,17 +55,17 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
     # The last attempt that a model worked in: one that was never begun did nothing.
     attempt = attempts[-1]
     thread = past.thread(entries.thread_of(attempt.call))
-    deeds = _Deeds(found, past.header.inputs if not found.user else {}, kept)
+    actions = _Actions(found, past.header.inputs if not found.user else {}, kept)
     for each in thread.said:
         if isinstance(each, threads.Exchange):
             for asked in each.answer.calls or ():
-                deeds.take(each.done[asked.id])
+                actions.take(each.done[asked.id])
     data: Any = copy.deepcopy(found.file.document.data)
     *above, last = found.file.places[found.node.id]
     owner = data
     for step in above:
         owner = owner[step]
-    owner[last] = deeds.group(owner[last], attempt)
+    owner[last] = actions.group(owner[last], attempt)
     ended = (
         ""
         if attempt.result is not None and attempt.result.status in ("ok", "recovered")
@@ -87,7 +87,7 @@ def _one_of_many(found: workflow.Found, path: str) -> str:
     said = ""
     if any(isinstance(each, Iterate) for each in found.around):
         said += (
-            f"\n# It works in a loop, and these are the deeds of one turn, {path}: what it typed and chose there stands here as it was."
+            f"\n# It works in a loop, and these are the actions of one turn, {path}: what it typed and chose there stands here as it was."
             "\n# As it is, every turn would do the same. Put references to the item in its place before you run it."
         )
     if found.user:
@@ -115,7 +115,7 @@ def _given(inputs: Mapping[str, Json]) -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda each: -len(each[0])))
 
 
-class _Deeds:
+class _Actions:
     """The nodes of one conversation, in order."""
 
     def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], kept: store.Kept) -> None:
@@ -152,7 +152,7 @@ class _Deeds:
         if opened and call.action in ("click", "press"):
             node["opens"] = opened[0]
         if (address := page_text.left_on(told)) is not None and not re.search(r"[*{}\[\]\\]", address):
-            # A tab may close itself a while after the deed; what comes next is for the one behind it.
+            # A tab may close itself a while after the action; what comes next is for the one behind it.
             node["verify"] = [{"url": f"**{re.split('[?#]', address)[0]}"}]
         self._add(node)
 
@@ -241,7 +241,7 @@ class _Deeds:
         return group
 
     def _verified(self, rules: list[Json]) -> None:
-        """The rules stand at the last deed: then it is waited for what it leads to."""
+        """The rules stand at the last action: then it is waited for what it leads to."""
         last = next((each for each in reversed(self._nodes) if each["type"] == "browser_action"), None)
         if last is not None and self._nodes[-1] is last:
             before: Any = last.get("verify", [])
@@ -250,7 +250,7 @@ class _Deeds:
             self._add({"id": self._id("reached", None), "type": "browser_action", "action": "wait", "verify": rules})
 
     def _confirmed(self, confirm: Json, after_crash: Json) -> None:
-        """What tells whether the agent's work is done tells the same of its last deed that must not be done twice."""
+        """What tells whether the agent's work is done tells the same of its last action that must not be done twice."""
         for node in reversed(self._nodes):
             parsed = registry.parse_node(copy.deepcopy(node))
             if isinstance(parsed, Leaf) and parsed.effect_class == "effect":

@@ -1,7 +1,7 @@
 """The tools of an agent at work: each call is refused, done as a step of the engine's own, or answered with what the page shows.
 
 Whatever a model asks for, or a page made it ask for, ends as a text that it is told. Raised is only what ends the step: a pause, a budget, a log that
-cannot be written, and a deed of which nobody knows what became.
+cannot be written, and an action of which nobody knows what became.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 LOOK, READ = 5_000, 10_000
 """Characters of a look, and of what one element says."""
 
-LOOK_SECONDS, DEED_SECONDS, RULE_SECONDS = 10.0, 10.0, 5.0
-"""How long a look, a deed, and a rule of `success` may take."""
+LOOK_SECONDS, ACTION_SECONDS, RULE_SECONDS = 10.0, 10.0, 5.0
+"""How long a look, an action, and a rule of `success` may take."""
 
 SETTLE_SECONDS = 3.0
-"""How long what a deed set off is waited for before the model is told what changed."""
+"""How long what an action set off is waited for before the model is told what changed."""
 
 ENDS_THE_STEP = (Paused, BudgetReached, LogError, Replaced, Cancelled, InternalError)
 """What no model is told: it cannot do anything about it."""
@@ -113,7 +113,7 @@ class PageTools:
 
     @property
     def reads(self) -> Collection[str]:
-        """Nothing: what an agent looks at is where its next deed is done."""
+        """Nothing: what an agent looks at is where its next action is done."""
         return ()
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -134,7 +134,7 @@ class PageTools:
                 case tool_schemas.FINISH:
                     return await self._finish(arguments)
                 case _:
-                    return await self._deed(asked, arguments, place)
+                    return await self._action(asked, arguments, place)
         except ENDS_THE_STEP:
             raise
         except (SiteError, AuthorError) as error:
@@ -222,9 +222,9 @@ class PageTools:
 
     # What is done on it.
 
-    async def _deed(self, asked: ToolCall, arguments: dict[str, Json], at: turn.Place) -> turn.Outcome:
+    async def _action(self, asked: ToolCall, arguments: dict[str, Json], at: turn.Place) -> turn.Outcome:
         if self._page.dialog is None and (self._seen is None or self._seen[0] is not self._page):
-            # What the deed changes is told against what was there before it.
+            # What the action changes is told against what was there before it.
             await self._view()
         fields = await self._fields(asked.name, arguments)
         try:
@@ -259,7 +259,7 @@ class PageTools:
         return dataclasses.replace(outcome, written=True)
 
     async def _attempted(self, step: attempt.Step) -> RunOpsError | None:
-        """Do the deed; what went wrong, where the model can go on from there. What nobody knows the end of is raised, and its call stays open."""
+        """Do the action; what went wrong, where the model can go on from there. What nobody knows the end of is raised, and its call stays open."""
         try:
             await reconcile.attempt_step(self._run, step)
         except ENDS_THE_STEP:
@@ -270,7 +270,7 @@ class PageTools:
         return None
 
     def _node(self, name: str, fields: dict[str, Json]) -> Leaf:
-        """The deed as a node of a file."""
+        """The action as a node of a file."""
         common: dict[str, Json] = {"id": name, "type": "browser_action", "timeout": self._seconds()}
         if self._task.effect is not None:
             common["effect"] = self._task.effect
@@ -279,7 +279,7 @@ class PageTools:
         return node
 
     def _seconds(self) -> float:
-        return round(max(0.1, min(DEED_SECONDS, self._place.left())), 3)
+        return round(max(0.1, min(ACTION_SECONDS, self._place.left())), 3)
 
     async def _fields(self, name: str, arguments: dict[str, Json]) -> dict[str, Any]:
         """The fields that make a node of a tool call. Raises SiteError for an element that is not there, or that no target finds."""
@@ -477,12 +477,12 @@ class PageTools:
     async def _denied(self) -> turn.Outcome | None:
         """What the model is told where the site does not have what was done; None where it has, or where nobody asks it: no `confirm`, no side effect."""
         run, node, call = self._place.run, self._place.node, self._place.call
-        deed = run.history.attempt_of(call)
-        if self._place.closing or node.confirm is None or not deed.acted:
+        action = run.history.attempt_of(call)
+        if self._place.closing or node.confirm is None or not action.acted:
             return None
         said = await reconcile.ask_once_answered(run, node, self._place.frame, call.path, call)
         if said.found == "unknown":
-            raise reconcile.unknown(node, deed, said)
+            raise reconcile.unknown(node, action, said)
         if said.found == "done":
             return None
         denied = ModelError(

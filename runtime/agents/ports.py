@@ -32,7 +32,7 @@ class Page(pages.Page, Protocol):
         ...
 
     def settling(self, seconds: float) -> AbstractAsyncContextManager[None]:
-        """What the deed within sets off is waited for, ``seconds`` at most."""
+        """What the action within sets off is waited for, ``seconds`` at most."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""From what Playwright raises to the errors of RunOps: a stable code, what was seen, and whether the deed may have reached the page.
+"""From what Playwright raises to the errors of RunOps: a stable code, what was seen, and whether the action may have reached the page.
 
 No message of Playwright's is passed on: its call log quotes the values that were typed.
 """
@@ -56,7 +56,7 @@ _IN_HAND = re.compile(
 _RESOLVED = re.compile(r"locator resolved to (?:hidden |visible )?(?P<element><.*)")
 _COVERED = re.compile(r"(?P<element><.*>.*) intercepts pointer events")
 
-# What the call log says about an element that cannot take the deed, most telling first. The last of them in the log counts.
+# What the call log says about an element that cannot take the action, most telling first. The last of them in the log counts.
 _STATES = (
     (re.compile(r"intercepts pointer events"), "covered", "it is covered by another element"),
     (re.compile(r"element is not visible|resolved to hidden"), "hidden", "it is hidden"),
@@ -176,12 +176,12 @@ def only_waited(error: Error) -> bool:
 
 
 def has_log(error: Error) -> bool:
-    """Whether the error tells how far the deed had come."""
+    """Whether the error tells how far the action had come."""
     return _LOG in error.message
 
 
 def obstacle(error: Error) -> tuple[str, str, str | None]:
-    """Why an element that is there could not take the deed: one word, the words for people, and the element in the way or itself."""
+    """Why an element that is there could not take the action: one word, the words for people, and the element in the way or itself."""
     message = error.message
     for expression, problem, words in _WRONG_ELEMENT:
         if match := expression.search(head(error)):

@@ -102,7 +102,7 @@ class Browser(Protocol):
         ...
 
     def effect_finished(self) -> None:
-        """A deed of class *effect* finished: what was typed before it counts as taken up."""
+        """A side effect finished: what was typed before it counts as taken up."""
         ...
 
     def mark_pending(self) -> None:
@@ -129,11 +129,11 @@ class Browser(Protocol):
         ...
 
     async def lost_answer(self) -> MissingAnswer | None:
-        """The answer that was lost since the last deed began: its request may have been carried out."""
+        """The answer that was lost since the last action began: its request may have been carried out."""
         ...
 
     async def missing_answer(self, *, every: bool) -> MissingAnswer | None:
-        """Wait, as long as there is time, for the document that the last deed asked for in its tab; with ``every`` for the answer to all that it sent.
+        """Wait, as long as there is time, for the document that the last action asked for in its tab; with ``every`` for the answer to all that it sent.
 
         The answer that is missing then, if one is. An error of the server is told only with ``every``.
         """

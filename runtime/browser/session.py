@@ -112,7 +112,7 @@ class Session:
         )
 
     def effect_finished(self) -> None:
-        """A deed of class *effect* finished: what was typed before it counts as taken up."""
+        """A side effect finished: what was typed before it counts as taken up."""
         for tab in self.tabs.all():
             tab.pending_input = False
 
@@ -143,7 +143,7 @@ class Session:
         return self._ward.refusal()
 
     def begin(self, page: Page, *, driver_waits: bool = False) -> None:
-        """A deed begins in ``page``: what was asked for before it is forgotten. Raises where documents are no longer guarded."""
+        """An action begins in ``page``: what was asked for before it is forgotten. Raises where documents are no longer guarded."""
         if self._watch.lost:
             raise origin_guard.lost()
         self._answers.begin(page, driver_waits=driver_waits)
@@ -176,11 +176,11 @@ class Session:
             self._ward.check(url, "main frame")
 
     async def lost_answer(self) -> MissingAnswer | None:
-        """The request whose answer was lost since the last deed began."""
+        """The request whose answer was lost since the last action began."""
         return await self._answers.missing()
 
     async def missing_answer(self, *, every: bool) -> MissingAnswer | None:
-        """Wait for the answers to what the last deed asked for; the one that is missing then."""
+        """Wait for the answers to what the last action asked for; the one that is missing then."""
         return await self._answers.awaited(every=every, stopped=self._stopped)
 
     async def at_rest(self, *, earlier: bool = False) -> bool:

@@ -1,7 +1,7 @@
-"""One attempt of a leaf: its call, its deed, its outcome.
+"""One attempt of a leaf: its call, its action, its outcome.
 
-The order: resolve → find → barrier → act → verify → value. The call is written just before the deed, and for class *effect* it
-is on the disk before the deed begins; an attempt that fails earlier has changed nothing.
+The order: resolve → find → barrier → act → verify → value. The call is written just before the action, and for class *effect* it
+is on the disk before the action begins; an attempt that fails earlier has changed nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ VERIFY_HELD_BEFORE = "verify-held-before"
 
 
 class EffectWithheld(Paused):
-    """A deed that the engine was asked to hold: everything before it was found ready, and it was not done."""
+    """An action that the engine was asked to hold: everything before it was found ready, and it was not done."""
 
     def __init__(self, path: str, node: Leaf, args: Json, matched: Sequence[str], url: str | None) -> None:
         """``args`` are those of its call."""
@@ -63,7 +63,7 @@ class EffectWithheld(Paused):
 
 
 class ValuePending(Exception):
-    """The deed is known to have happened, and the step is still to be asked for its value."""
+    """The action is known to have happened, and the step is still to be asked for its value."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Step(leaf_context.LeafContext):
         self.again = False
         """Whether attempts are left after this one."""
         self.not_done: bool = False
-        """Whether the site said that a deed of this attempt did not happen."""
+        """Whether the site said that an action of this attempt did not happen."""
         self.goes_on_from: entries.Call | None = None
         """The call of the attempt that a crash ended, and with whose conversation this one goes on."""
 
@@ -123,7 +123,7 @@ class Step(leaf_context.LeafContext):
             self._resolve()
             url = self._page.url if self._page is not None else None
             raise EffectWithheld(self.path, self._resolve(), self._args, self._matched, url)
-        effect = self.is_deed()
+        effect = self.is_effect()
         if effect:
             await self._run.checkpoints.settled()
         held = None
@@ -151,7 +151,7 @@ class Step(leaf_context.LeafContext):
                 except SiteError as error:
                     if error.code != "rule-failed":
                         raise
-                    otherwise = "look at what the page says: the deed was done, and the page did not come to this"
+                    otherwise = "look at what the page says: the action was done, and the page did not come to this"
                     raise error.replaced(code="verify-failed", fix=error.fix or otherwise) from None
         self._verifying = False
         if self.node.moves_page and not self._fresh:
@@ -175,7 +175,7 @@ class Step(leaf_context.LeafContext):
         except SiteError as error:
             if error.code != "tab-closed" or self.page is page:
                 raise
-            # The deed closed its own tab while the rule was looked at.
+            # The action closed its own tab while the rule was looked at.
             await self.page.wait_for(rule)
 
     # What the engine does with it.
@@ -188,7 +188,7 @@ class Step(leaf_context.LeafContext):
             self._clock = rendering.RecordedClock(self._run.history.recorded(self.path))
             return self.node.summary()
 
-    def is_deed(self) -> bool:
+    def is_effect(self) -> bool:
         """Whether the step is of class *effect*: as it is with its references filled in, or, where they cannot be, as the file has it."""
         try:
             return self._resolve().effect_class == "effect"
@@ -270,8 +270,8 @@ class Step(leaf_context.LeafContext):
             if resolved.effect_class == "effect":
                 raise SetupError(
                     "node-type-broken",
-                    f"the node type `{resolved.type}` did its deed without saying so",
-                    fix="`await ctx.act()` stands right before the deed: then a crash never causes a second one",
+                    f"the node type `{resolved.type}` did its action without saying so",
+                    fix="`await ctx.act()` stands right before the action: then a crash never causes a second one",
                     phase="after",
                 )
         return value
@@ -288,7 +288,7 @@ class Step(leaf_context.LeafContext):
         return error
 
     async def _demand_answers(self) -> None:
-        """Raise SiteError where the site did not answer what the deed asked of it. Where ``confirm`` can tell, all that it sent is waited for."""
+        """Raise SiteError where the site did not answer what the action asked of it. Where ``confirm`` can tell, all that it sent is waited for."""
         browser = self._run.browser
         if browser is None or self.node.asks == "agent":
             return
@@ -328,7 +328,7 @@ class Step(leaf_context.LeafContext):
             self.node.asks == "agent" and isinstance(error, Paused | BudgetReached | LogError)
         ):
             return False
-        return self._did_deed() and error.phase != "before"
+        return self._did_effect() and error.phase != "before"
 
     async def with_lost_answer(self, error: RunOpsError) -> RunOpsError:
         """The error; where the rules failed for want of an answer of the site, that the answer was lost."""
@@ -355,36 +355,36 @@ class Step(leaf_context.LeafContext):
         )
 
     def _broken_off(self, error: RunOpsError) -> RunOpsError:
-        """An `agent` ended with an error: the calls that are open still get their result. A deed among them is one of which nobody knows what became."""
+        """An `agent` ended with an error: the calls that are open still get their result. An action among them is one of which nobody knows what became."""
         assert self.call is not None
         attempt = self._run.history.attempt_of(self.call)
-        open_deeds = [deed for deed in attempt.deeds if deed.result is None]
-        for deed in open_deeds:
-            self._run.writer.result(deed.call, "interrupted")
-        if not any(deed.call.effect == "effect" for deed in open_deeds):
+        open_actions = [action for action in attempt.actions if action.result is None]
+        for action in open_actions:
+            self._run.writer.result(action.call, "interrupted")
+        if not any(action.call.effect == "effect" for action in open_actions):
             return error
         return SiteError(
             "answer-lost",
-            f"the agent was ended in the middle of a deed: {error.message}",
+            f"the agent was ended in the middle of an action: {error.message}",
             fix="give the node a `confirm`, so that the site itself can tell how far it came",
             phase="after",
             evidence=error.evidence,
         )
 
     def rules(self) -> Sequence[Rule]:
-        """What holds once the deed has happened, references filled in."""
+        """What holds once the action has happened, references filled in."""
         return self._resolve().postconditions
 
-    async def pass_over(self, deed: attempts.Attempt, judgement: Verdict) -> Json:
-        """Do nothing, for an earlier run of the block did it; the value that the ``deed`` had, and the entries that say so."""
+    async def pass_over(self, action: attempts.Attempt, judgement: Verdict) -> Json:
+        """Do nothing, for an earlier run of the block did it; the value that the ``action`` had, and the entries that say so."""
         run, status = self._run, "recovered" if judgement.found == "done" else "skipped"
         self._resolve()
         await leaf_context.drop_input(run, self.node)
         value: Json = leaf_context.value_of_done(run, self.node) if status == "recovered" else None
         masked = None
-        if deed.result is not None and deed.result.status == "ok":
-            masked = deed.result.masked
-            value = None if masked else run.writer.value_of(deed.result)
+        if action.result is not None and action.result.status == "ok":
+            masked = action.result.masked
+            value = None if masked else run.writer.value_of(action.result)
         call = run.writer.call(self._describe(None))
         run.writer.result(call, status, value=value, **({"masked": True} if masked else {}))
         if status == "recovered" and run.browser is not None:
@@ -393,16 +393,16 @@ class Step(leaf_context.LeafContext):
         return scopes.UnreadableValue(self.path) if masked else value
 
     def may_try_again(self, error: RunOpsError) -> bool:
-        """Whether ``retry`` covers this error: before the deed, or after one that the site says did not happen, or by its code."""
+        """Whether ``retry`` covers this error: before the action, or after one that the site says did not happen, or by its code."""
         retry = self.node.retry
         if retry is None or not isinstance(error, SiteError | ModelError) or isinstance(error, OriginRefused):
             return False
         if retry.on is not None:
             return error.code in retry.on
-        return error.phase == "before" or self.not_done or not self._did_deed()
+        return error.phase == "before" or self.not_done or not self._did_effect()
 
-    def _did_deed(self) -> bool:
-        """Whether the attempt did a deed of class *effect*, or may have."""
+    def _did_effect(self) -> bool:
+        """Whether the attempt did a side effect, or may have."""
         return self.call is not None and not self.closing and self._run.history.attempt_of(self.call).acted
 
     def failed(self, error: RunOpsError, *, tolerated: bool = False) -> dict[str, Json]:
@@ -517,7 +517,7 @@ class Step(leaf_context.LeafContext):
         return self._run.writer.masker.text(self.page.url)
 
     async def _holds_already(self) -> bool:
-        """Whether every rule holds before the deed: then holding after a crash proves nothing."""
+        """Whether every rule holds before the action: then holding after a crash proves nothing."""
         return await leaf_context.all_hold(self._resolve().postconditions, self.page)
 
 

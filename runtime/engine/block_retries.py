@@ -1,6 +1,6 @@
 """A block that runs again, in another try or another round of a ``handle``: what it had done is not simply done once more.
 
-Each deed of class *effect* that an earlier run of the block did, or may have done, is judged when the walk reaches its counterpart. Its
+Each side effect that an earlier run of the block did, or may have done, is judged when the walk reaches its counterpart. Its
 ``confirm`` asks the site; ``on_redo: redo`` repeats it on the author's word; otherwise the block does not run again within the run,
 and a resumed run asks a person.
 """
@@ -29,36 +29,36 @@ def earlier(run: RunState, path: str) -> attempts.Attempt | None:
     return max(found, key=lambda each: each[:2])[2] if found else None
 
 
-async def judged(run: RunState, node: Leaf, frame: scopes.Scope, path: str, deed: attempts.Attempt) -> Verdict | None:
-    """What was found about the ``deed`` that the step would repeat; None where it is to be done now. Raises Paused where a person must say so."""
+async def judged(run: RunState, node: Leaf, frame: scopes.Scope, path: str, action: attempts.Attempt) -> Verdict | None:
+    """What was found about the ``action`` that the step would repeat; None where it is to be done now. Raises Paused where a person must say so."""
     decision = run.history.decisions.get(path)
     if decision is not None:
         found: Outcome = "done" if decision == "done" else "skipped"
         return None if decision == "not-done" else Verdict(found, entries.PERSON)
-    policy = policies.redo_policy(run, deed)
+    policy = policies.redo_policy(run, action)
     if policy == "redo":
         run.tell(events.Said(f"{path}: done again, as `on_redo: redo` says"))
         return None
     if policy == "ask":
-        raise _ask(run, node, frame, path, deed, "nothing else can tell")
-    judgement = await reconcile.ask_the_site(run, node, frame, path, deed.call)
+        raise _ask(run, node, frame, path, action, "nothing else can tell")
+    judgement = await reconcile.ask_the_site(run, node, frame, path, action.call)
     if judgement.found == "unknown":
-        raise _ask(run, node, frame, path, deed, judgement.how)
+        raise _ask(run, node, frame, path, action, judgement.how)
     say = "had happened" if judgement.found == "done" else "had not happened"
-    run.tell(events.Said(f"{path}: the {deed.call.action or deed.call.node} {say} ({judgement.how})"))
+    run.tell(events.Said(f"{path}: the {action.call.action or action.call.node} {say} ({judgement.how})"))
     return judgement if judgement.found == "done" else None
 
 
-def _ask(run: RunState, node: Leaf, frame: scopes.Scope, path: str, deed: attempts.Attempt, why: str) -> Paused:
-    """The question about this one step. The answer is kept with its path, not with the earlier deed: another turn may ask about that too."""
+def _ask(run: RunState, node: Leaf, frame: scopes.Scope, path: str, action: attempts.Attempt, why: str) -> Paused:
+    """The question about this one step. The answer is kept with its path, not with the earlier action: another turn may ask about that too."""
     return Paused(
         "redo-unconfirmed",
-        f"the handle begins again, and this may have been done before, as {deed.call.path}: {why}",
+        f"the handle begins again, and this may have been done before, as {action.call.path}: {why}",
         fix="say `done` to pass over it, or `not-done` to do it now",
         phase="after",
         evidence={
             "calls": [],
             "step": attempt.Step(run, node, frame, path, 1).summary(),
-            "before": {"path": deed.call.path, "args": deed.call.args},
+            "before": {"path": action.call.path, "args": action.call.args},
         },
     ).located(path)

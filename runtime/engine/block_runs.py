@@ -50,10 +50,10 @@ def in_the_way(run: RunState, handle: str, number: int) -> list[attempts.Attempt
     ]
 
 
-def not_tried_again(error: Caught, deeds: list[attempts.Attempt]) -> Caught:
+def not_tried_again(error: Caught, actions: list[attempts.Attempt]) -> Caught:
     """The error, with the side effects that kept ``try`` from running again."""
-    fix = "to let `try` run again after a deed, give that a `confirm` or `effect: idempotent`, or the handle `on_redo: redo`"
+    fix = "to let `try` run again after an action, give that a `confirm` or `effect: idempotent`, or the handle `on_redo: redo`"
     return error.replaced(
-        evidence={**error.evidence, "not_tried_again": [deed.call.path for deed in deeds]},
+        evidence={**error.evidence, "not_tried_again": [action.call.path for action in actions]},
         fix=f"{error.fix}; {fix}" if error.fix else fix,
     )

@@ -215,8 +215,8 @@ class Blocks:
         except (AuthorError, SiteError, ModelError) as raised:
             error = raised.located(path)
             may = again is not None and again(error)
-            if may and (deeds := self._in_the_way(number)):
-                error, may = block_runs.not_tried_again(error, deeds), False
+            if may and (actions := self._in_the_way(number)):
+                error, may = block_runs.not_tried_again(error, actions), False
             if not keep(error, may):
                 raise error from None
             recorded = {**run.writer.error(error), "step": error.path}

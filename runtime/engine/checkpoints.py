@@ -4,7 +4,7 @@ A checkpoint is taken at a commit point if since the last one a document was loa
 site has not seen, and none shows the answer to a form, which its address alone does not give. Otherwise the earlier one stands, and what follows it is redone after a crash: what was typed is typed again.
 
 The browser's state is read at the commit point; bringing it to the disk goes on beside the next steps, and its entry is written when it is
-there. Before the next deed of class *effect* it is waited for, so a deed never lies behind a checkpoint that was due before it.
+there. Before the next side effect it is waited for, so an action never lies behind a checkpoint that was due before it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Checkpoints:
         self._effect = False
 
     def effect_finished(self, browser: port.Browser, *, took_up_input: bool = True) -> None:
-        """A deed of class *effect* finished; ``took_up_input``: the site has what was typed before it."""
+        """A side effect finished; ``took_up_input``: the site has what was typed before it."""
         if took_up_input:
             browser.effect_finished()
         self._effect = True

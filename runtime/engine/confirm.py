@@ -51,7 +51,7 @@ class ConfirmCheck:
         number = self._run.history.next_number(path)
         step = attempt.Step(self._run, node, frame, path, number, self._thread)
         try:
-            if step.is_deed():
+            if step.is_effect():
                 raise AuthorError(
                     "effect-in-confirm",
                     f"`{node.id}` is an action that may change something on the site, and a `confirm` only finds out",

@@ -34,7 +34,7 @@ class Position:
 class ExecutionEngine:
     """Runs one workflow in one conversation.
 
-    ``run`` starts it or goes on from what the journal's history holds, and returns how it ended. It is cancelled like any task: the step in
+    ``run`` starts it or goes on from what the writer's history holds, and returns how it ended. It is cancelled like any task: the step in
     hand stays open in the log, and the run can be resumed. One engine is used once.
     """
 

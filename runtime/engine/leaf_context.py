@@ -40,7 +40,7 @@ class LeafContext:
         self._load: Literal["new", "same"] | None = None
         """Whether an address that was loaded gave a new document."""
         self.closing = False
-        """Whether the deed is known to have happened, so that only the step's value is wanted, and nothing more may be done."""
+        """Whether the action is known to have happened, so that only the step's value is wanted, and nothing more may be done."""
         self._own_services: StepServices | None = None
 
     @property
@@ -154,23 +154,23 @@ async def all_hold(rules: Sequence[Rule], page: Page) -> bool:
     return True
 
 
-def led_to(deed: attempts.Attempt) -> str | None:
+def led_to(action: attempts.Attempt) -> str | None:
     """The address to which a side effect led; of one whose result nobody recorded, that at which it was done."""
-    page = deed.result.page if deed.result is not None else None
-    url = (page.url if page is not None else None) or deed.call.url
+    page = action.result.page if action.result is not None else None
+    url = (page.url if page is not None else None) or action.call.url
     return url if url is not None and masking.MASK not in url and origins.origin(url) is not None else None
 
 
-def value_of_done(run: RunState, node: Leaf, deed: attempts.Attempt | None = None) -> str | None:
+def value_of_done(run: RunState, node: Leaf, action: attempts.Attempt | None = None) -> str | None:
     """What a step yields of which is known only that it happened: the address of its page. An `agent` yields nothing by itself."""
     if run.browser is None or node.asks == "agent":
         return None
-    known = led_to(deed) if deed is not None and not run.attached else None
+    known = led_to(action) if action is not None and not run.attached else None
     return known or run.browser.page.url
 
 
 async def drop_input(run: RunState, node: Leaf) -> None:
-    """What was typed again for a deed was taken up by it once already: it must not go out with the next one."""
+    """What was typed again for an action was taken up by it once already: it must not go out with the next one."""
     if run.browser is not None and run.browser.facts().pending_input:
         run.browser.bound(node.seconds)
         run.root.program.confine(run.browser)  # the page may be one that the caller of the step's file opened

@@ -25,7 +25,7 @@ def row(run: RunState, node: Leaf, before: attempts.Attempt, state: step_states.
 
 
 def redo_policy(run: RunState, attempt: attempts.Attempt) -> Literal["confirm", "redo", "ask"]:
-    """What to do about a deed that would be repeated on purpose: ask the site, repeat it on the author's word, or ask a person."""
+    """What to do about an action that would be repeated on purpose: ask the site, repeat it on the author's word, or ask a person."""
     said = on_redo(run, attempt)
     if said == "redo":
         return "redo"

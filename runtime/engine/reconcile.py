@@ -1,6 +1,6 @@
-"""Did the deed happen? After a crash, a lost answer or a restored state, a deed of class *effect* is **done**, **not done** or **unknown**.
+"""Did the action happen? After a crash, a lost answer or a restored state, a side effect is **done**, **not done** or **unknown**.
 
-``verify`` holding on the surviving page says *done*, if it did not hold just before the deed; it can never say *not done*. ``confirm`` asks the
+``verify`` holding on the surviving page says *done*, if it did not hold just before the action; it can never say *not done*. ``confirm`` asks the
 site itself, in a fresh tab, and can say either; *not done* is believed when the whole block says so again ``settle`` seconds later. An error
 on the way is *unknown*. Unknown pauses the run, unless the author wrote ``after_crash: retry`` or ``skip``.
 """
@@ -79,7 +79,7 @@ async def _after_error(run: RunState, step: attempt.Step, error: RunOpsError) ->
 
 
 async def before_attempt(run: RunState, reached: StepReached) -> None:
-    """A deed that may have happened is about to be attempted again: find out first, and write down what was found.
+    """An action that may have happened is about to be attempted again: find out first, and write down what was found.
 
     Closes the call where it is open. Where nobody knows, raises Paused and leaves it open.
     """
@@ -136,22 +136,22 @@ def leave(run: RunState, step: StepReached, *, sure: bool = True) -> None:
 
 
 async def drop_taken_up(run: RunState, line: int, passed: Iterable[attempts.Attempt]) -> None:
-    """The walk passes over deeds that were settled by ``line``: what was typed again for them since then must not go out with the next one."""
+    """The walk passes over actions that were settled by ``line``: what was typed again for them since then must not go out with the next one."""
     if run.browser is None or not run.browser.facts().pending_input:
         return
     typed = run.history.last_on_page()
-    # What stands behind the deeds, in the order of the walk, is still to go out.
+    # What stands behind the actions, in the order of the walk, is still to go out.
     if typed is None or not line < typed.call.seq <= run.walked:
         return
-    for deed in passed:
-        happened = deed.past_recall or (deed.result is not None and deed.result.status == "ok")
-        if deed.call.effect == "effect" and happened and (node := policies.node_of(run, deed)).takes_up_input:
+    for action in passed:
+        happened = action.past_recall or (action.result is not None and action.result.status == "ok")
+        if action.call.effect == "effect" and happened and (node := policies.node_of(run, action)).takes_up_input:
             await leaf_context.drop_input(run, node)
             return
 
 
 async def pass_by(run: RunState, state: attempts.ScopeState) -> None:
-    """The walk does not go through a scope that is over: its deeds count as passed over."""
+    """The walk does not go through a scope that is over: its actions count as passed over."""
     over = state.committed or state.failed
     if over is None:
         return
@@ -218,7 +218,7 @@ def _rolled_back(run: RunState, node: Leaf, before: attempts.Attempt) -> tuple[T
 
 async def _surviving(run: RunState, reached: StepReached, call: entries.Call) -> Verdict | None:
     """What ``verify`` says on the page as the crash left it: done, or nothing."""
-    # After a change of the node, what was looked at before the deed were other rules.
+    # After a change of the node, what was looked at before the action were other rules.
     if call.held_before is not False or run.browser is None or (reached.before is not None and reached.before.renewed):
         return None
     run.browser.bound(reached.node.seconds)
@@ -283,7 +283,7 @@ async def ask_once_answered(run: RunState, node: Leaf, frame: scopes.Scope, path
 
 
 async def ask_the_site(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call: entries.Call) -> Verdict:
-    """What the node's ``confirm`` says of a deed: done, not done, or unknown."""
+    """What the node's ``confirm`` says of an action: done, not done, or unknown."""
     confirm = node.confirm
     assert confirm is not None
     run.tell(events.StepWaiting(path, "confirm: asking the site whether it happened"))
@@ -310,30 +310,30 @@ async def _look(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call:
         return run.render(node.confirm, "done", inner, path)
 
 
-def unknown(node: Leaf, deed: attempts.Attempt, judgement: Verdict, error: RunOpsError | None = None) -> Paused:
+def unknown(node: Leaf, action: attempts.Attempt, judgement: Verdict, error: RunOpsError | None = None) -> Paused:
     """The pause that asks a person whether the side effect happened; of an `agent`, whether all of it is done.
 
     ``resume_asks`` in its evidence: a resumed run asks the site again. ``unanswered``: that it shows nothing proves nothing then, either.
     """
-    call = deed.call
-    failed = error.as_json() if error else deed.result.error if deed.result else None
-    known = failed or deed.asked.get("error")
-    cut_off = deed.state is step_states.State.OPEN and known is None
+    call = action.call
+    failed = error.as_json() if error else action.result.error if action.result else None
+    known = failed or action.asked.get("error")
+    cut_off = action.state is step_states.State.OPEN and known is None
     ended = "the run ended while it was on its way, and " if cut_off else ""
     said = f"nobody knows whether the {call.action or call.node} happened: {ended}{judgement.how}"
     evidence: dict[str, Json] = {
-        "page": leaf_context.led_to(deed),
+        "page": leaf_context.led_to(action),
         "call": call.call,
         "error": known,
         "args": call.args,
     }
-    if deeds := [each for each in deed.deeds if each.may_have_happened]:
-        how_many = "1 deed" if len(deeds) == 1 else f"{len(deeds)} deeds"
-        open_one = ", and nobody knows of the last one whether it happened" if deed.unclear else ""
+    if actions := [each for each in action.actions if each.may_have_happened]:
+        how_many = "1 action" if len(actions) == 1 else f"{len(actions)} actions"
+        open_one = ", and nobody knows of the last one whether it happened" if action.unclear else ""
         said = (
             f"the agent was ended after {how_many}{open_one}; whether its goal is reached nobody knows: {judgement.how}"
         )
-        evidence["deeds"] = [{"deed": each.call.action, "args": each.call.args} for each in deeds]
+        evidence["actions"] = [{"action": each.call.action, "args": each.call.args} for each in actions]
     fix = "look at the site, and say `done`, `not-done` or `skip`"
     if node.confirm is not None and node.after_crash != "ask":
         evidence["resume_asks"] = True
@@ -344,23 +344,23 @@ def unknown(node: Leaf, deed: attempts.Attempt, judgement: Verdict, error: RunOp
     return Paused("outcome-unknown", said, fix=fix, phase="after", evidence=evidence).located(call.path)
 
 
-def ask_before_redo(run: RunState, deeds: list[attempts.Attempt]) -> None:
-    """Settle how each deed behind the restored state is treated; raises Paused where a person must say so first."""
-    if not deeds:
+def ask_before_redo(run: RunState, actions: list[attempts.Attempt]) -> None:
+    """Settle how each action behind the restored state is treated; raises Paused where a person must say so first."""
+    if not actions:
         return
-    with_confirm = {each.call.path for each in deeds if policies.node_of(run, each).confirm is not None}
-    default = "confirm" if len(with_confirm) == len(deeds) else "ask"
-    said = {each.call.path: policies.on_redo(run, each) or default for each in deeds}
+    with_confirm = {each.call.path for each in actions if policies.node_of(run, each).confirm is not None}
+    default = "confirm" if len(with_confirm) == len(actions) else "ask"
+    said = {each.call.path: policies.on_redo(run, each) or default for each in actions}
     asked = [
         each
-        for each in deeds
+        for each in actions
         if said[each.call.path] == "ask" or (said[each.call.path] == "confirm" and each.call.path not in with_confirm)
     ]
     if asked:
-        names = ", ".join(each.call.path for each in deeds)
+        names = ", ".join(each.call.path for each in actions)
         raise Paused(
             "redo-unconfirmed",
-            f"the browser is gone, and what follows the last checkpoint would be done again; that holds deeds already done: {names}",
+            f"the browser is gone, and what follows the last checkpoint would be done again; that holds actions already done: {names}",
             fix="say `done` to pass over them, or `not-done` to do them again",
             phase="after",
             evidence={"calls": [each.call.call for each in asked]},

@@ -29,11 +29,11 @@ BrowserFactory = Callable[[], Awaitable[port.Browser]]
 """Opens the run's browser; called at most once, and only where a step needs it."""
 
 Withholds = Callable[[Leaf, str], bool]
-"""Whether the deed of a step, by its node and its path, is not to be done. It is asked with the node as the file has it, then with its references filled in."""
+"""Whether the action of a step, by its node and its path, is not to be done. It is asked with the node as the file has it, then with its references filled in."""
 
 
 def withholds_nothing(_node: Leaf, _path: str) -> bool:
-    """Holds no deed."""
+    """Holds no action."""
     return False
 
 
@@ -224,7 +224,7 @@ class RunState:
         self.walked = 0
         """The last line of the log, of a call or of a finished scope, by which the walk has come."""
         self.holds: Withholds = withholds_nothing
-        """Of which steps no deed is done: the first one ends the run with ``attempt.Held``, once everything before it was found ready."""
+        """Of which steps no action is done: the first one ends the run with ``attempt.Held``, once everything before it was found ready."""
         self.watch: Watch | None = None
         """Who looks on while nodes are done."""
         self._inputs = dict(inputs)

@@ -64,27 +64,27 @@ async def _reconciled(
 
 async def _first(run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> Json | Tolerated:
     """The value of a step that has not acted itself; an earlier run of its block may have."""
-    if (deed := block_retries.earlier(run, path)) is not None and attempt.Step(run, node, frame, path, 1).is_deed():
-        judgement = await block_retries.judged(run, node, frame, path, deed)
-        if judgement is not None and judgement.found == "done" and node.owes_value and not _yielded(deed):
+    if (action := block_retries.earlier(run, path)) is not None and attempt.Step(run, node, frame, path, 1).is_effect():
+        judgement = await block_retries.judged(run, node, frame, path, action)
+        if judgement is not None and judgement.found == "done" and node.owes_value and not _yielded(action):
             return await _attempts(run, node, frame, path, closing=True)
         if judgement is not None:
             number = run.history.next_number(path)
-            return await attempt.Step(run, node, frame, path, number).pass_over(deed, judgement)
+            return await attempt.Step(run, node, frame, path, number).pass_over(action, judgement)
     return await _attempts(run, node, frame, path)
 
 
 def goes_on(run: RunState, node: Leaf, before: attempts.Attempt, *, closing: bool = False) -> bool:
     """Whether an `agent` goes on with the conversation of the attempt that a crash ended, on the page as the crash left it.
 
-    Not in the middle of a deed: what became of that is found out first. ``closing``: no more deeds are allowed it.
+    Not in the middle of an action: what became of that is found out first. ``closing``: no more actions are allowed it.
     """
     broke_off = before.result is None or before.result.status == "interrupted"
     return node.asks == "agent" and run.attached and broke_off and not before.behind and (closing or not before.unclear)
 
 
 def _owes_value(run: RunState, node: Leaf, path: str, before: attempts.Attempt) -> bool:
-    """Whether the step's deed is known to have happened, and all that is still wanted is the value that nobody has noted."""
+    """Whether the step's action is known to have happened, and all that is still wanted is the value that nobody has noted."""
     if not node.owes_value or _yielded(before):
         return False
     return any(each.verdict == "done" and not each.voided for each in run.history.attempts[path])
@@ -135,7 +135,7 @@ def _with_earlier(run: RunState, path: str, error: RunOpsError) -> RunOpsError:
 async def _attempts(
     run: RunState, node: Leaf, frame: scopes.Scope, path: str, *, closing: bool = False
 ) -> Json | Tolerated:
-    """``closing``: the deed is known to have happened, and only its value is still wanted."""
+    """``closing``: the action is known to have happened, and only its value is still wanted."""
     retry, first, before = node.retry, run.history.next_number(path), run.history.last(path)
     last = first + (retry.attempts if retry else 1) - 1
     delay = retry.delay if retry else 0.0

@@ -14,7 +14,7 @@ Verdict = Literal["done", "not-done", "skipped"]
 
 
 AGENT = "agent"
-"""The node type whose model does deeds of its own, in its thread."""
+"""The node type whose model does actions of its own, in its thread."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -24,7 +24,7 @@ class Attempt:
     call: entries.Call
     result: entries.Result | None = None
     verdict: Verdict | None = None
-    """What was found out about a deed after its call was closed."""
+    """What was found out about an action after its call was closed."""
     judged_value: Json = None
     """The step's value, where the judgement has one."""
     behind: bool = False
@@ -37,7 +37,7 @@ class Attempt:
     """Whether the node was changed since, so that what stands in the call says nothing of what the node would do."""
     asked: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """What was known of it when a person was asked about it; empty where nobody was."""
-    deeds: list[Attempt] = dataclasses.field(default_factory=list["Attempt"])
+    actions: list[Attempt] = dataclasses.field(default_factory=list["Attempt"])
     """What the model of an `agent` did, in order; also what it did in the attempt with whose conversation this one goes on."""
 
     @property
@@ -93,27 +93,27 @@ class Attempt:
 
     @property
     def acted(self) -> bool:
-        """Whether it is a deed of class *effect*, or an `agent` whose model did one, or may have."""
+        """Whether it is a side effect, or an `agent` whose model did one, or may have."""
         if self.call.effect != "effect":
             return False
-        return self.call.node != AGENT or any(deed.may_have_happened for deed in self.deeds)
+        return self.call.node != AGENT or any(action.may_have_happened for action in self.actions)
 
     @property
     def unclear(self) -> bool:
-        """Whether an `agent` was ended in the middle of a deed of class *effect*."""
+        """Whether an `agent` was ended in the middle of a side effect."""
         return any(
-            deed.call.effect == "effect" and (deed.result is None or deed.result.status == "interrupted")
-            for deed in self.deeds
+            action.call.effect == "effect" and (action.result is None or action.result.status == "interrupted")
+            for action in self.actions
         )
 
     @property
     def last_line(self) -> int:
         """The line of the last call that belongs to it."""
-        return max(self.call.seq, self.deeds[-1].call.seq) if self.deeds else self.call.seq
+        return max(self.call.seq, self.actions[-1].call.seq) if self.actions else self.call.seq
 
     @property
     def may_have_happened(self) -> bool:
-        """Whether this was a deed of class *effect* that happened or may have."""
+        """Whether this was a side effect that happened or may have."""
         if self.state is not step_states.State.DONE:
             return self.acted and self.state in step_states.MAY_HAVE_ACTED
         if self.verdict is not None or self.result is None:
@@ -123,7 +123,7 @@ class Attempt:
 
     @property
     def did_nothing(self) -> bool:
-        """Whether the attempt failed before its deed."""
+        """Whether the attempt failed before its action."""
         return (
             self.result is not None
             and self.result.status == "error"

@@ -51,7 +51,7 @@ def summary_thread(thread: str, number: int) -> str:
 
 
 CONFIRM = "confirm:"
-"""What the name of a thread begins with in which the site is asked about a deed, in a tab of its own."""
+"""What the name of a thread begins with in which the site is asked about an action, in a tab of its own."""
 
 PERSON = "a person said so"
 """How it is known what became of a side effect of which a person said so; this alone outlasts the process that heard *not done*."""
@@ -136,7 +136,7 @@ class Build(Record):
     runs: int
     """How often the draft must pass."""
     effects: Literal["ask", "allow", "hold"]
-    """What becomes of deeds of class *effect*."""
+    """What becomes of side effects."""
     inputs: dict[str, Json]
     """Those with which it is proved."""
     secrets: list[str]
@@ -216,7 +216,7 @@ class Scope(Entry):
 
 
 class Call(Entry):
-    """One attempt of a leaf, written just before the deed."""
+    """One attempt of a leaf, written just before the action."""
 
     kind: Literal["call"] = "call"
     call: str = ""
@@ -397,7 +397,7 @@ class Version(Entry):
     thread: str = SESSION_THREAD
     of: Literal["plan", "description", "draft", "variable", "mode", "window", "setting", "grant", "bench"]
     name: str = ""
-    """The variable's, the setting's, the deed's that was allowed, the node's of the bench."""
+    """The variable's, the setting's, the action's that was allowed, the node's of the bench."""
     number: int
     """From 1, for each thing that is kept and each name."""
     value: Json = None

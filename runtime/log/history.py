@@ -1,6 +1,6 @@
 """What a run has done so far, folded from its log. Whoever wants to know something of a run asks this: the engine that resumes it, and every reader.
 
-The fold knows three things of a step: what it yielded (``done``), what a deed that must be judged left open (``open``), and what was
+The fold knows three things of a step: what it yielded (``done``), what an action that must be judged left open (``open``), and what was
 done but lies behind the state that was restored (``redo``).
 """
 
@@ -58,7 +58,7 @@ class History:
         self.answers: dict[str, dict[str, Json]] = {}
         """What a person answered to the questions of a step, by its path."""
         self.decisions: dict[str, str] = {}
-        """What a person decided about a step that may be the repetition of an earlier deed, by its path: ``done``, ``not-done``, ``skip``."""
+        """What a person decided about a step that may be the repetition of an earlier action, by its path: ``done``, ``not-done``, ``skip``."""
         self.evidence: list[dict[str, Json]] = []
         """What the pages showed of steps that failed, in order: of a step at ``path`` what ``runtime.engine.evidence`` kept."""
         self.ledger = ledger.Ledger()
@@ -126,9 +126,9 @@ class History:
     def _called(self, entry: log_entries.Call) -> None:
         attempt = self._by_call[entry.call] = log_attempts.Attempt(entry)
         if entry.again is not None:
-            attempt.deeds = self._by_call[entry.again].deeds
+            attempt.actions = self._by_call[entry.again].actions
         if entry.asked is not None:
-            self._by_call[log_entries.call_of(entry.thread)].deeds.append(attempt)
+            self._by_call[log_entries.call_of(entry.thread)].actions.append(attempt)
         else:
             self._seen(entry.path, entry.thread)
             self.attempts.setdefault(entry.path, []).append(attempt)
@@ -291,7 +291,7 @@ class History:
                 self.scopes[path].decided = None
 
     def _put_behind(self, line: int, kept: frozenset[str]) -> None:
-        """What came after the restored state no longer counts, but for the steps ``kept``; deeds among it are judged before anything is done again.
+        """What came after the restored state no longer counts, but for the steps ``kept``; actions among it are judged before anything is done again.
 
         A block that ended with an error that is kept stays ended: it is not gone through again.
         """
@@ -301,10 +301,10 @@ class History:
                 of_run = attempt.call.thread == log_entries.RUN_THREAD
                 if attempt.since > line and of_run and not attempt.past_recall and path not in kept:
                     attempt.behind = True
-                    for deed in attempt.deeds:
-                        deed.behind = True
+                    for action in attempt.actions:
+                        action.behind = True
         for scope in self.scopes.values():
-            # A route keeps its branch and a `when` its answer: the way that was gone holds deeds that are to be judged. Only a list is new.
+            # A route keeps its branch and a `when` its answer: the way that was gone holds actions that are to be judged. Only a list is new.
             if ended(scope.path):
                 continue
             if scope.decided is not None and scope.decided.seq > line and scope.decided.node == "iterate":
@@ -475,7 +475,7 @@ class History:
         return len(steps) > 1 or (len(steps) == 1 and path not in steps)
 
     def page_changed_since(self, line: int) -> bool:
-        """Whether a deed on the page came after ``line``."""
+        """Whether an action on the page came after ``line``."""
         last = self.last_on_page()
         return last is not None and last.call.seq > line
 

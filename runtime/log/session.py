@@ -62,7 +62,7 @@ class Session(Fold):
         self.messages = 0
         """Words of the person and answers of the model, delegates' and summaries' not counted."""
         self.ledger = ledger.Ledger()
-        self.deeds: dict[str, SideEffect] = {}
+        self.actions: dict[str, SideEffect] = {}
         """Every call, by its id, in order."""
         self._versions: dict[tuple[str, str], list[log_entries.Version]] = {}
         self._threads: dict[str, threads.Thread] = {}
@@ -88,9 +88,9 @@ class Session(Fold):
             case log_entries.Note():
                 self._note(entry)
             case log_entries.Call():
-                self.deeds[entry.call] = SideEffect(entry)
+                self.actions[entry.call] = SideEffect(entry)
             case log_entries.Result():
-                self.deeds[entry.call].result = entry
+                self.actions[entry.call].result = entry
             case log_entries.Version():
                 self._versions.setdefault((entry.of, entry.name), []).append(entry)
                 if entry.of == "mode":
@@ -178,7 +178,7 @@ class Session(Fold):
         if thread.startswith(log_entries.SUMMARY):
             return f"{self.path_of(thread.split(':', 2)[2])}/summary".removeprefix("/")
         if thread.startswith(log_entries.DELEGATE):
-            return self.deeds[log_entries.call_of(thread)].call.path
+            return self.actions[log_entries.call_of(thread)].call.path
         return ""
 
     def versions(self, of: str, name: str = "") -> list[log_entries.Version]:
@@ -202,4 +202,4 @@ class Session(Fold):
 
     def open_calls(self) -> list[SideEffect]:
         """Calls without a result, in order: what a crash left."""
-        return [each for each in self.deeds.values() if each.result is None]
+        return [each for each in self.actions.values() if each.result is None]

@@ -1,4 +1,4 @@
-"""The engine's pen: every entry goes through here, is masked, put into blobs where it is large, written, and folded into the history."""
+"""The engine's writer: every entry goes through here, is masked, put into blobs where it is large, written, and folded into the history."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class LogWriter(Texts, Generic[Folded_co]):
             return self._append(result)
         over = status in ("ok", "error")
         if over:
-            crash_point(CrashPoint.DEED_OVER)
+            crash_point(CrashPoint.EFFECT_DONE)
         written = self._append(result)
         crash_point(CrashPoint.RESULT_APPENDED if over else CrashPoint.CLOSED)
         return written
@@ -229,7 +229,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         return self._masked(error.as_json())
 
     def files(self) -> list[Path]:
-        """The files that this journal and the run's steps wrote."""
+        """The files that this writer and the run's steps wrote."""
         kept = self.artifacts
         return [
             *self.kept.stands_in(self.conversation.id, sorted(self.blobs)),

@@ -13,7 +13,7 @@ BEGIN, END = "[page]", "[end of page]"
 """What the page says stands between these lines; in it they are spelt otherwise, so that no page can end its part by itself."""
 
 CLOSED = "the tab that you were on is closed, and you are on another one now"
-"""What a model is told whose deed closed its tab."""
+"""What a model is told whose action closed its tab."""
 
 _SHOWN = re.compile(r'^page (?:"(?:[^"\\]|\\.)*" )?(\S+)$', re.MULTILINE)
 _BLANK = "[\\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
@@ -50,13 +50,13 @@ def refs_in(text: str) -> list[str]:
 
 
 def opened_in(told: str) -> list[str]:
-    """The names of the tabs that a deed opened, as the model was told of them."""
+    """The names of the tabs that an action opened, as the model was told of them."""
     ours = told.partition(f"\n{BEGIN}\n")[0]
     return re.findall(rf"{re.escape(OPENED)}(\w+)", ours)
 
 
 def left_on(told: str) -> str | None:
-    """The address of the page on which a deed that closed its tab left the model; None for a deed that closed none."""
+    """The address of the page on which an action that closed its tab left the model; None for an action that closed none."""
     ours, _, theirs = told.partition(f"\n{BEGIN}\n")
     if CLOSED not in ours.split("\n"):
         return None
@@ -73,7 +73,7 @@ def counted(number: int, of: int) -> str:
 def page_now(
     view: Observation, earlier: Observation, most: int, *, whole: bool = False, known: Collection[str] = ()
 ) -> str:
-    """The page after a deed: what changed on it; all of it, in ``most`` characters, where it is another document, whose refs a model must see to go on.
+    """The page after an action: what changed on it; all of it, in ``most`` characters, where it is another document, whose refs a model must see to go on.
 
     What changed stands before the rest where the document is another one at the same address. What is around the page and ``known`` is not told again.
     """

@@ -26,7 +26,7 @@ def read(database: duckdb.DuckDBPyConnection, kept: file_store.Files, session: s
     if not past.begun:
         return
     hand_over(database, "sessions", [_session(session_index.summary(session, past, held=reading.held), past)])
-    hand_over(database, "calls", [_call(session, deed) for deed in past.deeds.values()])
+    hand_over(database, "calls", [_call(session, action) for action in past.actions.values()])
     hand_over(database, "costs", list(_costs(session, reading, past)))
     hand_over(database, "plans", [_version(session, each, kept) for each in past.versions("plan")])
     hand_over(database, "descriptions", [_version(session, each, kept) for each in past.versions("description")])
@@ -47,15 +47,15 @@ def _session(summary: session_index.SessionSummary, past: log_session.Session) -
     }
 
 
-def _call(session: str, deed: log_session.SideEffect) -> dict[str, Json]:
-    result = deed.result
+def _call(session: str, action: log_session.SideEffect) -> dict[str, Json]:
+    result = action.result
     error = (result.error if result is not None else None) or {}
     names = ("call", "thread", "path", "node", "action", "attempt", "effect")
     return {
-        **{name: getattr(deed.call, name) for name in names},
+        **{name: getattr(action.call, name) for name in names},
         "run": session,
-        "line": deed.call.seq,
-        "started": _time(deed.call.at),
+        "line": action.call.seq,
+        "started": _time(action.call.at),
         "status": result.status if result is not None else "open",
         "tolerated": False,
         "seconds": result.seconds if result is not None else None,
@@ -74,7 +74,7 @@ def _costs(session: str, reading: store.Reading, past: log_session.Session) -> I
         # A summary of what a delegate did belongs to the call that sent it, too.
         thread = row.thread.split(":", 2)[2] if row.thread.startswith(entries.SUMMARY) else row.thread
         call = entries.call_of(thread) or None
-        attempt = past.deeds[call].call.attempt if call in past.deeds else None
+        attempt = past.actions[call].call.attempt if call in past.actions else None
         yield cost(session, row, {"call": call, "attempt": attempt, "tried": tries.get(row.line)})
 
 

@@ -31,7 +31,7 @@ class Change:
     voided: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
     """The steps and containers of which nothing counts any more: they are done again, or are gone."""
     renewed: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
-    """The deeds that may have happened, and whose nodes were changed: they are judged by what the nodes say as they are."""
+    """The actions that may have happened, and whose nodes were changed: they are judged by what the nodes say as they are."""
     reopened: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
     """The containers whose value is worked out again; what is in them counts."""
     rebuild: bool = False
@@ -39,7 +39,7 @@ class Change:
 
 
 def happened(attempt: log_attempts.Attempt) -> bool:
-    """Whether it is a deed of class *effect* that happened, may have, or was passed over by a decision."""
+    """Whether it is a side effect that happened, may have, or was passed over by a decision."""
     return (
         attempt.call.effect == "effect"
         and not attempt.did_nothing

@@ -2,7 +2,7 @@
 
 Nothing that was done may be done twice, and nothing that counts may rest on what the file no longer says. So a step that did not finish may
 be changed as its author likes. One that did is done again where nothing finished depends on it: by a reference, or by the page on which it
-worked. A deed of class *effect* that happened, or may have, stays what it was and where it was; how it is judged may be changed.
+worked. A side effect that happened, or may have, stays what it was and where it was; how it is judged may be changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JUDGED = frozenset({"description", "confirm", "verify", "timeout", "retry", "aft
 """Fields that say how a step is watched and judged, and not what it does."""
 
 FOUND = JUDGED | {"target"}
-"""Those, and the one that says where the element is: a deed that is done does not ask any more."""
+"""Those, and the one that says where the element is: an action that is done does not ask any more."""
 
 BOUNDS = frozenset({"max", "secrets"})
 """Fields of a container that are looked at anew each time."""
@@ -54,9 +54,9 @@ def compare(
 
 def _leaf(both: Comparison, was: ReplayStep, attempts: list[log_attempts.Attempt]) -> None:
     path, visit, last = was.path, both.new.get(was.path), attempts[-1]
-    deed = any(happened(each) for each in attempts)
+    action = any(happened(each) for each in attempts)
     if visit is None or not isinstance(visit.node, Leaf):
-        if deed:
+        if action:
             both.refuse(path, f"{_how(last)}, and the file has no such step there any more")
         elif was.over is not None:
             both.refuse(path, f"it is gone, and `{was.over}`, which it belongs to, is over")
@@ -66,20 +66,20 @@ def _leaf(both: Comparison, was: ReplayStep, attempts: list[log_attempts.Attempt
     tolerated = last.result is not None and bool(last.result.tolerated)
     changed = _differ(was.node, visit.node, JUDGED) or (tolerated and _differs("on_error", was.node, visit.node))
     if not changed:
-        if deed and not last.settled and _differs("verify", was.node, visit.node):
+        if action and not last.settled and _differs("verify", was.node, visit.node):
             both.change.renewed[path] = None
-    elif deed and last.settled and _in_finished_turn(both, was) and not _differ(was.node, visit.node, FOUND):
+    elif action and last.settled and _in_finished_turn(both, was) and not _differ(was.node, visit.node, FOUND):
         # The turn stays what it was; the turns that are left find the element where the file says. Should this one be gone through
-        # again with a new browser, it is judged like any other deed.
+        # again with a new browser, it is judged like any other action.
         pass
-    elif deed and last.settled:
+    elif action and last.settled:
         both.refuse(path, f"{_how(last)}, and the file says something else of it")
     elif was.over is not None:
         both.refuse(path, f"it was changed, and `{was.over}`, which it belongs to, is over")
-    elif deed and _differs("when", was.node, visit.node):
+    elif action and _differs("when", was.node, visit.node):
         fix = "leave its `when` as it was until it is known whether it happened, or start a new run"
         both.refuse(path, f"{_how(last)}, and the file has another `when` for it", fix)
-    elif deed:
+    elif action:
         both.change.renewed[path] = None
     else:
         both.void(path)
@@ -164,14 +164,14 @@ def _yields_otherwise(was: ReplayStep, visit: ReplayStep) -> bool:
 
 
 def _void_all(both: Comparison, was: ReplayStep) -> None:
-    """A container would have gone another way: it begins again, if nothing in it is a deed that must not be done twice."""
+    """A container would have gone another way: it begins again, if nothing in it is an action that must not be done twice."""
     path = was.path
     inside = [each for each in both.attempts if _is_within(each, path)]
-    deed = next((each for each in inside if any(happened(attempt) for attempt in both.attempts[each])), None)
+    action = next((each for each in inside if any(happened(attempt) for attempt in both.attempts[each])), None)
     if was.over is not None:
         both.refuse(path, f"it was changed, and `{was.over}`, which it belongs to, is over")
-    elif deed is not None:
-        both.refuse(path, f"it was changed, and `{deed}` in it is done, or may be")
+    elif action is not None:
+        both.refuse(path, f"it was changed, and `{action}` in it is done, or may be")
     else:
         for each in [path, *_scopes_within(both, path), *inside]:
             both.void(each)

@@ -18,7 +18,7 @@ from runtime.system import files
 async def make(
     kept: store.Store, reading: store.Reading, masker: masking.Masker, about: dict[str, Json], parent: str | None
 ) -> LogWriter:
-    """The journal of a new conversation that has done what the run of ``reading`` did, entry by entry, and has its last checkpoint.
+    """The writer of a new conversation that has done what the run of ``reading`` did, entry by entry, and has its last checkpoint.
 
     It is a trial, of which ``about`` says what it is for (``node`` and more), and is never resumed; ``parent`` is the conversation that wants it.
     """

@@ -44,7 +44,7 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
         run.checkpoints.opened(browser)
     elif browser is not None:
         _take_up(run, browser)
-        # The page is as the crash left it: the one moment at which `verify` can prove that the deed happened.
+        # The page is as the crash left it: the one moment at which `verify` can prove that the action happened.
         if (
             reached is not None
             and reached.before is not None
@@ -67,7 +67,7 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
 
 
 def _close_open_calls(run: RunState, but: attempts.Attempt | None = None) -> None:
-    """Give every call of the last process, ``but`` one, its result. A deed among them is judged when the run comes to it, with what is before it done again."""
+    """Give every call of the last process, ``but`` one, its result. An action among them is judged when the run comes to it, with what is before it done again."""
     for attempt in run.history.open_calls():
         if attempt is but:
             continue

@@ -95,8 +95,8 @@ class _Maker:
     def _finish(self) -> dict[str, Json] | None:
         """How the build ended by itself, if nothing was said to it since."""
         found: dict[str, Json] | None = None
-        for deed in self._past.deeds.values():
-            call, result = deed.call, deed.result
+        for action in self._past.actions.values():
+            call, result = action.call, action.result
             if (
                 call.thread != entries.SESSION_THREAD
                 or call.action != FINISH
@@ -120,9 +120,9 @@ class _Maker:
             return every
         if at.isdecimal() and len(at) < 12 and (found := [each for each in every if each.seq == int(at)]):
             return found
-        ids = {each.call.call for each in self._past.deeds.values() if each.call.path == at}
+        ids = {each.call.call for each in self._past.actions.values() if each.call.path == at}
         if not ids:
-            known = {each.call.path for each in self._past.deeds.values()}
+            known = {each.call.path for each in self._past.actions.values()}
             near = difflib.get_close_matches(at, known, 1)
             session = self._reading.id
             raise UsageError(

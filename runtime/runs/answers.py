@@ -22,7 +22,7 @@ from runtime.workspace import host, run_index
 def how(run: str, reason: str, evidence: Json) -> str:
     """The command that answers a pause."""
     if reason == run_index.HELD:
-        return f"runops show {run}   (a deed was held: no answer goes on with this run)"
+        return f"runops show {run}   (an action was held: no answer goes on with this run)"
     if reason in run_index.ABOUT_PAGE:
         return f"runops resume {run} --from STEP"
     if reason != REASON:
@@ -63,8 +63,8 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
         if question.data["reason"] == run_index.HELD:
             raise UsageError(
                 "nothing-to-answer",
-                f"run {run} stopped before a deed that was held, and asks nothing",
-                fix="have the deed done by a run: `runops run FILE`",
+                f"run {run} stopped before an action that was held, and asks nothing",
+                fix="have the action done by a run: `runops run FILE`",
             )
         raise UsageError(
             "nothing-to-answer",
@@ -128,7 +128,7 @@ def masker_of(past: history.History, source: sources.SecretSource) -> masking.Ma
 
 
 async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> LogWriter:
-    """Write the answers into the run's log; the journal, closed. Raises UsageError ``secret-in-answer``, and ``nothing-to-answer`` where somebody was faster."""
+    """Write the answers into the run's log; the writer, closed. Raises UsageError ``secret-in-answer``, and ``nothing-to-answer`` where somebody was faster."""
     past, _reading = await asyncio.to_thread(run_index.load_history, given.kept, run)
     masker = masker_of(past, given.secrets)
     for name, value in answers.items():

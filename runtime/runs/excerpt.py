@@ -61,7 +61,7 @@ class Excerpt:
     """The file of a captured state to which a fresh browser is brought first; None where it is as it should be."""
     watch: run_state.Watch | None = None
     held: dict[str, Json] | None = None
-    """Once a deed was held: what was ready (``attempt.EffectWithheld.as_value``), secrets masked."""
+    """Once an action was held: what was ready (``attempt.EffectWithheld.as_value``), secrets masked."""
 
     @property
     def header(self) -> dict[str, Json]:

@@ -152,7 +152,7 @@ def _lines(outcome: Outcome, code: str, message: str, problem: dict[str, Json], 
     if isinstance(evidence, dict):
         lines += [f"{name:<9} {_cut(value, masker)}" for name, value in evidence.items() if value]
     if fix := problem.get("fix"):
-        lines.append(f"fix      {fix}")
+        lines.append(f"fix       {fix}")
     if outcome.run is not None:
         lines.append(f"look      runops show {outcome.run}")
     return lines

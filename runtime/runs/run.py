@@ -67,7 +67,7 @@ class Run:
     ) -> None:
         """``models`` is needed where a node asks one, ``python_modules`` where one calls a function.
 
-        ``known`` are the secrets; the journal is claimed and has the run's first entry.
+        ``known`` are the secrets; the writer is claimed and has the run's first entry.
         """
         self.id = writer.conversation.id
         self._writer = writer

@@ -53,10 +53,10 @@ class Trial:
     hidden: Sequence[str] = ()
     """Names of secrets that nothing may show, beside those that it reads: a page may."""
     hold: bool = False
-    """Whether to stop before the deed: for a leaf before anything but a read, for a container before its first deed of class *effect*."""
+    """Whether to stop before the action: for a leaf before anything but a read, for a container before its first side effect."""
 
     @property
-    def deeds(self) -> list[Leaf]:
+    def actions(self) -> list[Leaf]:
         """What in it is of class *effect*."""
         return [leaf for leaf in leaves(self.node) if leaf.effect_class == "effect"]
 

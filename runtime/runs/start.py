@@ -279,7 +279,7 @@ async def go_on_copy(
     """Go on with a copy of a run, with ``loaded`` in the place of its file: from where it stands, in a fresh browser. The run itself is only read.
 
     What is done on the site is done, so the options' ``holds`` says what is not to be. ``about`` tells what the copy is for; ``ended`` looks at the page on which it ends
-    with an error, or a held deed.
+    with an error, or a held action.
 
     Raises LogError, and UsageError ``node-changed`` where what was done does not fit ``loaded``.
     """

@@ -10,24 +10,24 @@ from collections.abc import Callable
 
 
 class CrashPoint(enum.StrEnum):
-    """A moment right after which the process may be gone. A deed is a step of class *effect*."""
+    """A moment right after which the process may be gone. An action is a step of class *effect*."""
 
-    # A deed
+    # An action
     BEFORE_CALL = "before-call"
-    """Everything is ready, and the deed's call is not appended."""
+    """Everything is ready, and the action's call is not appended."""
     CALL_APPENDED = "call-appended"
-    """The deed's call is appended, and not on the disk."""
+    """The action's call is appended, and not on the disk."""
     CALL_SYNCED = "call-synced"
-    """The deed's call is on the disk, and the deed is not begun."""
-    DEED_OVER = "deed-over"
-    """The deed is over, and its result is not appended."""
+    """The action's call is on the disk, and the action is not begun."""
+    EFFECT_DONE = "effect-done"
+    """The action is over, and its result is not appended."""
     RESULT_APPENDED = "result-appended"
-    """The deed's result is appended, and not on the disk."""
+    """The action's result is appended, and not on the disk."""
 
     # A container, a turn, a block, the run itself
     OPENED = "opened"
     DECIDED = "decided"
-    """A decision is appended: of a container, or of a person about a deed."""
+    """A decision is appended: of a container, or of a person about an action."""
     COMMITTED = "committed"
     FAILED = "failed"
 

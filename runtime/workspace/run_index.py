@@ -207,7 +207,7 @@ def _folded(
 
 
 HELD = "held"
-"""The reason of a pause that waits for nobody: a proof stopped before a deed that it was not to do."""
+"""The reason of a pause that waits for nobody: a proof stopped before an action that it was not to do."""
 
 ABOUT_PAGE = frozenset({"page-differs", "page-lost"})
 """The reasons of pauses that a person answers by choosing the step from which to continue."""
@@ -249,14 +249,14 @@ def again(past: history.History, run: str) -> str:
 
 
 async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> LogWriter:
-    """Write a person's answer to the question that the run waits with; the journal, closed. Raises UsageError ``nothing-to-decide`` where it asks none."""
+    """Write a person's answer to the question that the run waits with; the writer, closed. Raises UsageError ``nothing-to-decide`` where it asks none."""
 
     def waits(past: history.History) -> None:
         if past.question is not None and past.answer is None and past.question.data["reason"] == HELD:
             raise UsageError(
                 "nothing-to-decide",
-                f"run {run} stopped before a deed that was held: it was a proof, and nothing of it is open",
-                fix="have the deed done by a run: `runops run FILE`",
+                f"run {run} stopped before an action that was held: it was a proof, and nothing of it is open",
+                fix="have the action done by a run: `runops run FILE`",
             )
         if answered_by_step(past):
             raise UsageError(
@@ -305,7 +305,7 @@ def _write_verdict(writer: LogWriter, attempt: attempts.Attempt, verdict: Verdic
         writer.result(attempt.call, status)
         if verdict != "not-done":
             return
-    # An interrupted call says nothing of its deed: the note does, so that nobody is asked again.
+    # An interrupted call says nothing of its action: the note does, so that nobody is asked again.
     found = "skipped" if verdict == "skip" else verdict
     writer.note("judged", call=attempt.call.call, verdict=found, how=log_entries.PERSON)
 

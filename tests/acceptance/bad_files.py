@@ -161,7 +161,7 @@ NODES = [
     nodes("a rule without its target", "- {id: a, type: browser_action, action: wait, verify: [«{count: 3}]}", "invalid", "target"),
     nodes("an effect class that is none", "- {id: a, type: transform, expr: 1, effect: «reads}", "unknown-choice", "read"),
     nodes("`after_crash: confirm` without a confirm", "- {id: a, type: transform, expr: 1, after_crash: «confirm}", "missing-field", "confirm"),
-    nodes("a deed in a confirm", "- id: a\n  type: browser_action\n  action: click\n  target: {label: A}\n  confirm: {nodes: [{id: b, type: browser_action, action: «click, target: {label: B}}], done: \"{{ true }}\"}", "not-in-confirm", "goto"),
+    nodes("an action in a confirm", "- id: a\n  type: browser_action\n  action: click\n  target: {label: A}\n  confirm: {nodes: [{id: b, type: browser_action, action: «click, target: {label: B}}], done: \"{{ true }}\"}", "not-in-confirm", "goto"),
     nodes("a transform of two kinds", "- «{id: a, type: transform, expr: 1, fields: {b: 2}}", "invalid", "exactly one"),
     nodes("a `wait` for nothing", "- «{id: a, type: browser_action, action: wait}", "invalid", "verify"),
     nodes("two nodes of one id", GOTO + "- {id: «home, type: transform, expr: 1}", "duplicate-id", "line 7"),

@@ -146,7 +146,7 @@ def test_an_agent_pays_an_order_and_its_nodes_pay_it_again(project: Project, tmp
 
 
 @pytest.mark.drawn(share=0.5, of="agents")
-def test_every_deed_of_an_agent_is_printed_as_a_node_that_does_the_same(project: Project, site: Site) -> None:
+def test_every_action_of_an_agent_is_printed_as_a_node_that_does_the_same(project: Project, site: Site) -> None:
     """Fields, lists, boxes, a dialog, a tab and the way back: the site is sent the same by the agent and by its nodes."""
     model = Obedient(
         LOOK,
@@ -206,7 +206,7 @@ nodes:
 
 @pytest.mark.drawn(share=0.5, of="agents")
 def test_nodes_wait_for_a_window_that_closes_itself_and_hold_for_other_inputs(project: Project) -> None:
-    """A window that a deed closes after a while is waited for by its node; what an input held is written as that input, so another one is sent."""
+    """A window that an action closes after a while is waited for by its node; what an input held is written as that input, so another one is sent."""
 
     def kept(_request: Request) -> Answer:
         time.sleep(0.7)

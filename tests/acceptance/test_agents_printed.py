@@ -86,7 +86,7 @@ def test_of_a_loop_one_turn_is_printed_and_says_so(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         printed = project.runops("show", "last", "--as-nodes", "each[2]/send")
         assert printed.returncode == 0, printed.stderr
-        assert "the deeds of one turn, each[2]/send" in printed.stdout
+        assert "the actions of one turn, each[2]/send" in printed.stdout
         project.write("nodes.yaml", printed.stdout)
         again = project.runops("run", "nodes.yaml", "--frozen", "--input", f"site={site.origin}")
         assert again.returncode == 0, printed.stdout + again.stdout + again.stderr

@@ -198,7 +198,7 @@ def test_the_names_of_the_cases_differ() -> None:
 def test_the_table_can_fail(wrong: dict[str, Any]) -> None:
     """It is judged by what was said: a case that expects something else does not pass."""
     case = BadRun("a missing element", "", code="target-not-found", fix="correct", says="nearest")
-    screen = "1.yaml\nFAILED it   no element matches\n  nearest  Pay\n  fix     look at it\n"
+    screen = "1.yaml\nFAILED it   no element matches\n  nearest  Pay\n  fix      look at it\n"
     told = {"status": "failed", "path": "it", "error": {"code": "target-not-found", "fix": "correct the target"}}
     judge(case, 1, screen, told)
     with pytest.raises(AssertionError):

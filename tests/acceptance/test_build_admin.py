@@ -47,9 +47,9 @@ def test_what_a_build_on_the_admin_yields_is_what_stands_in_its_database(tmp_pat
             use("create_nodes", yaml=VENDORS, after=None, dry_run=None, reason="the list") + execute("vendors") + head,
             finish(summary="Lists the vendors of a country with their addresses."),
         ]
-        goal = ["--url", f"{admin.url}/admin/", "-i", "country=Germany", "--secret", "DJANGO_PASSWORD", "--runs", "1"]
+        flags = ["--url", f"{admin.url}/admin/", "-i", "country=Germany", "--secret", "DJANGO_PASSWORD", "--runs", "1"]
         goal = "List the vendors of a country"
-        done, told = builds.built(said, *goal, "--effects", "hold", goal=goal, **secret)
+        done, told = builds.built(said, *flags, "--effects", "hold", goal=goal, **secret)
         builds.close()
         assert (done.returncode, told["proved"]) == (0, "full"), done.stderr
         wanted = admin.sql(WANTED)

@@ -51,7 +51,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> built.Trial:
 def test_a_killed_build_ends_as_one_that_was_left_alone(
     way: str, alone: built.Trial, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """It leaves the same file, no call of the model is done twice, no answer that the log has is paid for again, and no deed is done without a call."""
+    """It leaves the same file, no call of the model is done twice, no answer that the log has is paid for again, and no action is done without a call."""
     seed: int = pytestconfig.option.randomly_seed
     chance = random.Random(f"{seed} {way}")
     bench = built.Bench(tmp_path, None, server())
@@ -64,7 +64,7 @@ def test_a_killed_build_ends_as_one_that_was_left_alone(
 def test_a_killed_build_puts_into_the_cart_what_its_calls_say(
     shop: Shop, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """On the shop itself, with a real browser: the shop's own ledger has a deed for a call at most once."""
+    """On the shop itself, with a real browser: the shop's own ledger has an action for a call at most once."""
     seed: int = pytestconfig.option.randomly_seed
     chance = random.Random(seed)
     bench = built.Bench(tmp_path, shop, server())

@@ -57,8 +57,8 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
     outputs = [each["output"] for each in told["finish"]["runs"]]
     assert len(outputs) == 2
     assert len(outputs[0]) == 2
-    assert f"  gives  {json.dumps(outputs[0], ensure_ascii=False)} (run 1)" in done.stderr.splitlines()
-    assert "  run    runops run pay.yaml --frozen -i user=admin" in done.stderr.splitlines()
+    assert f"  gives    {json.dumps(outputs[0], ensure_ascii=False)} (run 1)" in done.stderr.splitlines()
+    assert "  run      runops run pay.yaml --frozen -i user=admin" in done.stderr.splitlines()
     assert (tmp_path / "pay.build.md").read_text().count("passed in") == 2
     for text in ((tmp_path / "pay.yaml").read_text(), done.stdout, done.stderr, logs(tmp_path)):
         assert shop.password not in text
@@ -75,7 +75,7 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
     assert "  again  " not in shown, "one that is done looks otherwise than one that was interrupted"
     assert "kept     bench" not in shown, "what nodes yielded stands with the call that ran them"
     built = json.loads(project.runops("show", told["session"], "--json").stdout)["build"]
-    assert (built["finish"]["proved"], built["wish"]["goal"]) == ("full", paying.GOAL)
+    assert (built["finish"]["proved"], built["goal"]["goal"]) == ("full", paying.GOAL)
     window = json.loads(project.runops("show", told["session"], "--window", "--json").stdout)
     assert {each["name"]: each["tokens"] for each in window["sections"]}["tools"] > 2000
     (tmp_path / "fresh").mkdir()
@@ -107,7 +107,7 @@ def test_done_too_early_is_refused_with_all_that_is_missing(builds: Builds, shop
     before = proof.read_bytes()
     for refused in ("decide", proof.stem, "done"), ("answer", proof.stem, "x=1"):
         said_so = builds.project.runops(*refused)
-        assert (said_so.returncode, "before a deed that was held" in said_so.stderr) == (2, True), said_so.stderr
+        assert (said_so.returncode, "before an action that was held" in said_so.stderr) == (2, True), said_so.stderr
     assert "no answer goes on with this run" in builds.project.runops("show", proof.stem).stdout
     assert proof.read_bytes() == before
     assert builds.project.runops("resume", proof.stem).returncode == 4
@@ -150,7 +150,7 @@ def test_a_build_that_gets_nowhere_leaves_its_draft(builds: Builds, shop: Shop) 
     assert "NOT FINISHED" in Path(told["error"]["evidence"]["draft"]).read_text()
 
 
-def test_a_deed_that_ctrl_c_broke_off_is_told_and_not_done_again(builds: Builds, tmp_path: Path) -> None:
+def test_an_action_that_ctrl_c_broke_off_is_told_and_not_done_again(builds: Builds, tmp_path: Path) -> None:
     """The shop was paid, and its answer did not come: whoever goes on is told that it may have happened, and it happened once."""
     with Shop.start(tmp_path, orders=1, paid=0) as shop:
         shop.switch("hold", path="/orders/.*/pay", method="POST", moment="after")

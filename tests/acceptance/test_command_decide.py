@@ -57,7 +57,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> None:
-    """Killed between deed and answer: `resume` asks (4), `show` and `--json` have the question, `decide` goes on, and one payment is made."""
+    """Killed between action and answer: `resume` asks (4), `show` and `--json` have the question, `decide` goes on, and one payment is made."""
     shop.switch("hold", path="/orders/1001/pay", method="POST", moment="after")
     with project.start("run", "pay.yaml", "-i", f"base_url={shop.url}") as process:
         shop.wait("held", path="/orders/1001/pay")

@@ -122,14 +122,14 @@ def test_what_was_typed_is_typed_again(operator: Operator) -> None:
 
 
 @pytest.mark.drawn(2, of="crash")
-@pytest.mark.parametrize(("how", "code", "deeds"), [("confirm", 0, 1), ("nothing", 4, 1)])
-def test_an_answer_that_never_comes(operator: Operator, how: How, code: int, deeds: int) -> None:
+@pytest.mark.parametrize(("how", "code", "actions"), [("confirm", 0, 1), ("nothing", 4, 1)])
+def test_an_answer_that_never_comes(operator: Operator, how: How, code: int, actions: int) -> None:
     """The shop has acted and drops its answer, without any crash of ours: `confirm` finds out, and without one the run pauses; paid once in either case."""
     operator.shop.switch("drop", PAY, method="POST", moment="after")
     one = WORKFLOW.replace('over: "{{ orders }}"', 'over: "{{ orders | batch(1) | first }}"')
     engine = operator.start(one + KNOWS[how])
     out, err = engine.communicate(timeout=60)
     assert engine.returncode == code, err
-    assert operator.paid() == {"100": deeds}
+    assert operator.paid() == {"100": actions}
     if code == 4:
         assert json.loads(out)["runs"][0]["question"]["reason"] == "outcome-unknown"

@@ -1,4 +1,4 @@
-"""Killed at four moments of deeds that a seed draws (at twelve in `make test-all`), killed again as it goes on: the command as a process, a real Chromium, the shop's ledger as the judge.
+"""Killed at four moments of actions that a seed draws (at twelve in `make test-all`), killed again as it goes on: the command as a process, a real Chromium, the shop's ledger as the judge.
 
 ``make crash`` does it at every moment.
 """
@@ -47,7 +47,7 @@ def test_no_order_is_paid_twice(number: int, shop: Shop, tmp_path: Path, pytestc
 
 
 def test_a_broken_engine_is_found_out(shop: Shop, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """An engine that is wrong in one of four ways, drawn by the seed, loses a deed or does it twice, and the ledger shows it."""
+    """An engine that is wrong in one of four ways, drawn by the seed, loses an action or does it twice, and the ledger shows it."""
     server = warm_server()
     if server is None:
         pytest.skip("this system cannot fork commands")

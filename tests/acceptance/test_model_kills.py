@@ -103,7 +103,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 names = itertools.count(1)
 
 
-def test_no_answer_is_paid_twice_and_no_deed_done_twice(
+def test_no_answer_is_paid_twice_and_no_action_done_twice(
     shop: Shop, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     """Wherever the run dies, it ends as one that was left alone: what the log has is not paid again, and nothing is asked that the protocol forbids."""

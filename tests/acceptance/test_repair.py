@@ -43,7 +43,7 @@ def till() -> Iterator[Site]:
 
 
 def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path: Path) -> None:
-    """The deed is held while the fix is proved; the patch is what `git apply` takes; the run's own log is not touched until it goes on with the fixed file."""
+    """The action is held while the fix is proved; the patch is what `git apply` takes; the run's own log is not touched until it goes on with the fixed file."""
     project = Project(tmp_path)
     file = project.write("flow.yaml", FLOW.format(base=till.origin).replace("\n", "\r\n"))
     text = file.read_bytes()
@@ -57,7 +57,7 @@ def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path:
     assert (repaired.returncode, told["exit"], told["kind"], told["path"]) == (6, 6, "drift", "book"), repaired.stderr
     assert (told["fix"]["verdict"], told["fix"]["reached"], told["fix"]["done"]) == ("held", "book", [])
     assert (file.read_bytes(), log.read_bytes()) == (text, before)
-    assert till.arrived("/done") == [], "held deeds are not done"
+    assert till.arrived("/done") == [], "held actions are not done"
     assert f"runops repair flow.yaml --run {run} --apply" in repaired.stderr
     patch = Path(told["fix"]["kept"])
     assert patch.stat().st_mode & 0o777 == 0o600

@@ -116,6 +116,6 @@ def test_a_model_that_finds_nothing_leaves_the_kind(failed: tuple[Builds, str]) 
     assert (gave_up.returncode, told["kind"], told["fix"], told["build"]["status"]) == (1, "drift", None, "given-up")
     assert "found no fix: The total is gone." in gave_up.stderr
     assert "  cost   1 request  " in gave_up.stderr
-    assert "  fix   none was found: " in gave_up.stderr
+    assert "  fix    none was found: " in gave_up.stderr
     alone = builds.answers().runops("repair", "--run", run, "--no-model", "--json")
     assert (alone.returncode, json.loads(alone.stdout)["build"], builds.asked) == (1, None, []), alone.stderr

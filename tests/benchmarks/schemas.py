@@ -13,14 +13,14 @@ from director.session.events import Listener
 from runtime.context import window
 from runtime.messages.messages import Tool
 from runtime.models import budgets
-from tests import workshops
+from tests import build_contexts
 from tests.now import let_go
 from tests.talks import About
 
 
 def tools(folder: Path) -> list[Tool]:
     """All tools that the model of a build is offered, as it is told of them."""
-    shop = workshops.opened(folder)
+    shop = build_contexts.opened(folder)
     try:
         sender = Sender(0, budgets.Requester("", None), tuple)
         delegate = Delegation(shop.writer, None, lambda: box, Listener(), window.Limits, sender, clean=True)

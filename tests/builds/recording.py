@@ -72,13 +72,13 @@ def figures(mailbox: Path, home: Path, session: str) -> dict[str, Json]:
     # What was not done behind a call that failed has not failed itself.
     failed = [
         each.call.action
-        for each in past.deeds.values()
+        for each in past.actions.values()
         if each.result is not None and each.result.error and each.result.error.get("code") != call_checks.OVER
     ]
     return {
         "requests": len(requests),
         "input_tokens": sum(_tokens(each) for each in requests),
-        "calls": len(past.deeds),
+        "calls": len(past.actions),
         "failed_calls": len(failed),
         "failed": [str(each) for each in failed],
         "violations": len(violations.read_text().splitlines()) if violations.exists() else 0,

@@ -1,4 +1,4 @@
-"""Look for a deed that is done twice or lost: random workflows, killed at random points and resumed.
+"""Look for an action that is done twice or lost: random workflows, killed at random points and resumed.
 
 python -m tests.crashes SEED COUNT [--verbose]
 """

@@ -1,4 +1,4 @@
-"""Random workflows: deeds with and without a way to tell, in every container, some of which go wrong."""
+"""Random workflows: actions with and without a way to tell, in every container, some of which go wrong."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Flow:
     faults: dict[str, world.Fault] = dataclasses.field(default_factory=dict)
     listings: dict[str, world.Listing] = dataclasses.field(default_factory=dict)
     repeatable: set[str] = dataclasses.field(default_factory=set)
-    """Deeds that may be done more than once: idempotent, or on the author's word."""
+    """Actions that may be done more than once: idempotent, or on the author's word."""
     exact: bool = True
     """Whether a run that died must end exactly as one that did not. Not so where a crash changes what the site is asked how often."""
     ordered: bool = True
@@ -39,7 +39,7 @@ class Scope:
     shown: list[str] = dataclasses.field(default_factory=list)
     """References that can be read here and whose values do not depend on the moment."""
     free: bool = False
-    """Whether deeds may be repeated on the author's word."""
+    """Whether actions may be repeated on the author's word."""
     caught: bool = False
     depth: int = 0
 
@@ -88,7 +88,7 @@ class Author:
         self.flow.whys.append(why)
 
     def _block(self, scope: Scope, most: int, depth: int) -> list[Spec]:
-        kinds = {"_deed": 6, "_goto": 1.5, "_fill": 1.5, "_compute": 1, "_text": 0.7, "_set": 1.2}
+        kinds = {"_action": 6, "_goto": 1.5, "_fill": 1.5, "_compute": 1, "_text": 0.7, "_set": 1.2}
         if depth > 0:
             kinds |= {"_group": 1.2, "_iterate": 1.6, "_again": 0.7, "_route": 0.8, "_handle": 1.6, "_use": 0.7}
         nodes: list[Spec] = []
@@ -142,7 +142,7 @@ class Author:
             {"id": self._id("s"), "type": "context", "set": {"n": "{{ vars.n + 1 }}"}}, scope, tolerate=0.0
         )
 
-    def _deed(self, scope: Scope, *, broken: bool = False) -> Spec:
+    def _action(self, scope: Scope, *, broken: bool = False) -> Spec:
         name = self._id("d")
         target = f"{name}{scope.suffix}"
         node: Spec = {"id": name, "type": "browser_action", "action": "click", "target": {"css": target}}
@@ -173,7 +173,7 @@ class Author:
         if kind in ("verify", "both"):
             possible.append("silent")
         fault = self.flow.faults[name] = self.chance.choice(possible)
-        # A crash in the middle of such a deed gives it another chance, or lets a person say what an error had hidden.
+        # A crash in the middle of such an action gives it another chance, or lets a person say what an error had hidden.
         if (
             fault == "flaky"
             or kind == "idempotent"
@@ -291,8 +291,8 @@ class Author:
         self._faulty = max(self._faulty, self.chance.choice([0.0, 0.3, 0.6]))
         node["try"] = self._block(scope, 4, depth)
         if self._happens(0.4):
-            # What a next try must be careful about: a deed that was done, and behind it one that goes wrong.
-            node["try"] += [self._deed(scope), self._deed(scope, broken=True)]
+            # What a next try must be careful about: an action that was done, and behind it one that goes wrong.
+            node["try"] += [self._action(scope), self._action(scope, broken=True)]
         self._faulty = faulty / 2
         if self._happens(0.7):
             was, scope.caught = scope.caught, True
@@ -324,4 +324,4 @@ class Author:
         )
 
 
-LEAVES = frozenset({"_deed", "_goto", "_fill", "_compute", "_text", "_set"})
+LEAVES = frozenset({"_action", "_goto", "_fill", "_compute", "_text", "_set"})

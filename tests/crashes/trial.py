@@ -112,8 +112,8 @@ class Trial:
         if way == "power":
             self.store.cut_power(self.rig.id, self.chance)
         if not self.store.conversation_file(self.rig.id).exists() or not self._has_header():
-            if any(_name(each) not in self.flow.repeatable for each in self.site.deeds):
-                raise RuntimeError("deeds were done by a run whose log does not begin")
+            if any(_name(each) not in self.flow.repeatable for each in self.site.actions):
+                raise RuntimeError("actions were done by a run whose log does not begin")
             self._new_run()
             return False
         return True
@@ -126,12 +126,12 @@ class Trial:
         asked = set(evidence["calls"] if "calls" in evidence else [evidence["call"]])
         if self.lives == 1 and question["reason"] == "redo-unconfirmed":
             self.mixed.append(f"asked about {question['path']} though nothing had died or failed")
-        # A question about a step that may be the repetition of a deed is about that step.
+        # A question about a step that may be the repetition of an action is about that step.
         truths = (
-            {evidence["step"].split()[-1] in self.site.deeds}
+            {evidence["step"].split()[-1] in self.site.actions}
             if "step" in evidence
             else {
-                f"css={each.call.args['target']['css']}" in self.site.deeds
+                f"css={each.call.args['target']['css']}" in self.site.actions
                 for each in self.rig.history.all_attempts()
                 if each.call.call in asked
             }
@@ -151,7 +151,7 @@ class Trial:
             now(run_index.decide(file_store.FileStore(self.home), self.rig.id, "done" if min(truths) else "not-done"))
 
     def wrongly_settled(self) -> list[str]:
-        """Deeds that the log has as done and the site has not."""
+        """Actions that the log has as done and the site has not."""
         past = history.History(self.store.read(self.rig.id).entries)
         found: list[str] = []
         for path in past.order:
@@ -161,7 +161,7 @@ class Trial:
             if last.result.status == "error" or last.verdict == "skipped" or last.call.thread != entries.RUN_THREAD:
                 continue
             target: Any = last.call.args
-            if f"css={target['target']['css']}" not in self.site.deeds:
+            if f"css={target['target']['css']}" not in self.site.actions:
                 found.append(path)
         return found
 
@@ -206,8 +206,8 @@ def _compare(
     """Find what the run that was killed did otherwise than the one that was left alone."""
     (trial, ended), (whole, expected) = killed, alone
     report.wrong += [*trial.mixed, *(f"undisturbed run: {each}" for each in whole.mixed)]
-    done = collections.Counter(trial.site.deeds)
-    wanted = collections.Counter(whole.site.deeds)
+    done = collections.Counter(trial.site.actions)
+    wanted = collections.Counter(whole.site.actions)
     report.doubled = [each for each, times in done.items() if times > 1 and _name(each) not in flow.repeatable]
     report.lost = trial.wrongly_settled() if ended is not None else []
     report.wrong += [f"undisturbed run: {each}" for each in whole.wrongly_settled()]

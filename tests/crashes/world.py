@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nodes.pages import ElementAction, FieldSource
 
 Fault = Literal["missing", "refused", "silent", "late", "lost-before", "lost-after", "flaky"]
-"""How a deed goes wrong: not there; refused; nothing happens; done, and an error shown; its answer lost, once; not there at first."""
+"""How an action goes wrong: not there; refused; nothing happens; done, and an error shown; its answer lost, once; not there at first."""
 
 
 class Reaper:
@@ -58,7 +58,7 @@ class Reaper:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """A deed as the site has it in its books."""
+    """An action as the site has it in its books."""
 
     target: str
     url: str
@@ -72,7 +72,7 @@ class Listing:
     items: Sequence[str]
     shuffled: bool = False
     vanishing: str = ""
-    """An item whose deed (this, a hyphen, the item) was carried out is no longer listed."""
+    """An item whose action (this, a hyphen, the item) was carried out is no longer listed."""
     growing: bool = False
 
 
@@ -80,7 +80,7 @@ class World(FakeSite):
     """The site."""
 
     def __init__(self, reaper: Reaper, faults: Mapping[str, Fault], listings: Mapping[str, Listing], seed: int) -> None:
-        """``faults`` by the name of a deed's node; which of its targets are concerned is decided by ``seed``."""
+        """``faults`` by the name of an action's node; which of its targets are concerned is decided by ``seed``."""
         super().__init__(before_click=self._begin, on_click=self._carried_out, page=WatchedPage)
         self.reaper = reaper
         self.faults = dict(faults)
@@ -95,7 +95,7 @@ class World(FakeSite):
         self.faults.clear()
 
     def fault(self, target: str) -> Fault | None:
-        """What goes wrong with this deed."""
+        """What goes wrong with this action."""
         name = target.removeprefix("css=").split("-")[0]
         fault = self.faults.get(name)
         return fault if fault is not None and random.Random(f"{self.seed} {target}").random() < 0.6 else None
@@ -110,7 +110,7 @@ class World(FakeSite):
         """A list as it is shown now."""
         listing = self.listings[name]
         self.looks += 1
-        shown = [each for each in listing.items if f"css={listing.vanishing}-{each}" not in self.deeds]
+        shown = [each for each in listing.items if f"css={listing.vanishing}-{each}" not in self.actions]
         if listing.growing and self.looks > 1:
             shown.append(f"new{self.looks}")
         if listing.shuffled:
@@ -155,7 +155,7 @@ class WatchedPage(FakePage):
         return await super().goto(url, anew=anew)
 
     @override
-    async def ready(self, target: Target, deed: ElementAction) -> None:
+    async def ready(self, target: Target, action: ElementAction) -> None:
         fault = self.world.fault(str(target))
         if fault == "missing" or (fault == "flaky" and self.world.first_time(str(target))):
             raise SiteError("target-not-found", f"there is no {target}")
@@ -178,7 +178,7 @@ class WatchedPage(FakePage):
         self.world.reaper.tick(f"look at {target}")
         name = str(target)
         if name.endswith("_done"):
-            return "yes" if name.removesuffix("_done") in self.world.deeds else "no"
+            return "yes" if name.removesuffix("_done") in self.world.actions else "no"
         return f"text of {target}"
 
     @override
@@ -188,7 +188,7 @@ class WatchedPage(FakePage):
 
     @override
     async def holds(self, rule: Rule) -> bool:
-        return str(rule.target).removesuffix("_done") in self.world.deeds
+        return str(rule.target).removesuffix("_done") in self.world.actions
 
 
 class WatchedStore(file_store.Files):

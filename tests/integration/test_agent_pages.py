@@ -1,4 +1,4 @@
-"""What an agent points at, on real pages: each element gets a target that is proved, wherever it stands, and what a deed sets off is waited for."""
+"""What an agent points at, on real pages: each element gets a target that is proved, wherever it stands, and what an action sets off is waited for."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ async def test_what_style_sheets_hide_is_on_no_page(driven: Session, served: sit
     assert not any(each in view.words for each in ("Name", "State", "More", "Spinner", "Zero", "Small"))
 
 
-async def test_what_a_deed_sets_off_is_waited_for(driven: Session, served: site.Site) -> None:
+async def test_what_an_action_sets_off_is_waited_for(driven: Session, served: site.Site) -> None:
     """The request that a click sends is answered before the page is looked at again; a page at rest is not waited for."""
     tab = driven.page
     await tab.goto(f"{served.origin}/slow")
@@ -160,10 +160,10 @@ async def test_what_a_deed_sets_off_is_waited_for(driven: Session, served: site.
     assert time.monotonic() - begun < 4
 
 
-async def test_a_tab_that_a_deed_opens_is_waited_for_however_late_the_driver_is(
+async def test_a_tab_that_an_action_opens_is_waited_for_however_late_the_driver_is(
     driven: Session, served: site.Site
 ) -> None:
-    """Chromium says at once that there is one, Playwright when it comes to it: the model is told of it with the deed that opened it."""
+    """Chromium says at once that there is one, Playwright when it comes to it: the model is told of it with the action that opened it."""
     stopped = threading.Event()
     served.answer("/when", lambda _request: site.Answer(str(stopped.wait(30))))
     script = "fetch('/when').then(() => { window.open('/help', '', 'noopener'); fetch('/opened'); })"

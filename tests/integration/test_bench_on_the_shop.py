@@ -15,7 +15,7 @@ from director.scouting import observer
 from director.scouting import tools as scouting
 from director.tools.build_context import BuildContext
 from nodes.values import Json
-from tests import shop_flows, shop_process, site, workshops
+from tests import build_contexts, shop_flows, shop_process, site
 
 pytestmark = pytest.mark.anyio
 
@@ -31,9 +31,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[shop_process.Shop
 
 @pytest.fixture(scope="module")
 async def build(shop: shop_process.Shop, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BuildContext]:
-    """One build, whose deeds are all done."""
+    """One build, whose actions are all done."""
     known = {"SHOP_PASSWORD": shop.password}
-    made = workshops.opened(
+    made = build_contexts.opened(
         tmp_path_factory.mktemp("build"), shop.url, TEXT, inputs={"base_url": shop.url}, known=known
     )
     yield made
@@ -55,11 +55,11 @@ async def execute(
 ) -> str:
     """What the tool tells."""
     given: dict[str, Json] = {"nodes": nodes, "mode": mode, "from": begin, "item": item, "reason": "to see"}
-    return (await workshops.call(build, "execute_nodes", bench.toolsets(build), **given)).told
+    return (await build_contexts.call(build, "execute_nodes", bench.toolsets(build), **given)).told
 
 
 async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_process.Shop, build: BuildContext) -> None:
-    """Typed input stays on the live page; on a kept state it is typed again; the session behind the deed is kept; and each payment is done once."""
+    """Typed input stays on the live page; on a kept state it is typed again; the session behind the action is kept; and each payment is done once."""
     told = await execute(build, "login..user")
     assert 'textbox "Username"' in told
     assert '= "admin"' in told
@@ -70,7 +70,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_proce
     assert 'heading "Orders"' in told
     # All of the page was told, and is not told once more.
     seen = {"tab": "bench", "instruction": None, "ref": None, "reason": "to see"}
-    assert "nothing changed" in (await workshops.call(build, "inspect_tab", scouting.toolsets(build), **seen)).told
+    assert "nothing changed" in (await build_contexts.call(build, "inspect_tab", scouting.toolsets(build), **seen)).told
     # What was told of the page may be pointed at.
     [ref] = re.findall(r'link "Paid" \[ref=(\w+)\]', told)
     async with eyes_of(build).pointed("bench", None, ref) as (_pointed, element):
@@ -98,7 +98,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_proce
     )
     build.state.write_draft(quick, reason="to be quick", by="model")
     told = await execute(build, "pay", begin="live", item="1002")
-    assert "failed (target-not-found, before its deed)" in told
+    assert "failed (target-not-found, before its action)" in told
     assert "nearest:" in told
     assert "fix: " in told
     told = await execute(build, "user,pass", mode="isolated")
@@ -121,10 +121,10 @@ nodes:
   - {{id: home, type: browser_action, action: goto, url: "{served.origin}/"}}
   - {{id: bills, type: browser_action, action: goto, url: "{served.origin}/bills"}}
 """
-        build = workshops.opened(tmp_path, served.origin, text)
+        build = build_contexts.opened(tmp_path, served.origin, text)
         try:
             looked = {"tab": None, "url": f"{served.origin}/", "reason": "to see"}
-            told = (await workshops.call(build, "debug_navigate", scouting.toolsets(build), **looked)).told
+            told = (await build_contexts.call(build, "debug_navigate", scouting.toolsets(build), **looked)).told
             assert 'link "Staff"' in told
             for node, heading in (("home", "Welcome"), ("bills", "Due")):
                 told = await execute(build, node, begin="live" if node == "bills" else None)
@@ -151,7 +151,7 @@ nodes:
   - {{id: bad, type: browser_action, action: goto, url: "{served.origin}/broken"}}
   - {{id: items, type: browser_query, query: count, target: {{css: li}}}}
 """
-        build = workshops.opened(tmp_path, served.origin, text)
+        build = build_contexts.opened(tmp_path, served.origin, text)
         try:
             told = (await execute(build, "all")).split("\n2 press")
         finally:
@@ -161,6 +161,6 @@ nodes:
     assert "/broken was answered" not in told[1]
     assert "Failed to load" not in told[1]
     assert "\n3 bad  ok, but the site answered 500\n" in told[1]
-    assert "\n4 items  failed (error-page, before its deed), on an error page (500)\n" in told[1]
+    assert "\n4 items  failed (error-page, before its action), on an error page (500)\n" in told[1]
     assert told[0].startswith("the site answered 500 behind `bad`\nstopped at the first failure")
     assert "lost" not in told[1]

@@ -12,7 +12,7 @@ from nodes.targets import Target
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
-from tests.integration.test_page_deeds import Field
+from tests.integration.test_page_actions import Field
 
 OUTER = """<!doctype html><title>Outer</title><button>Pay</button>
 <div id=card><iframe name=middle src=/middle></iframe></div><iframe id=other src=/other?x=1></iframe><div id=late></div>"""
@@ -70,8 +70,8 @@ async def tab(driven: Session, shown: site.Site) -> Tab:
     return driven.page
 
 
-async def test_deeds_and_readings_in_a_frame_in_a_frame(tab: Tab) -> None:
-    """Everything works in a frame of another origin within a frame: rows, fields, deeds, rules and rows read."""
+async def test_actions_and_readings_in_a_frame_in_a_frame(tab: Tab) -> None:
+    """Everything works in a frame of another origin within a frame: rows, fields, actions, rules and rows read."""
     row = Target(role="row", has_text="100")
     pay = Target(role="button", name="Pay", within=row, frame=WAY)
     await tab.ready(pay, "click")

@@ -1,7 +1,7 @@
 """Killed with something in flight: a dialog, a page that loads, a file that comes, a file that is asked for, a tab that opens.
 
 The engine is a process of its own and dies by SIGKILL; whoever goes on finds its browser alive, or none. Whichever it is, the run comes to its
-end, and the site has carried every deed out once.
+end, and the site has carried every action out once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CONFIRM = """
     confirm:
       settle: 1
       nodes:
-        - {id: look, type: browser_action, action: goto, url: "{{ inputs.base }}/deeds"}
+        - {id: look, type: browser_action, action: goto, url: "{{ inputs.base }}/actions"}
         - {id: count, type: browser_query, query: text, target: {test_id: count}, as: number}
       done: "{{ count > 0 }}"
 """
@@ -49,12 +49,12 @@ nodes:
 """
 
 LAST = """
-  - {id: open_again, type: browser_action, action: goto, url: "{{ inputs.base }}/deeds"}
-  - {id: deeds, type: browser_query, query: text, target: {test_id: count}, as: number}
-output: "{{ deeds }}"
+  - {id: open_again, type: browser_action, action: goto, url: "{{ inputs.base }}/actions"}
+  - {id: actions, type: browser_query, query: text, target: {test_id: count}, as: number}
+output: "{{ actions }}"
 """
 
-DEED = "fetch('/deed', {method: 'POST'})"
+ACTION = "fetch('/action', {method: 'POST'})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Case:
     """Or the path that the site holds: the engine is killed when it was asked for, and a second request sets both free."""
     alone: bool = False
     """The page goes on as soon as the engine is dead, instead."""
-    deeds: int = 1
+    actions: int = 1
     stuck: bool = False
     """Whether the tab that the run was in does not answer afterwards."""
 
@@ -78,7 +78,7 @@ class Case:
 CASES = {
     # The question is open, its answer is on the disk as a call, and was not given.
     "confirm": Case(
-        f"<button onclick=\"if (confirm('Sure?')) {DEED}.then(() => document.title = 'Done')\">Ask</button>",
+        f"<button onclick=\"if (confirm('Sure?')) {ACTION}.then(() => document.title = 'Done')\">Ask</button>",
         """
   - {id: ask, type: browser_action, action: click, target: {role: button, name: Ask}, effect: idempotent}
   - id: yes
@@ -110,16 +110,16 @@ CASES = {
     ),
     # A form is on its way, and the page that answers it.
     "submit": Case(
-        "<form method=post action=/deed><button>Send</button></form>",
+        "<form method=post action=/action><button>Send</button></form>",
         """
   - id: send
     type: browser_action
     action: click
     target: {role: button, name: Send}
-    verify: [{url: "**/deed"}]
+    verify: [{url: "**/action"}]
 """
         + CONFIRM,
-        held="/deed",
+        held="/action",
     ),
     "navigation": Case(
         "",
@@ -128,7 +128,7 @@ CASES = {
   - {id: arrived, type: browser_query, query: assert, rules: [{title: Slow}]}
 """,
         held="/slow",
-        deeds=0,
+        actions=0,
     ),
     # Half of the file has come.
     "download": Case(
@@ -138,11 +138,11 @@ CASES = {
   - {id: whole, type: browser_query, query: assert, rules: [{expr: "{{ file.size == 8 }}"}]}
 """,
         held="/file",
-        deeds=0,
+        actions=0,
     ),
     # The page asks for a file when nobody is there any more.
     "file chooser": Case(
-        f"<button>Choose</button><input type=file hidden onchange=\"{DEED}.then(() => document.title = 'Done')\"><script>"
+        f"<button>Choose</button><input type=file hidden onchange=\"{ACTION}.then(() => document.title = 'Done')\"><script>"
         "document.querySelector('button').onclick = () => {"
         " const request = new XMLHttpRequest(); request.open('POST', '/choosing', false); request.send();"
         " document.querySelector('input').click(); }</script>",
@@ -165,7 +165,7 @@ CASES = {
   - {id: there, type: browser_query, query: assert, tab: other, rules: [{title: Slow}]}
 """,
         held="/slow",
-        deeds=0,
+        actions=0,
     ),
 }
 
@@ -178,23 +178,23 @@ class World:
         self.folder = folder
         self.home = folder / ".runops"
         self.case = case
-        self.deeds = 0
+        self.actions = 0
         self.asked = threading.Semaphore(0)
         """Counts the requests for what is held."""
         self.free = threading.Event()
         served.page("/start", f"<!doctype html><title>Start</title>{case.start}")
-        served.answer("/deed", self._deed)
-        served.answer("/leave", self._deed)
-        served.answer("/deeds", lambda _request: site.Answer(f"<p data-testid=count>{self.deeds}</p>"))
+        served.answer("/action", self._action)
+        served.answer("/leave", self._action)
+        served.answer("/actions", lambda _request: site.Answer(f"<p data-testid=count>{self.actions}</p>"))
         served.answer("/slow", lambda _request: self._held("<title>Slow</title>", "/slow"))
         served.answer("/choosing", lambda _request: self._held("", "/choosing"))
         served.answer("/file", lambda _request: site.Answer("the file", midway=lambda: self._hold("/file")))
         (folder / "flow.yaml").write_text(HEAD + case.nodes + LAST)
         (folder / "paper.txt").write_text("a paper")
 
-    def _deed(self, request: site.Request) -> site.Answer:
+    def _action(self, request: site.Request) -> site.Answer:
         self._hold(request.path)
-        self.deeds += 1
+        self.actions += 1
         return site.Answer("<title>Done</title>")
 
     def _held(self, body: str, path: str) -> site.Answer:
@@ -284,19 +284,19 @@ async def test_killed_in_flight(
     if there.case.held and not there.case.alone:
         await until_asked_again(there, resuming)
     ended, said = await resuming
-    assert (ended.status, ended.output) == ("passed", there.case.deeds), ended
-    assert there.deeds == there.case.deeds
+    assert (ended.status, ended.output) == ("passed", there.case.actions), ended
+    assert there.actions == there.case.actions
     stuck = chromium == "survives" and there.case.stuck
     assert any("does not answer: it waits in a dialog" in text for text in said) is stuck, said
     assert any("the browser is still there" in text for text in said) is (chromium == "survives" and not stuck), said
 
 
 async def until_asked_again(there: World, resuming: asyncio.Future[Any]) -> None:
-    """Set free what the site holds, once the next engine asks for the same again, or for whether the deed happened."""
-    before = len(there.site.arrived("/deeds"))
+    """Set free what the site holds, once the next engine asks for the same again, or for whether the action happened."""
+    before = len(there.site.arrived("/actions"))
 
     def asked() -> bool:
-        again = there.asked.acquire(blocking=False) or len(there.site.arrived("/deeds")) > before
+        again = there.asked.acquire(blocking=False) or len(there.site.arrived("/actions")) > before
         return again or resuming.done()
 
     await browsers.until(asked, 60)
@@ -304,23 +304,23 @@ async def until_asked_again(there: World, resuming: asyncio.Future[Any]) -> None
 
 
 async def test_the_answer_was_an_error(world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A deed was not carried out, and its tab shows that the site did not answer: the run goes on from its checkpoint, where the deed can be done."""
+    """An action was not carried out, and its tab shows that the site did not answer: the run goes on from its checkpoint, where the action can be done."""
     there = world(dataclasses.replace(CASES["submit"], held="/lost"))
 
     def lost(request: site.Request) -> site.Answer:
         there._hold("/lost")
         return site.Answer(drop=True)
 
-    there.site.answer("/deed", lost)
+    there.site.answer("/action", lost)
     monkeypatch.chdir(there.folder)
     there.kill_in_flight()
     there.free.set()
     # The browser asks again by itself. Once it has given up, the title is the name of the site.
     await browsers.until(lambda: "127.0.0.1" in there.shown(), 30)
-    there.site.answer("/deed", there._deed)
+    there.site.answer("/action", there._action)
     ended, said = await there.resume()
     assert (ended.status, ended.output) == ("passed", 1), ended
-    assert there.deeds == 1
+    assert there.actions == 1
     assert any("shows an error of the browser's" in text for text in said), said
 
 
@@ -334,5 +334,5 @@ async def test_nobody_can_say(world: Callable[[Case], World], monkeypatch: pytes
     assert (ended.status, ended.exit) == ("paused", 4)
     assert ended.question is not None
     assert ended.question["reason"] == "outcome-unknown"
-    assert there.deeds == 0
+    assert there.actions == 0
     assert any("does not answer: it waits in a dialog" in text for text in said), said

@@ -1,4 +1,4 @@
-"""What a page says when something cannot be done: a stable code, what was seen, and whether the deed may have happened."""
+"""What a page says when something cannot be done: a stable code, what was seen, and whether the action may have happened."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ async def tab(driven: Session, shop: site.Site) -> AsyncIterator[Tab]:
         yield fresh
 
 
-async def failure(deed: Awaitable[object]) -> RunOpsError:
-    """The error of a deed that must fail."""
+async def failure(action: Awaitable[object]) -> RunOpsError:
+    """The error of an action that must fail."""
     with pytest.raises(RunOpsError) as raised:
-        await deed
+        await action
     return raised.value
 
 
@@ -160,7 +160,7 @@ OBSTACLES: dict[str, Callable[[Tab], Awaitable[object]]] = {
 @pytest.mark.usefixtures("unhurried")
 @pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize("problem", OBSTACLES)
-async def test_what_cannot_take_the_deed(problem: str, driven: Session, tab: Tab) -> None:
+async def test_what_cannot_take_the_action(problem: str, driven: Session, tab: Tab) -> None:
     """The obstacle is named, nothing was done, and what should have been typed stands nowhere in the error."""
     driven.bound(2)
     error = await failure(OBSTACLES[problem](tab))
@@ -174,7 +174,7 @@ async def test_what_cannot_take_the_deed(problem: str, driven: Session, tab: Tab
 @pytest.mark.usefixtures("unhurried")
 @pytest.mark.drawn(share=0.3)
 @pytest.mark.parametrize(
-    ("target", "deed", "code"),
+    ("target", "action", "code"),
     [
         (Target(role="button", name="Return"), "click", None),
         (Target(label="User name"), "fill", None),
@@ -188,16 +188,16 @@ async def test_what_cannot_take_the_deed(problem: str, driven: Session, tab: Tab
     ],
     ids=str,
 )
-async def test_readiness_is_proved_without_the_deed(
-    target: Target, deed: ElementAction, code: str | None, driven: Session, tab: Tab
+async def test_readiness_is_proved_without_the_action(
+    target: Target, action: ElementAction, code: str | None, driven: Session, tab: Tab
 ) -> None:
-    """``ready`` fails as the deed would, and leaves the page as it is."""
+    """``ready`` fails as the action would, and leaves the page as it is."""
     driven.bound(10 if code is None else 2)
     await tab.page.evaluate("document.addEventListener('click', () => { document.title = 'Clicked'; }, true)")
     if code is None:
-        await tab.ready(target, deed)
+        await tab.ready(target, action)
     else:
-        error = await failure(tab.ready(target, deed))
+        error = await failure(tab.ready(target, action))
         assert (error.code, error.phase) == (code, "before")
     assert await tab.title() == "Shop"
 
@@ -246,8 +246,8 @@ async def test_a_page_that_crashes(driven: Session, tab: Tab) -> None:
     """A crashed page says so, and the click during it may have happened."""
     driven.bound(10)
     await crash(driven, tab)
-    for deed in (tab.click(Target(css="button")), tab.title()):
-        error = await failure(deed)
+    for action in (tab.click(Target(css="button")), tab.title()):
+        error = await failure(action)
         assert error.code == "page-crashed"
 
 
@@ -284,8 +284,8 @@ async def test_a_dead_site(driven: Session, tab: Tab, shop: site.Site) -> None:
 @pytest.mark.parametrize("target", [Target(css="a["), Target(xpath="//a[")], ids=str)
 async def test_a_target_that_cannot_be_read(target: Target, tab: Tab) -> None:
     """A mistake in css or xpath is the author's, and is told at once."""
-    for deed in (tab.click(target), tab.count(target), tab.rows(target, [Field()], 1)):
-        error = await failure(deed)
+    for action in (tab.click(target), tab.count(target), tab.rows(target, [Field()], 1)):
+        error = await failure(action)
         assert isinstance(error, AuthorError)
         assert error.code == "bad-target"
 
@@ -318,12 +318,12 @@ async def test_a_rule_that_does_not_hold(tab: Tab, shop: site.Site) -> None:
 
 
 async def test_an_ended_browser(shop: site.Site, tmp_path: Path) -> None:
-    """Every deed on a browser that is gone says so, and so does saving; closing it is no error."""
+    """Every action on a browser that is gone says so, and so does saving; closing it is no error."""
     async with browsers.opened(tmp_path, shop.origin) as browser:
         await browser.page.goto(f"{shop.origin}/")
         await browser._watch._connection.send("Browser.close")
         await browsers.until(browser.page.page.is_closed)
-        for deed in (
+        for action in (
             browser.page.click(Target(css="button")),
             browser.page.goto(f"{shop.origin}/"),
             browser.page.value(Target(css="input")),
@@ -331,6 +331,6 @@ async def test_an_ended_browser(shop: site.Site, tmp_path: Path) -> None:
             browser.page.rows(Target(css="tr"), [Field()], 1),
             browser.capture(),
         ):
-            error = await failure(deed)
+            error = await failure(action)
             assert error.code in ("page-crashed", "guard-lost", "checkpoint-failed")
             assert isinstance(error, SiteError | RunOpsError)

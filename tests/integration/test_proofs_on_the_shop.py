@@ -16,7 +16,7 @@ from runtime.models.turns import turn
 from runtime.runs import start
 from runtime.settings import settings
 from runtime.workspace import host
-from tests import shop_flows, workshops
+from tests import build_contexts, shop_flows
 from tests.shop_process import Shop
 
 pytestmark = pytest.mark.anyio
@@ -51,13 +51,13 @@ def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any)
     head = shop_flows.sign_in("Pay an order", INPUTS.format(url=site.url, number=number))
     when = "when: \"{{ before != 'paid' }}\"\n    " if guarded else ""
     known = {"SHOP_PASSWORD": site.password}
-    return workshops.opened(folder, site.url, head + PAY.format(when=when), known=known, **more)
+    return build_contexts.opened(folder, site.url, head + PAY.format(when=when), known=known, **more)
 
 
 async def finished(shop: BuildContext) -> turn.Outcome:
     """What ``finish`` says."""
     try:
-        return await workshops.call(shop, "finish", tools.toolsets(shop), **ARGUMENTS)
+        return await build_contexts.call(shop, "finish", tools.toolsets(shop), **ARGUMENTS)
     finally:
         await shop.close()
 
@@ -78,7 +78,7 @@ async def test_what_is_proved_was_done_once(tmp_path: Path, site: Shop, monkeypa
 
 
 async def test_what_is_held_was_not_done(tmp_path: Path, site: Shop) -> None:
-    """Where deeds are held the shop has seen none, and the build is proved up to there."""
+    """Where actions are held the shop has seen none, and the build is proved up to there."""
     outcome = await finished(opened(tmp_path, site, "1002", guarded=False, policy="hold", runs=1))
     value: Any = outcome.value
     assert (outcome.error, value["proved"]) == (None, "up to pay (held: ready, not done)")

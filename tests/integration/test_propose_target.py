@@ -15,7 +15,7 @@ from nodes.browser_query.rows import FieldOf
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
-from tests import site, workshops
+from tests import build_contexts, site
 
 pytestmark = pytest.mark.drawn(share=0.6, of="propose_target")
 
@@ -76,7 +76,7 @@ def served() -> Iterator[site.Site]:
 @pytest.fixture(scope="module")
 async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BuildContext]:
     """A build whose scout has a page."""
-    shop = workshops.opened(
+    shop = build_contexts.opened(
         tmp_path_factory.mktemp("build"), served.origin, policy="hold", known={"WORD": "s3cret-word"}
     )
     yield shop
@@ -96,7 +96,7 @@ async def show(shop: BuildContext, url: str, shown: str) -> observer.PageObserve
 async def told(shop: BuildContext, ref: str, anchor: str | None = None) -> tuple[str, dict[str, Json]]:
     """The same of a ref."""
     toolsets = tools.toolsets(shop)
-    outcome = await workshops.call(
+    outcome = await build_contexts.call(
         shop, tools.NAME, toolsets, tab=None, ref=ref, anchor=anchor, reason="It is clicked."
     )
     assert outcome.value == (None if outcome.error else outcome.told)

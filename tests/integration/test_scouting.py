@@ -1,4 +1,4 @@
-"""Scouting: looks and deeds beside the workflow, in a real browser, each deed a run of its own that is asked for, held, masked and logged."""
+"""Scouting: looks and actions beside the workflow, in a real browser, each action a run of its own that is asked for, held, masked and logged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runtime.messages.messages import Answer, Request
 from runtime.models.client.errors import Failed
 from runtime.models.turns import turn
 from runtime.workspace import run_index
-from tests import site, talks, workshops
+from tests import build_contexts, site, talks
 
 pytestmark = pytest.mark.drawn(share=0.7, of="scouting")
 
@@ -53,8 +53,8 @@ def served() -> Iterator[site.Site]:
 
 @pytest.fixture(scope="module")
 async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BuildContext]:
-    """One build for all of them, whose deeds are all done."""
-    made = workshops.opened(tmp_path_factory.mktemp("build"), f"{served.origin}/stock", known={"PASSWORD": SECRET})
+    """One build for all of them, whose actions are all done."""
+    made = build_contexts.opened(tmp_path_factory.mktemp("build"), f"{served.origin}/stock", known={"PASSWORD": SECRET})
     yield made
     await made.close()
 
@@ -64,7 +64,7 @@ async def call(shop: BuildContext, tool: str, /, **arguments: Json) -> turn.Outc
     toolsets = tools.toolsets(shop)
     fields = next(each.tool for each in toolsets if each.tool.name == tool).parameters["properties"]
     given = {each: "to look around" if each == "reason" else None for each in fields}
-    return await workshops.call(shop, tool, toolsets, **{**given, **arguments})
+    return await build_contexts.call(shop, tool, toolsets, **{**given, **arguments})
 
 
 async def fresh(shop: BuildContext) -> str:
@@ -84,12 +84,12 @@ async def act(shop: BuildContext, action: str, at: str | None = None, value: str
 
 
 def last_run(shop: BuildContext) -> Any:
-    """What the last deed's run has done."""
+    """What the last action's run has done."""
     run = list(shop.writer.history.runs_of.values())[-1][-1]
     return run_index.load_history(shop.here.kept, run)[0]
 
 
-async def test_deeds_are_runs_and_what_they_changed_is_told(shop: BuildContext, served: site.Site) -> None:
+async def test_actions_are_runs_and_what_they_changed_is_told(shop: BuildContext, served: site.Site) -> None:
     """Each action is a step of a run of its own with the class that it would have in a file; told is the change, and not the page again."""
     seen = await fresh(shop)
     assert 'button "Sell"' in seen
@@ -238,7 +238,7 @@ async def test_test_ids_are_shown_as_targets_have_them(shop: BuildContext, serve
 
 async def test_the_frame_of_a_site_is_told_once(served: site.Site, tmp_path: Path) -> None:
     """Also behind a page that has none, in another tab, and for an instruction that is about something else; one that asks for it, or for all of the page again, is told of it."""
-    made = workshops.opened(tmp_path, f"{served.origin}/stock")
+    made = build_contexts.opened(tmp_path, f"{served.origin}/stock")
     frame = 'link "Stock of the shop"'
     assert frame in await fresh(made)
     await call(made, "debug_navigate", url="/other")
@@ -289,11 +289,11 @@ async def test_a_picture_is_kept_with_secrets_painted_over(shop: BuildContext, s
     assert 0 < part.value["size"] < whole.value["size"]
 
 
-async def test_held_deeds_are_ready_and_not_done(served: site.Site, tmp_path: Path) -> None:
+async def test_held_actions_are_ready_and_not_done(served: site.Site, tmp_path: Path) -> None:
     """Under `hold` a click is found ready, told as held and no failure; each click is asked for under `ask`, and around one that is refused no way is shown."""
-    held = workshops.opened(tmp_path / "held", f"{served.origin}/stock", policy="hold")
-    who = workshops.Answering("yes", "no", "no")
-    asking = workshops.opened(tmp_path / "asking", f"{served.origin}/stock", policy="ask", who=who)
+    held = build_contexts.opened(tmp_path / "held", f"{served.origin}/stock", policy="hold")
+    who = build_contexts.Answering("yes", "no", "no")
+    asking = build_contexts.opened(tmp_path / "asking", f"{served.origin}/stock", policy="ask", who=who)
     try:
         before = sum(each.path == "/counted" for each in served.requests)
         seen = await fresh(held)
@@ -333,7 +333,7 @@ def told_last(request: Request) -> str:
 
 
 async def test_scouts_work_side_by_side_in_tabs_of_their_own(shop: BuildContext, served: site.Site) -> None:
-    """Each looks, types and clicks in its own tab; only their reports come back; their tabs are closed, and every deed is a run of the build."""
+    """Each looks, types and clicks in its own tab; only their reports come back; their tabs are closed, and every action is a run of the build."""
     words = {"Sell tea.": "tea", "Sell salt.": "salt"}
 
     def model(request: Request) -> Answer | Exception:
@@ -365,10 +365,10 @@ async def test_scouts_work_side_by_side_in_tabs_of_their_own(shop: BuildContext,
     assert [each.split("\n")[0].strip('"') for each in reports] == ["It says tea", "It says salt"]
     assert all("the scout took 4 requests" in each for each in reports)
     assert [each.name for each in eyes_of(shop).tabs()] == ["main"]
-    calls = [each.call for each in shop.writer.history.deeds.values() if "send_scout/" in each.call.path]
+    calls = [each.call for each in shop.writer.history.actions.values() if "send_scout/" in each.call.path]
     assert {each.thread for each in calls if each.action == "debug_action"} == {
         entries.delegate_thread(each.call.call)
-        for each in shop.writer.history.deeds.values()
+        for each in shop.writer.history.actions.values()
         if each.call.action == "send_scout"
     }
     assert shop.writer.history.open_runs == {}
@@ -376,7 +376,7 @@ async def test_scouts_work_side_by_side_in_tabs_of_their_own(shop: BuildContext,
 
 async def test_a_scout_leaves_what_a_person_must_be_asked(served: site.Site, tmp_path: Path) -> None:
     """Nobody is there: the click is not done, the scout is told so and reports; the build goes on, and does not wait for an answer."""
-    asking = workshops.opened(tmp_path, f"{served.origin}/stock", policy="ask")
+    asking = build_contexts.opened(tmp_path, f"{served.origin}/stock", policy="ask")
 
     def model(request: Request) -> Answer | Exception:
         told = told_last(request)
@@ -401,7 +401,7 @@ async def test_a_scout_leaves_what_a_person_must_be_asked(served: site.Site, tmp
 
 async def test_what_a_scout_did_that_has_no_answer_is_told(served: site.Site, tmp_path: Path) -> None:
     """Whoever sends another one would have it done a second time: where it fails, and where it is interrupted."""
-    allowing = workshops.opened(tmp_path, f"{served.origin}/stock", policy="allow")
+    allowing = build_contexts.opened(tmp_path, f"{served.origin}/stock", policy="allow")
 
     def model(request: Request) -> Answer | Exception:
         told = told_last(request)
@@ -419,21 +419,21 @@ async def test_what_a_scout_did_that_has_no_answer_is_told(served: site.Site, tm
         before = sum(each.path == "/counted" for each in served.requests)
         told = await talk(allowing, model, []).say("Look.")
         assert sum(each.path == "/counted" for each in served.requests) == before + 1
-        assert "it did 1 deed on the site, or may have: look there first; Ask otherwise." in told
-        (sent,) = (each.call for each in allowing.writer.history.deeds.values() if each.call.action == "send_scout")
+        assert "it did 1 action on the site, or may have: look there first; Ask otherwise." in told
+        (sent,) = (each.call for each in allowing.writer.history.actions.values() if each.call.action == "send_scout")
         found = scout.Scouting(allowing).find_out(sent)
         assert found is not None
         assert found.error is not None
-        assert found.error["fix"].startswith("it did 1 deed on the site, or may have: look there first; ")
+        assert found.error["fix"].startswith("it did 1 action on the site, or may have: look there first; ")
     finally:
         await allowing.close()
 
 
 def test_a_browser_that_ended_is_opened_anew(served: site.Site, tmp_path: Path) -> None:
-    """A look, a deed, and an address behind its end: the first two are told that it has ended, the last loads its page in another one."""
+    """A look, an action, and an address behind its end: the first two are told that it has ended, the last loads its page in another one."""
 
     async def scouting() -> None:
-        shop = workshops.opened(tmp_path, f"{served.origin}/stock")
+        shop = build_contexts.opened(tmp_path, f"{served.origin}/stock")
         try:
             for tool, more in (("inspect_tab", {}), ("debug_action", {"action": "press", "value": "Tab"})):
                 await fresh(shop)
@@ -451,9 +451,9 @@ def test_a_browser_that_ended_is_opened_anew(served: site.Site, tmp_path: Path) 
 
 
 async def test_what_a_crash_left_is_told(shop: BuildContext) -> None:
-    """A deed whose run was begun is told as done where its log says so, and else as what may have happened or was not begun."""
+    """An action whose run was begun is told as done where its log says so, and else as what may have happened or was not begun."""
     await act(shop, "hover", ref(await fresh(shop), 'button "Sell"'))
-    done = [each.call for each in shop.writer.history.deeds.values() if each.call.action == "debug_action"][-1]
+    done = [each.call for each in shop.writer.history.actions.values() if each.call.action == "debug_action"][-1]
     assert "done, before" in tools.found_out(shop, done).told
     unknown = tools.found_out(shop, done.model_copy(update={"call": "nobody"}))
     assert unknown.error is not None

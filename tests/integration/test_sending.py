@@ -16,7 +16,7 @@ from nodes.values import Json
 from runtime.agents import page_tools
 from runtime.browser.session import Session
 from runtime.testing import responses
-from tests import agents, breadth, browsers, models, sent, site, workshops
+from tests import agents, breadth, browsers, build_contexts, models, sent, site
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ async def test_what_an_agent_sends_is_never_sent_twice(
     case: sent.Case, orders: sent.Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where an agent's own action is not answered its model is not told that it failed: `confirm` is asked, or a person; nor is it believed against `confirm`."""
-    monkeypatch.setattr(page_tools, "DEED_SECONDS", sent.SECONDS)
+    monkeypatch.setattr(page_tools, "Action_SECONDS", sent.SECONDS)
     with responses.serve(agents.Obedient(agents.LOOK, *case.tools)) as server:
         rig = sent.begun(case, orders, tmp_path / "run", case.of_agent, models.asked_at(server, monkeypatch))
         assert sent.wrong([await sent.lived(rig, case, orders)]) == {}
@@ -93,16 +93,16 @@ async def test_a_bench_tries_nothing_twice(case: sent.Case, orders: sent.Orders,
     """A node that is tried on the bench is sent once, in spite of its `retry`, and its model hears where nobody knows; with `confirm` it arrives."""
     orders.offer(case)
     text = case.text.replace("{{ inputs.base }}", orders.site.origin).replace("inputs: {base: {type: string}}\n", "")
-    build = workshops.opened(tmp_path, orders.site.origin, text)
+    build = build_contexts.opened(tmp_path, orders.site.origin, text)
     (tmp_path / "paper.txt").write_text("a paper")
     given: dict[str, Json] = {"nodes": "open..send", "mode": None, "from": None, "item": None, "reason": "to see"}
     try:
-        told = (await workshops.call(build, "execute_nodes", bench.toolsets(build), **given)).told
+        told = (await build_contexts.call(build, "execute_nodes", bench.toolsets(build), **given)).told
         if case.fault == "slow":
             await orders.finished(case.ref)
         if case.confirm and not orders.taken[case.ref]:
             # What the site says did not come may be tried again.
-            told += (await workshops.call(build, "execute_nodes", bench.toolsets(build), **given)).told
+            told += (await build_contexts.call(build, "execute_nodes", bench.toolsets(build), **given)).told
     finally:
         await build.close()
     assert orders.taken[case.ref] <= 1, told

@@ -107,7 +107,7 @@ def button(script: str) -> str:
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("how", OPENING)
 async def test_an_expected_tab_is_waited_for(how: str, driven: Session, shown: site.Site) -> None:
-    """A tab that a deed opens, at once or late and however it is tied to its opener, gets its name and does not become the current one."""
+    """A tab that an action opens, at once or late and however it is tied to its opener, gets its name and does not become the current one."""
     delay = random.uniform(0, 2000)
     main = driven.page
     await main.goto(shown.page("/opening", button(OPENING[how].replace("DELAY", f"{delay:.0f}"))))
@@ -129,7 +129,7 @@ async def test_links_and_forms_open_tabs(path: str, driven: Session, shown: site
 
 
 async def test_no_tab_opens(driven: Session, shown: site.Site) -> None:
-    """A tab that was expected and does not open is an error after the deed; one that nobody expected disturbs nothing."""
+    """A tab that was expected and does not open is an error after the action; one that nobody expected disturbs nothing."""
     await driven.page.goto(shown.page("/quiet", button("document.title = 'Clicked'")))
     driven.bound(3)
     with pytest.raises(SiteError) as raised:
@@ -191,9 +191,9 @@ async def test_a_click_may_close_its_own_tab(script: str, driven: Session, shown
     await browsers.until(lambda: popup.closed)
     await browsers.until(lambda: driven.page is main)
     looks = (popup.wait_for(Rule(title="Page")), popup.wait_for(Rule(url="**/opening")))
-    for deed in (popup.click(GO), *looks, popup.goto(f"{shown.origin}/")):
+    for action in (popup.click(GO), *looks, popup.goto(f"{shown.origin}/")):
         with pytest.raises(SiteError) as raised:
-            await deed
+            await action
         assert raised.value.code == "tab-closed"
 
 
@@ -240,7 +240,7 @@ DIALOGS = {
 @pytest.mark.drawn(4)
 @pytest.mark.parametrize("kind", DIALOGS)
 async def test_a_dialog_is_answered(kind: str, driven: Session, shown: site.Site) -> None:
-    """A deed that opens a dialog returns; nothing else is done in the tab until it is answered, and then the page goes on with the answer."""
+    """An action that opens a dialog returns; nothing else is done in the tab until it is answered, and then the page goes on with the answer."""
     script, accept, typed, title = DIALOGS[kind]
     page = driven.page
     await page.goto(shown.page("/asking", button(script.replace("DELAY", f"{random.uniform(0, 2000):.0f}"))))
@@ -252,7 +252,7 @@ async def test_a_dialog_is_answered(kind: str, driven: Session, shown: site.Site
     with pytest.raises(SiteError) as raised:
         await page.asked("you the")
     assert code(raised) == ("dialog-differs", "before")
-    for deed in (
+    for action in (
         page.click(GO),
         page.title(),
         page.ready(GO, "click"),
@@ -261,7 +261,7 @@ async def test_a_dialog_is_answered(kind: str, driven: Session, shown: site.Site
         page.reload(resend=False),
     ):
         with pytest.raises(SiteError) as raised:
-            await deed
+            await action
         assert code(raised) == ("dialog-open", "before")
         assert raised.value.evidence["message"] == "Are you there?"
     with pytest.raises(SiteError) as raised:
@@ -298,8 +298,8 @@ async def test_a_dialog_cuts_waiting_short(driven: Session, shown: site.Site) ->
     await driven.page.answer(accept=True, text=None)
 
 
-async def test_a_dialog_that_comes_first_loses_no_deed(driven: Session, shown: site.Site) -> None:
-    """A deed that a dialog holds up before it is done is done once that is answered; where it cannot be done then, the answer says so."""
+async def test_a_dialog_that_comes_first_loses_no_action(driven: Session, shown: site.Site) -> None:
+    """An action that a dialog holds up before it is done is done once that is answered; where it cannot be done then, the answer says so."""
     page = driven.page
     appear = "const made = document.createElement('button'); made.id = 'go'; made.textContent = 'Go';"
     appear += "made.onclick = () => { document.title = '9'; }; document.body.append(made);"

@@ -1,6 +1,6 @@
 """Kill a run with a cognition, an ai_extract and an agent at each of its crash points: the command, a real Chromium, the shop's ledger as a judge.
 
-The agent's model is careless: it clicks whatever its thread does not say was done already. So it is the runtime that keeps it from a second deed.
+The agent's model is careless: it clicks whatever its thread does not say was done already. So it is the runtime that keeps it from a second action.
 """
 
 from __future__ import annotations

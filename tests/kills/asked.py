@@ -1,6 +1,6 @@
 """Kill a run that asks a model at every moment that has a name; the page is faked, the model's server and the client are not.
 
-A run that goes on must come to the same output, ask nothing with an open call, do each deed once, and pay no answer twice that the log has.
+A run that goes on must come to the same output, ask nothing with an open call, do each action once, and pay no answer twice that the log has.
 """
 
 from __future__ import annotations
@@ -199,8 +199,8 @@ def _wrong(run: Run, server: responses.Server) -> Iterable[str]:
     if run.output != {"marks": [None] * 3, "sum": 3} and not _same(run.output):
         yield f"the output is {run.output}"
     yield from server.problems
-    if sorted(set(run.site.deeds)) != ["css=1-refund", "css=2-refund", "css=3-refund"]:
-        yield f"the deeds are {run.site.deeds}"
+    if sorted(set(run.site.actions)) != ["css=1-refund", "css=2-refund", "css=3-refund"]:
+        yield f"the actions are {run.site.actions}"
     entries = run.rig.store.read(run.rig.id).entries
     past = history.History(entries)
     yield from (f"the call {each.call.call} is open" for each in past.open_calls())

@@ -1,7 +1,7 @@
-"""A build that is killed and gone on with: `runops build` as a process, a model behind the real client, the site's own list of deeds as a judge.
+"""A build that is killed and gone on with: `runops build` as a process, a model behind the real client, the site's own list of actions as a judge.
 
 It dies at every entry that it writes and at every crash point besides, in the session and in the runs that its tools start. Whoever goes on does so with
-`--resume`. It ends with the file with which one ends that nobody kills; no call of the model is done twice, and no deed without a call.
+`--resume`. It ends with the file with which one ends that nobody kills; no call of the model is done twice, and no action without a call.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Trial(lives.Trial[Case, drafted.Voice]):
         self.lost = sum(row.status == "open" for row in fold.ledger.rows)
         self.interrupted = sum(drafted.is_interrupted(each) for each in self.voice.items)
         self.wrong += _done_twice(every[0].entries)
-        # A deed is done for a call that stands in a run, and for each at most once.
+        # An action is done for a call that stands in a run, and for each at most once.
         asked = [
             each
             for past in self._runs()
@@ -108,18 +108,18 @@ class Trial(lives.Trial[Case, drafted.Voice]):
             if each.call.action == "click" and each.call.effect == "effect"
         ]
         known = sum(each.result is not None and each.result.status == "ok" for each in asked)
-        done = len(self._deeds())
+        done = len(self._actions())
         if not known <= done <= len(asked):
             self.wrong.append(
                 f"{done} articles were put into the cart, {len(asked)} calls asked for one, {known} had it done"
             )
 
-    def _deeds(self) -> list[Any]:
+    def _actions(self) -> list[Any]:
         """What the site has done, as it tells it itself."""
         if self.case.page == "shop":
             assert self._shop is not None
             return self._shop.ledger("cart", self._ref)
-        return [each for each in disk.read(self._record) if "Add to cart" in each.get("deed", "")]
+        return [each for each in disk.read(self._record) if "Add to cart" in each.get("action", "")]
 
     @override
     def differs(self, alone: Trial) -> Iterator[str]:

@@ -12,7 +12,7 @@ from runtime.log.writer import LogWriter
 
 
 def _no_sync() -> None:
-    """A deed is begun before its call is on the disk."""
+    """An action is begun before its call is on the disk."""
 
     async def unsynced(self: LogWriter, each: entries.Call) -> entries.Call:
         return self.call(each)
@@ -21,7 +21,7 @@ def _no_sync() -> None:
 
 
 def _result_first() -> None:
-    """A deed's result is appended before the deed."""
+    """An action's result is appended before the action."""
     announce, result = LogWriter.announce, LogWriter.result
 
     async def and_result(self: LogWriter, each: entries.Call) -> entries.Call:
@@ -48,7 +48,7 @@ def _deaf() -> None:
 
 
 def _unjudged() -> None:
-    """A unit is done again without a look at the deeds in it."""
+    """A unit is done again without a look at the actions in it."""
     may_have_happened = attempts.Attempt.may_have_happened.fget
     assert may_have_happened is not None
     attempts.Attempt.may_have_happened = property(lambda self: not self.behind and may_have_happened(self))  # type: ignore[method-assign,assignment]

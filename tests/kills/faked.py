@@ -17,7 +17,7 @@ def install(tell: Callable[[dict[str, Any]], None]) -> None:
 
     async def clicked(target: str, _page: fakes.FakePage) -> None:
         # The site has it, whatever becomes of whoever has clicked.
-        tell({"deed": target})
+        tell({"action": target})
 
     async def opened(*_given: Any, **_more: Any) -> Any:
         return fakes.FakeBrowser(fakes.FakeSite(texts=dict(TEXTS), on_click=clicked, page=Page))

@@ -1,4 +1,4 @@
-"""The workflow that is killed: five orders on the shop, each with two deeds and steps between them, and a receipt that is downloaded."""
+"""The workflow that is killed: five orders on the shop, each with two actions and steps between them, and a receipt that is downloaded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from tests import shop_flows
 
 How = Literal["confirm", "verify", "nothing"]
-"""What the author gave the deeds for finding out whether they happened."""
+"""What the author gave the actions for finding out whether they happened."""
 
 By = Literal["click", "press", "type"]
 """By what an order is paid: a click on the button, Enter in a field of the form, or a line break at the end of what is typed into it."""
@@ -36,7 +36,7 @@ _CONFIRM = {
     "add": ("pieces", "{{ (shown_for_add | number) >= 1 }}"),
     "pay": ("status", "{{ shown_for_pay == 'paid' }}"),
 }
-"""What the page of an order shows that tells, by its test id, and when the deed has happened."""
+"""What the page of an order shows that tells, by its test id, and when the action has happened."""
 
 
 _PAY: dict[By, str] = {
@@ -47,7 +47,7 @@ _PAY: dict[By, str] = {
 
 
 def text(how: How, timeout: float = 10, by: By = "click") -> str:
-    """The workflow file; ``timeout`` is that of its deeds, in seconds."""
+    """The workflow file; ``timeout`` is that of its actions, in seconds."""
     return (
         _TEXT.replace("PAY-BY", _PAY[by])
         .replace("TIMEOUT", f"{timeout:g}")
@@ -56,20 +56,20 @@ def text(how: How, timeout: float = 10, by: By = "click") -> str:
     )
 
 
-def _knows(deed: Literal["add", "pay"], how: How) -> str:
-    """How the deed's outcome can be found out."""
+def _knows(action: Literal["add", "pay"], how: How) -> str:
+    """How the action's outcome can be found out."""
     lines: list[str] = []
     if how != "nothing":
-        lines.append(f"verify: {_VERIFY[deed]}")
+        lines.append(f"verify: {_VERIFY[action]}")
     if how == "confirm":
-        place, done = _CONFIRM[deed]
+        place, done = _CONFIRM[action]
         page = "{{ inputs.base_url }}/checkouts/{{ ref }}"
         lines += [
             "confirm:",
             "  settle: 1",
             "  nodes:",
-            f'    - {{id: look_for_{deed}, type: browser_action, action: goto, url: "{page}"}}',
-            f"    - {{id: shown_for_{deed}, type: browser_query, query: text, target: {{test_id: {place}}}}}",
+            f'    - {{id: look_for_{action}, type: browser_action, action: goto, url: "{page}"}}',
+            f"    - {{id: shown_for_{action}, type: browser_query, query: text, target: {{test_id: {place}}}}}",
             f'  done: "{done}"',
         ]
     return "".join(f"\n            {line}" for line in lines)
@@ -100,7 +100,7 @@ _TEXT = (
             type: browser_action
             timeout: TIMEOUT
             PAY-BYPAY-KNOWS
-          # A deed that was found to have happened leaves the page elsewhere: what follows goes where it must be.
+          # An action that was found to have happened leaves the page elsewhere: what follows goes where it must be.
           - {id: open_receipt, type: browser_action, action: goto, url: "{{ inputs.base_url }}/receipts/{{ ref }}-1"}
           - {id: receipt, type: browser_query, query: text, target: {test_id: receipt}}
       - {id: fetch, type: browser_action, action: download, target: {role: link, name: Download receipt}}

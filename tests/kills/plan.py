@@ -12,18 +12,18 @@ from tests.kills import flow
 from tests.kills.trial import MODES, At, Case, Held, Mode, Report, Victim
 from tests.shop_process import Moment
 
-DEED_POINTS = (
+ACTION_POINTS = (
     CrashPoint.BEFORE_CALL,
     CrashPoint.CALL_APPENDED,
     CrashPoint.CALL_SYNCED,
-    CrashPoint.DEED_OVER,
+    CrashPoint.EFFECT_DONE,
     CrashPoint.RESULT_APPENDED,
 )
-"""The crash points of one deed, in order. Between the last two of the first three and the others the shop has its request."""
+"""The crash points of one action, in order. Between the last two of the first three and the others the shop has its request."""
 
 BY_KEYS: tuple[flow.By, ...] = ("press", "type")
 BYS: tuple[flow.By, ...] = ("click", *BY_KEYS)
-DEEDS: tuple[Literal["add", "pay"], ...] = ("add", "pay")
+ACTIONS: tuple[Literal["add", "pay"], ...] = ("add", "pay")
 MOMENTS: tuple[Moment, ...] = ("before", "after")
 VICTIMS: tuple[Victim, ...] = ("renderer", "network")
 
@@ -31,9 +31,9 @@ LATEST = 12
 """The last crash point at which a resume is killed; hardly one passes fewer."""
 
 CONTROLS = (
-    Case("power", "confirm", (At("1", CrashPoint.DEED_OVER, 2),), control="no-sync", orders=1),
+    Case("power", "confirm", (At("1", CrashPoint.EFFECT_DONE, 2),), control="no-sync", orders=1),
     Case("surviving", "confirm", (At("1", CrashPoint.RESULT_APPENDED, 2),), control="result-first", orders=1),
-    Case("gone", "confirm", (At("1", CrashPoint.DEED_OVER, 2),), control="deaf", orders=1),
+    Case("gone", "confirm", (At("1", CrashPoint.EFFECT_DONE, 2),), control="deaf", orders=1),
     Case("gone", "confirm", (At("1", CrashPoint.RESULT_APPENDED, 2),), control="unjudged", orders=1),
 )
 """For each way of being wrong a kill that shows it."""
@@ -45,7 +45,7 @@ Way = tuple[Mode, flow.How, flow.By]
 def every(passed: Iterable[tuple[str, str, int]], seed: int) -> dict[Way, list[Kill]]:
     """Each moment of a checkout in each mode; ``passed`` are the crash points of one that was left alone.
 
-    Where the deeds have no ``confirm``, each moment of a deed once in each mode: which deed is drawn.
+    Where the actions have no ``confirm``, each moment of an action once in each mode: which action is drawn.
     """
     chance = random.Random(seed)
     orders = [str(order) for order in range(1, flow.ORDERS + 1)]
@@ -56,7 +56,7 @@ def every(passed: Iterable[tuple[str, str, int]], seed: int) -> dict[Way, list[K
     for mode in MODES:
         ways[mode, "confirm", "click"] = list(moments)
         for how in ("verify", "nothing"):
-            ways[mode, how, "click"] = _of_one_deed(orders, chance)
+            ways[mode, how, "click"] = _of_one_action(orders, chance)
         for by in BY_KEYS:
             ways[mode, "confirm", by] = [each for order in orders for each in _of_a_payment(order, chance)]
     for how in ("confirm", "nothing"):
@@ -70,14 +70,14 @@ def _of_a_payment(order: str, chance: random.Random) -> list[Kill]:
         Held(order, "pay", "before", goes_on=chance.choice([True, False])),
         Held(order, "pay", "after"),
     ]
-    return [*(At(order, point, 2) for point in DEED_POINTS), *held]
+    return [*(At(order, point, 2) for point in ACTION_POINTS), *held]
 
 
 def _hurt(order: str, how: flow.How, chance: random.Random) -> list[Kill]:
-    """A process of the browser dies while the shop has the request of a deed; where a person is asked, one of them of one deed."""
+    """A process of the browser dies while the shop has the request of an action; where a person is asked, one of them of one action."""
     hurt: list[Kill] = [
-        Held(order, deed, moment, goes_on=moment == "after" or chance.choice([True, False]), victim=victim)
-        for deed, moment, victim in itertools.product(DEEDS, MOMENTS, VICTIMS)
+        Held(order, action, moment, goes_on=moment == "after" or chance.choice([True, False]), victim=victim)
+        for action, moment, victim in itertools.product(ACTIONS, MOMENTS, VICTIMS)
     ]
     return hurt if how == "confirm" else [chance.choice(hurt)]
 
@@ -106,13 +106,13 @@ def left(ways: Mapping[Way, Iterable[Kill]], reports: Iterable[Report]) -> dict[
 
 
 def drawn(seed: int) -> list[Case]:
-    """Twelve moments of deeds, drawn by ``seed``, in six checkouts: each mode, each way of finding out and each moment is among them."""
+    """Twelve moments of actions, drawn by ``seed``, in six checkouts: each mode, each way of finding out and each moment is among them."""
     chance = random.Random(seed)
     others: list[flow.How] = ["verify", "nothing", "confirm"]
     chance.shuffle(others)
     ways: list[Way] = [(mode, "confirm", by) for mode, by in zip(MODES, chance.sample(BYS, len(BYS)), strict=True)]
     ways.extend(zip(MODES, others, chance.sample(BYS, len(BYS)), strict=True))
-    firsts, seconds = (_of_one_deed([order], chance) for order in ("1", "2"))
+    firsts, seconds = (_of_one_action([order], chance) for order in ("1", "2"))
     return [
         Case(mode, how, pair, (chance.randint(1, LATEST), chance.randint(1, LATEST)), orders=2, by=by)
         for (mode, how, by), pair in zip(
@@ -121,14 +121,14 @@ def drawn(seed: int) -> list[Case]:
     ]
 
 
-def _of_one_deed(orders: Sequence[str], chance: random.Random) -> list[Kill]:
-    """Every moment of a deed, each of another one; in order of their moments, but for those at which the shop has the request."""
-    moments: list[Kill] = [At(chance.choice(orders), point, chance.randint(1, 2)) for point in DEED_POINTS]
+def _of_one_action(orders: Sequence[str], chance: random.Random) -> list[Kill]:
+    """Every moment of an action, each of another one; in order of their moments, but for those at which the shop has the request."""
+    moments: list[Kill] = [At(chance.choice(orders), point, chance.randint(1, 2)) for point in ACTION_POINTS]
     return moments + _held(chance.choice(orders), chance)[:: chance.choice([1, -1])][:2]
 
 
 def _held(order: str, chance: random.Random) -> list[Kill]:
-    """The moments at which the shop has the request of a deed of the order."""
+    """The moments at which the shop has the request of an action of the order."""
     return [
         Held(order, "add", "before", goes_on=chance.choice([True, False])),
         Held(order, "add", "after"),

@@ -1,7 +1,7 @@
 """A session that is killed and gone on with: `runops chat` as a process, a model behind the real client, the shop's ledger as a judge.
 
 It dies at every entry that it writes, and at every crash point besides. The person who goes on looks into the log for what was heard of what they
-said, and says the rest. It ends as the one that nobody kills: with the same requests, none paid twice, the same things kept and said, each deed done once.
+said, and says the rest. It ends as the one that nobody kills: with the same requests, none paid twice, the same things kept and said, each action done once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.kills import controls, disk, lives, said
 
 CONTROLS: dict[controls.Control, CrashPoint] = {
     "forgotten": CrashPoint.EXCHANGE_SYNCED,
-    "unheard": CrashPoint.DEED_OVER,
+    "unheard": CrashPoint.EFFECT_DONE,
 }
 """For each way of being wrong the crash point of which the first passing shows it."""
 
@@ -184,16 +184,16 @@ class Trial(lives.Trial[Case, said.Voice]):
             self.wrong.append(f"{times} pieces were ordered")
         threads = collections.Counter(row.thread for fold in folds for row in fold.ledger.rows)
         for fold in folds:
-            for deed in fold.deeds.values():
-                ended = deed.result is not None and deed.result.status == "interrupted"
-                if not ended or deed.call.action != "delegate":
+            for action in fold.actions.values():
+                ended = action.result is not None and action.result.status == "interrupted"
+                if not ended or action.call.action != "delegate":
                     continue
-                thread = log_entries.delegate_thread(deed.call.call)
+                thread = log_entries.delegate_thread(action.call.call)
                 self.interrupted += 1
                 self.again += 1 + threads[thread]
                 # Why it broke off stands last in its thread; before that no answer.
                 if any(isinstance(each, Exchange) and not each.answer.calls for each in fold.thread(thread).said):
-                    self.wrong.append(f"{deed.call.path} had answered, and is called interrupted")
+                    self.wrong.append(f"{action.call.path} had answered, and is called interrupted")
         # What is announced counts, though it was never sent; of two delegates both may be about to.
         self._judge_sessions(folds, announced=len(self.kills) + self.interrupted)
         self.claims = sum(

@@ -43,13 +43,13 @@ MOST_LIVES = 12
 """Besides those that end as they were told to."""
 
 CONTROL_SECONDS = 3
-"""How long a control waits for the button of a deed that it should not do again, and that is not there any more."""
+"""How long a control waits for the button of an action that it should not do again, and that is not there any more."""
 
 LOOK_SECONDS = 0.1
 """Between two looks at what the shop holds."""
 
 KINDS = {"add": "cart", "pay": "checkout"}
-"""What the deeds are in the shop's ledger."""
+"""What the actions are in the shop's ledger."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Held:
 
     part: str
     """The order, by its number from 1."""
-    deed: Literal["add", "pay"]
+    action: Literal["add", "pay"]
     moment: Moment
     goes_on: bool = True
     """Whether the shop carries out what it has, once the victim is dead."""
@@ -67,7 +67,7 @@ class Held:
     def __str__(self) -> str:
         what = "answer-held" if self.moment == "after" else "received" + ("" if self.goes_on else "-and-dropped")
         whose = "" if self.victim == "engine" else f" {self.victim}"
-        return f"{what}{whose} {self.deed}#{self.part}"
+        return f"{what}{whose} {self.action}#{self.part}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +193,7 @@ class Trial:
             told = said["runs"][0] if "runs" in said else said
             left = [each for each in left if each not in self.report.reached]
             if ended.returncode == 1 and self._hurt:
-                # With its browser hurt a step fails whose deed was found not done; whoever goes on does it.
+                # With its browser hurt a step fails whose action was found not done; whoever goes on does it.
                 continue
             if ended.returncode == 0:
                 self.output = told["output"]
@@ -259,7 +259,7 @@ class Trial:
         return None
 
     def _path(self, held: Held) -> str:
-        return f"/cart/{self.orders[int(held.part) - 1]}/{held.deed}"
+        return f"/cart/{self.orders[int(held.part) - 1]}/{held.action}"
 
     def _start(self, points: Sequence[tuple[str, str, int]], in_resume: int) -> warm.Forked:
         begins = not self._begun()
@@ -293,8 +293,8 @@ class Trial:
             self.report.wrong.append(f"asked a person although `confirm` can tell: {question['message']}")
         self._count_doubled()
         step = str(question["path"])
-        order, deed = step.partition("#")[2].partition("]")[0], step.rpartition("/")[2]
-        verdict = "done" if self._times(KINDS[deed], order) else "not-done"
+        order, action = step.partition("#")[2].partition("]")[0], step.rpartition("/")[2]
+        verdict = "done" if self._times(KINDS[action], order) else "not-done"
         decided = self._project.runops("decide", "last", verdict)
         if decided.returncode not in (0, 4):
             raise RuntimeError(f"decide: exit {decided.returncode}: {decided.stderr}")
@@ -324,19 +324,19 @@ class Trial:
         self._judge_files()
 
     def _wrongly_settled(self) -> list[str]:
-        """Deeds that the log has as done and the shop has not."""
+        """Actions that the log has as done and the shop has not."""
         found: list[str] = []
         kept = file_store.Files(self.home)
         for run in kept.ids():
             past = history.History(kept.read(run).entries)
             for path in past.order:
-                deed, order = path.rpartition("/")[2], path.partition("#")[2].partition("]")[0]
-                if deed in KINDS and past.done(path) is not None and not self._times(KINDS[deed], order):
-                    found.append(f"{KINDS[deed]} {order}")
+                action, order = path.rpartition("/")[2], path.partition("#")[2].partition("]")[0]
+                if action in KINDS and past.done(path) is not None and not self._times(KINDS[action], order):
+                    found.append(f"{KINDS[action]} {order}")
         return found
 
     def _judge_forms(self) -> None:
-        """What was typed went out with the deed, also where it was typed again."""
+        """What was typed went out with the action, also where it was typed again."""
         for order in self.orders:
             detail = self._shop.ledger("checkout", order)[0]["detail"]
             if (detail["name"], detail["note"]) != (f"Ada {order}", f"Ring at {order}"):

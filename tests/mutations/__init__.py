@@ -21,9 +21,9 @@ PROPERTIES = (
     "tests/unit/test_build_loop.py",
     "tests/unit/test_effects.py",
     "tests/unit/test_grants.py",
-    "tests/unit/test_finishing.py",
+    "tests/unit/test_finish.py",
     "tests/unit/test_proved_runs.py",
-    "tests/unit/test_leaving.py",
+    "tests/unit/test_output_files.py",
     "tests/unit/test_proofs.py",
 )
 """Where what holds of every window is said (no example stands there: what they find is found for any window), and what holds of builds."""
@@ -36,7 +36,7 @@ COPIED = (
     "tests/windows.py",
     "tests/window_draws.py",
     "tests/talks.py",
-    "tests/workshops.py",
+    "tests/build_contexts.py",
     "tests/benches.py",
     "tests/finishes.py",
     "tests/holding.py",

@@ -1,6 +1,6 @@
-"""What becomes of an agent whose process died: whether its browser lives on, how far it had come, and what is found out about its deeds.
+"""What becomes of an agent whose process died: whether its browser lives on, how far it had come, and what is found out about its actions.
 
-Its model is careless: it clicks whatever its own thread does not say was done. So it is the runtime that keeps it from a second deed.
+Its model is careless: it clicks whatever its own thread does not say was done. So it is the runtime that keeps it from a second action.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.now import now
 from tests.rig import Killed
 
 Moment = Literal["asked", "looked", "opened", "finished", "told"]
-"""When the process dies: before a tool was done, before the deed, in it, once it is done, once the model was told of it."""
+"""When the process dies: before a tool was done, before the action, in it, once it is done, once the model was told of it."""
 
 Site = Literal["done", "not-done", "fails", "none"]
 """What the agent's `confirm` says; ``fails``: it cannot tell; ``none``: there is no `confirm`."""
@@ -84,7 +84,7 @@ async def killed(on: Bench, moment: Moment, *, survives: bool) -> None:
     on.site.page, Dying.moment, Dying.looks = Dying, moment, 0
     with pytest.raises(Killed):
         await on.rig.start()
-    assert len(on.site.deeds) == (moment in ("opened", "finished", "told"))
+    assert len(on.site.actions) == (moment in ("opened", "finished", "told"))
     on.rig.die(browser_survives=survives)
 
 
@@ -127,7 +127,7 @@ CELLS = [
 @pytest.mark.drawn(12)
 @pytest.mark.parametrize("output", [True, False], ids=["value", "no value"])
 @pytest.mark.parametrize(("moment", "survives", "site"), CELLS)
-async def test_after_a_crash_no_deed_is_done_that_nobody_denied(
+async def test_after_a_crash_no_action_is_done_that_nobody_denied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: Moment, survives: bool, site: Site, output: bool
 ) -> None:
     """The conversation goes on, begins afresh, is over, or a person is asked; a second click comes only where the site said that the first did not count."""
@@ -137,17 +137,17 @@ async def test_after_a_crash_no_deed_is_done_that_nobody_denied(
         says(on, site)
         takes_clicks(on)
         due = expected(moment, survives, site)
-        before = len(on.site.deeds)
+        before = len(on.site.actions)
         ended = await on.rig.resume()
         if due == "asks":
             assert ended.status == "paused"
             assert ended.question is not None
-            assert (ended.question["path"], on.site.deeds) == ("work", [PAY])
+            assert (ended.question["path"], on.site.actions) == ("work", [PAY])
             return
         assert (ended.status, ended.output) == ("passed", {"number": "1007"} if output else None)
         denied = before if site == "not-done" else 0
         clicks = {"goes on": 1 + denied, "done": before, "afresh": before + 1}[due]
-        assert on.site.deeds == [PAY] * clicks
+        assert on.site.actions == [PAY] * clicks
         first, *later = on.rig.history.attempts["work"]
         assert first.result is not None
         if due == "goes on":
@@ -188,7 +188,7 @@ async def test_a_persons_word_about_an_agent_counts(
         ended = await on.rig.resume()
         value = {"number": "1007"} if output and verdict != "skip" else None
         assert (ended.status, ended.output) == ("passed", value)
-        assert on.site.deeds == [PAY] * (2 if verdict == "not-done" else 1)
+        assert on.site.actions == [PAY] * (2 if verdict == "not-done" else 1)
         if verdict == "skip" or (verdict == "done" and not output):
             assert on.requests == asked
 
@@ -197,27 +197,27 @@ async def test_a_persons_word_about_an_agent_counts(
 async def test_a_goal_that_the_surviving_page_shows_is_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survives: bool
 ) -> None:
-    """Died in a deed, `success` holds by now and did not before: on the page that survived that says *done*; on a new one it says nothing."""
+    """Died in an action, `success` holds by now and did not before: on the page that survived that says *done*; on a new one it says nothing."""
     text = flow(VALUE + "    success: [{text: paid, target: {css: status}}]\n")
     with bench(tmp_path, monkeypatch, Careless(True), text) as on:
         await killed(on, "opened", survives=survives)
         on.site.texts["=css=status"] = "paid"
         ended = await on.rig.resume()
-        assert (ended.status, on.site.deeds) == ("passed" if survives else "paused", [PAY])
+        assert (ended.status, on.site.actions) == ("passed" if survives else "paused", [PAY])
 
 
 @pytest.mark.parametrize("survives", [True, False])
 @pytest.mark.parametrize("moment", ["opened", "finished"])
-async def test_an_agent_whose_deeds_may_be_repeated_begins_afresh_unasked(
+async def test_an_agent_whose_actions_may_be_repeated_begins_afresh_unasked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: Moment, survives: bool
 ) -> None:
-    """`effect: idempotent` makes all its deeds so: nobody is asked what became of them, and they may be done again."""
+    """`effect: idempotent` makes all its actions so: nobody is asked what became of them, and they may be done again."""
     with bench(tmp_path, monkeypatch, Careless(True), flow(VALUE + "    effect: idempotent\n")) as on:
         await killed(on, moment, survives=survives)
         ended = await on.rig.resume()
         assert (ended.status, ended.output) == ("passed", {"number": "1007"})
         assert on.effects()["click"] == "idempotent"
-        assert on.site.deeds == [PAY] * (1 if survives and moment == "finished" else 2)
+        assert on.site.actions == [PAY] * (1 if survives and moment == "finished" else 2)
 
 
 @pytest.mark.parametrize("survives", [True, False])
@@ -231,6 +231,6 @@ async def test_a_conversation_goes_on_only_on_the_page_that_it_was_about(
     with bench(tmp_path, monkeypatch, Careless(True), first + rest) as on:
         await killed(on, "looked", survives=survives)
         ended = await on.rig.resume()
-        assert (ended.status, ended.output, on.site.deeds) == ("passed", {"number": "1007"}, [PAY])
+        assert (ended.status, ended.output, on.site.actions) == ("passed", {"number": "1007"}, [PAY])
         died, later = on.rig.history.attempts["work"]
         assert later.call.again == (died.call.call if survives else None)

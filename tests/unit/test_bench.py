@@ -23,7 +23,7 @@ from runtime.log import entries
 from runtime.messages.messages import ToolCall
 from runtime.models.turns import turn
 from runtime.runs import run, start
-from tests import workshops
+from tests import build_contexts
 from tests.benches import HEAD, Rig
 from tests.fakes import FakeBrowser, FakePage, FakeSite
 
@@ -68,21 +68,21 @@ async def test_a_row_runs_once_in_the_order_of_the_file(tmp_path: Path) -> None:
     assert await rig.execute("twice, sign_in, submit, 5-6") == dict.fromkeys(
         ("sign_in", "open", "user", "submit", "seen", "long", "twice"), "ok"
     )
-    assert rig.site.deeds == ['text="submit"']
+    assert rig.site.actions == ['text="submit"']
     known = rig.bench.values()
     assert list(known) == ["sign_in", "open", "user", "submit", "seen", "long", "twice"]
     assert (known["open"], known["seen"], known["twice"]) == ("http://127.0.0.1:8765/login", "paid", 8)
 
 
 async def test_a_node_begins_on_the_page_before_it(tmp_path: Path) -> None:
-    """The live page is gone on with where it is just that; what was typed is typed again on a kept state; a deed that lies between is refused."""
+    """The live page is gone on with where it is just that; what was typed is typed again on a kept state; an action that lies between is refused."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     assert (await rig.execute("submit"))["submit"] == "ok"
     assert "redone first, to come there: open, user" in rig.told
     assert "on a new browser" in rig.told
     assert await rig.execute("seen") == {"seen": "ok"}
     assert "on the page as it stood" in rig.told
-    # Once more: the page is behind the deed by now, and what was typed before it is no part of a state.
+    # Once more: the page is behind the action by now, and what was typed before it is no part of a state.
     assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
     assert "on the state kept after `open`; redone first, to come there: user" in rig.told
     assert [browser.page.filled for browser in rig.bench.opened] == [{'text="user"': "admin"}] * 2
@@ -90,11 +90,11 @@ async def test_a_node_begins_on_the_page_before_it(tmp_path: Path) -> None:
     rig.edit("value: admin", "value: other")
     assert await rig.execute("seen") == {"error": "state-missing"}
     assert '"submit..seen"' in rig.told
-    assert len(rig.site.deeds) == 2
+    assert len(rig.site.actions) == 2
 
 
 async def test_a_click_that_only_reads_leads_to_another_page_all_the_same(tmp_path: Path) -> None:
-    """A click that is said only to read is no repetition of a deed, yet the page behind it is not the one before it: neither is taken for the other."""
+    """A click that is said only to read is no repetition of an action, yet the page behind it is not the one before it: neither is taken for the other."""
     rig = Rig(
         tmp_path,
         """
@@ -123,7 +123,7 @@ async def test_a_click_that_only_reads_leads_to_another_page_all_the_same(tmp_pa
 
 
 async def test_how_a_node_is_checked_makes_nothing_stale(tmp_path: Path) -> None:
-    """An edit of the checks leaves values and states as they are; an edit of the deed does not."""
+    """An edit of the checks leaves values and states as they are; an edit of the action does not."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     await rig.execute("all")
     rig.edit(
@@ -156,7 +156,7 @@ async def test_whoever_asks_for_a_value_that_does_not_count_is_told_why(tmp_path
 
     async def ask(name: str) -> str:
         tools_of = session_tools.Toolbox(
-            rig.shop.state, open_build.subject_of(rig.shop), rig.shop.writer, rig.shop.listener
+            rig.build.state, open_build.subject_of(rig.build), rig.build.writer, rig.build.listener
         )
         told = set[str]()
         for tool in ("get_workflow_variables", "get_workflow_variable"):
@@ -191,14 +191,14 @@ async def test_a_node_that_yields_the_same_again_makes_nothing_stale(tmp_path: P
 async def test_a_pin_stands_in_the_place_of_a_value(tmp_path: Path) -> None:
     """A variable of the session that is called like a node, an item or a variable is what is read, until it is cleared."""
     rig = Rig(tmp_path, READS + LOOP, site())
-    variables = rig.shop.state.variables
+    variables = rig.build.state.variables
     variables.set("long", 21, reason="to try", by="person")
     assert await rig.execute("twice") == {"twice": "ok"}
     assert rig.bench.values()["twice"] == 42
     assert "pinned by a variable of the session: `long`" in rig.told
     variables.set("order", {"no": 5}, reason="to try", by="person")
     assert await rig.execute("name,pay", begin="fresh") == {"name": "ok", "pay": "ok"}
-    assert rig.site.deeds == ['text="Pay N5/1"']
+    assert rig.site.actions == ['text="Pay N5/1"']
     variables.clear("long", reason="enough", by="person")
     assert await rig.execute("twice") == {"error": "value-missing"}
 
@@ -213,7 +213,7 @@ async def test_a_node_of_a_loop_runs_for_one_item(tmp_path: Path) -> None:
     assert 'execute "name..pay" with the same `item`, or pin' in rig.told
     assert await rig.execute("each[#9]/name, each[#9]/pay") == {"name": "ok", "pay": "ok"}
     assert await rig.execute("pay", begin="live", item="2") == {"pay": "ok"}
-    assert rig.site.deeds == ['text="Pay N7/2"', 'text="Pay N9/2"', 'text="Pay N9/2"']
+    assert rig.site.actions == ['text="Pay N7/2"', 'text="Pay N9/2"', 'text="Pay N9/2"']
     assert await rig.execute("pay", item="8") == {"error": "item-unknown"}
     assert await rig.execute("list", item="8") == {"error": "item-unknown"}
     rig.edit("[{'no': 7}, {'no': 9}]", "[{'no': 9}]")
@@ -221,7 +221,7 @@ async def test_a_node_of_a_loop_runs_for_one_item(tmp_path: Path) -> None:
 
 
 async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> None:
-    """What failed before its deed has left the page as it was: fixed, the node goes on from there. One behind its deed has not."""
+    """What failed before its action has left the page as it was: fixed, the node goes on from there. One behind its action has not."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     failing = [SiteError("target-covered", "it is covered"), SiteError("verify-failed", "no", phase="after")]
 
@@ -231,11 +231,11 @@ async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> 
 
     rig.site.before_click = refuse
     assert await rig.execute("open..long") == {"open": "ok", "user": "ok", "submit": "failed"}
-    assert "(target-covered, before its deed)" in rig.told
+    assert "(target-covered, before its action)" in rig.told
     assert "not executed: seen, long" in rig.told
     assert await rig.execute("submit") == {"submit": "failed"}
     assert "on the page as it stood" in rig.told
-    assert "after its deed: it may have happened" in rig.told
+    assert "after its action: it may have happened" in rig.told
     assert await rig.execute("seen", begin="live") == {"seen": "ok"}
     assert await rig.execute("submit") == {"user": "ok", "submit": "ok"}
 
@@ -265,7 +265,7 @@ async def test_what_has_just_run_is_not_stale(tmp_path: Path) -> None:
 
 
 async def test_what_runs_in_another_order_counts_by_the_values_as_they_are_now(tmp_path: Path) -> None:
-    """A list that is read again behind deeds that went by its earlier value counts, and so does all that runs then; an edit of what comes later in the file concerns nothing before it."""
+    """A list that is read again behind actions that went by its earlier value counts, and so does all that runs then; an edit of what comes later in the file concerns nothing before it."""
     rig = Rig(
         tmp_path,
         """
@@ -354,12 +354,12 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
     """Those of every node that ran, also where the run fails then, until what they rest on is edited; pages it gives none. What is set on the bench alone it does not read."""
     rig = Rig(tmp_path, CONTAINERS.replace(", effect: idempotent", "").replace("never}", "click}") + READS, site())
     monkeypatch.setattr(start, "Chromium", lambda *_given: Fresh(rig.site))
-    variables = rig.shop.state.variables
+    variables = rig.build.state.variables
     variables.set("long", 21, reason="to try", by="person")
 
     async def run_draft() -> str:
         given: dict[str, Json] = {"inputs": None, "reason": "to see"}
-        return (await workshops.call(rig.shop, "run_draft", tools.toolsets(rig.shop), **given)).told
+        return (await build_contexts.call(rig.build, "run_draft", tools.toolsets(rig.build), **given)).told
 
     assert "passed" in await run_draft()
     assert rig.bench.values()["long"] == 21
@@ -382,7 +382,7 @@ async def test_a_run_of_the_whole_draft_gives_the_bench_its_values(
 async def test_a_fix_begins_where_the_run_that_failed_had_come_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its values are there, and the page of its last checkpoint, so that no deed before the step that failed need be done again; of a file that says something else nothing is."""
+    """Its values are there, and the page of its last checkpoint, so that no action before the step that failed need be done again; of a file that says something else nothing is."""
     nodes = (
         SIGN_IN.replace("- id: sign_in", '- id: sign_in\n    when: "{{ 1 == 1 }}"')
         + """
@@ -404,17 +404,17 @@ async def test_a_fix_begins_where_the_run_that_failed_had_come_to(
     rig.site.before_click = refuse
     file = tmp_path / "failed.yaml"
     file.write_text(HEAD + nodes)
-    failed = await start.start(file, {}, rig.shop.here)
+    failed = await start.start(file, {}, rig.build.here)
     assert (failed.status, failed.path) == ("failed", "send")
-    assert rig.site.deeds == ['text="submit"']
+    assert rig.site.actions == ['text="submit"']
     await rig.bench.take_over(failed.run)
     assert rig.bench.values()["twice"] == 8
     assert (await rig.execute("send"))["send"] == "held"
     assert "on the state kept after `orders`; redone first, to come there: mine" in rig.told
     assert rig.bench.opened[-1].page.url == "http://127.0.0.1:8765/orders"
-    assert rig.site.deeds == ['text="submit"']
+    assert rig.site.actions == ['text="submit"']
     other = Rig(tmp_path / "other", nodes.replace("value: admin", "value: other"), site(), policy="hold")
-    other.shop.here = rig.shop.here
+    other.build.here = rig.build.here
     await other.bench.take_over(failed.run)
     assert other.bench.values() == {}
 
@@ -427,7 +427,7 @@ async def test_a_way_that_was_taken_is_told_node_by_node(tmp_path: Path) -> None
     assert 'left = "Lnorth"' in rig.told
 
 
-async def test_what_was_checked_of_a_deed_is_said(tmp_path: Path) -> None:
+async def test_what_was_checked_of_an_action_is_said(tmp_path: Path) -> None:
     """That its rules held, and that nobody had to ask the site."""
     rig = Rig(
         tmp_path,
@@ -447,8 +447,8 @@ async def test_what_was_checked_of_a_deed_is_said(tmp_path: Path) -> None:
     assert "pay  ok, verify held, confirm was not needed" in rig.told
 
 
-async def test_an_error_behind_a_deed_is_said_first(tmp_path: Path) -> None:
-    """Where a page is an error of the site, whatever rules say: behind which node, and of a deed that nobody knows whether it was done. It is no success."""
+async def test_an_error_behind_an_action_is_said_first(tmp_path: Path) -> None:
+    """Where a page is an error of the site, whatever rules say: behind which node, and of an action that nobody knows whether it was done. It is no success."""
     enters = '  - {id: enters, type: browser_action, action: type, target: {label: Find}, value: "Ann\\n"}\n'
     rig = Rig(tmp_path, f"{SIGN_IN}{READS}\n{enters}", site())
     rig.bench.fake.answered = 400
@@ -508,7 +508,7 @@ async def test_a_document_is_shown_once_and_then_what_changes(tmp_path: Path) ->
 
 
 async def test_an_address_that_was_not_meant_is_told_once(tmp_path: Path) -> None:
-    """What the error says is not said again beside it, and of the page only how it begins: the deed did what it does."""
+    """What the error says is not said again beside it, and of the page only how it begins: the action did what it does."""
     here, lines = (
         "http://127.0.0.1:8765/list?page=2",
         [f'- button "Number {each} of many" [ref=e{each}]' for each in range(80)],
@@ -547,17 +547,17 @@ async def test_a_browser_that_is_gone_is_let_go_of(tmp_path: Path) -> None:
     assert "on the state kept after `open`" in rig.told
 
 
-async def test_a_held_deed_ends_it_and_is_no_failure(tmp_path: Path) -> None:
-    """The deed is ready, not done, and the page is as before it: what was typed is there still."""
+async def test_a_held_action_ends_it_and_is_no_failure(tmp_path: Path) -> None:
+    """The action is ready, not done, and the page is as before it: what was typed is there still."""
     rig = Rig(tmp_path, SIGN_IN + READS, site(), policy="hold")
     outcome = await rig.execute("all")
     assert outcome["submit"] == "held"
     assert "seen" not in outcome
     assert "would do:" in rig.told
-    assert rig.site.deeds == []
+    assert rig.site.actions == []
     assert await rig.execute("submit") == {"submit": "held"}
     assert "on the page as it stood" in rig.told
-    assert not [each for each in rig.shop.writer.history.deeds.values() if each.result and each.result.error]
+    assert not [each for each in rig.build.writer.history.actions.values() if each.result and each.result.error]
 
 
 async def test_isolated_begins_each_node_from_its_own_state(tmp_path: Path) -> None:
@@ -573,8 +573,8 @@ async def test_isolated_begins_each_node_from_its_own_state(tmp_path: Path) -> N
     await rig.execute("all")
     assert await rig.execute("one,three", mode="isolated") == {"one": "ok", "three": "ok"}
     assert rig.bench.opened[-1].page.visited[-1] == "http://127.0.0.1:8765/2"
-    assert len(rig.shop.writer.history.runs_of) == 2
-    assert [len(runs) for runs in rig.shop.writer.history.runs_of.values()] == [1, 2]
+    assert len(rig.build.writer.history.runs_of) == 2
+    assert [len(runs) for runs in rig.build.writer.history.runs_of.values()] == [1, 2]
     await rig.execute("one,three")
     assert "`three` is run without `two`" in rig.told
 
@@ -583,13 +583,13 @@ async def test_whoever_goes_on_has_values_and_states_and_no_page(tmp_path: Path)
     """After a crash the log has what is needed; the live page is refused in words."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     await rig.execute("all")
-    again = rig.bench = rig.shop.bench = type(rig.bench)(rig.shop, rig.site)
+    again = rig.bench = rig.build.bench = type(rig.bench)(rig.build, rig.site)
     assert again.values()["twice"] == 8
     assert await rig.execute("seen", begin="live") == {"error": "no-page"}
     assert await rig.execute("seen") == {"seen": "ok"}
     assert "on the state kept after `submit`" in rig.told
-    assert len(rig.site.deeds) == 1
-    states = list((rig.shop.here.kept.private(rig.shop.writer.conversation.id) / "bench").glob("*.json"))
+    assert len(rig.site.actions) == 1
+    states = list((rig.build.here.kept.private(rig.build.writer.conversation.id) / "bench").glob("*.json"))
     assert states
     assert {each.stat().st_mode & 0o777 for each in states} == {0o600}
     for each in states:
@@ -605,11 +605,11 @@ async def test_a_value_that_holds_a_secret_is_used_and_neither_shown_nor_kept(tm
     assert await rig.execute("all") == {"seen": "ok", "long": "ok", "twice": "ok"}
     assert rig.bench.values()["twice"] == 30
     assert "wunderbar" not in rig.told
-    rig.bench = rig.shop.bench = type(rig.bench)(rig.shop, rig.site)
+    rig.bench = rig.build.bench = type(rig.bench)(rig.build, rig.site)
     assert await rig.execute("long") == {"error": "value-stale"}
     assert "held a secret" in rig.told
-    kept = rig.shop.writer.conversation
-    assert not [file for file in rig.shop.writer.files() if b"wunderbar" in file.read_bytes()], kept.id
+    kept = rig.build.writer.conversation
+    assert not [file for file in rig.build.writer.files() if b"wunderbar" in file.read_bytes()], kept.id
 
 
 async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path) -> None:
@@ -625,8 +625,8 @@ async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path
     rig.site.on_click = die
     with pytest.raises(Crash):
         await rig.execute("all")
-    [open_call] = rig.shop.writer.history.open_calls()
-    [toolset] = bench_tools.toolsets(rig.shop)
+    [open_call] = rig.build.writer.history.open_calls()
+    [toolset] = bench_tools.toolsets(rig.build)
     outcome = toolset.find_out(open_call.call)
     assert outcome is not None
     assert outcome.error is None
@@ -636,10 +636,10 @@ async def test_a_call_that_a_crash_left_open_is_told_step_by_step(tmp_path: Path
     assert any(line.startswith("sign_in/submit: open: it may have happened") for line in lines)
     assert "not begun: seen, long, twice" in lines
     assert toolset.find_out(open_call.call.model_copy(update={"action": "another"})) is None
-    # The page that the deed may have changed is that of no node any more.
+    # The page that the action may have changed is that of no node any more.
     rig.site.on_click = None
     assert await rig.execute("seen") == {"error": "state-missing"}
-    assert len(rig.site.deeds) == 1
+    assert len(rig.site.actions) == 1
 
 
 async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
@@ -649,7 +649,7 @@ async def test_a_call_that_began_no_run_did_nothing(tmp_path: Path) -> None:
         thread=entries.SESSION_THREAD, path="1_execute_nodes", node="session", action="execute_nodes", asked="a",
         attempt=1, effect="effect", args={}, fingerprint="",
     )  # fmt: skip
-    [toolset] = bench_tools.toolsets(rig.shop)
+    [toolset] = bench_tools.toolsets(rig.build)
     outcome = toolset.find_out(call)
     assert outcome is not None
     assert "nothing was done" in outcome.told
@@ -703,10 +703,10 @@ async def test_containers_errors_that_are_passed_over_and_variables_are_as_in_a_
     class Bare(FakePage):
         """A page on which a few elements are missing."""
 
-        async def ready(self, target: Target, deed: ElementAction) -> None:
+        async def ready(self, target: Target, action: ElementAction) -> None:
             if "gone" in str(target) or "never" in str(target):
                 raise SiteError("target-not-found", f"no element matches {target}")
-            await plain(self, target, deed)
+            await plain(self, target, action)
 
         async def click(self, target: Target) -> None:
             await self.ready(target, "click")
@@ -732,12 +732,12 @@ async def test_containers_errors_that_are_passed_over_and_variables_are_as_in_a_
     assert await rig.execute("number", item="2") == {"number": "ok"}
     assert await rig.execute("caught") == {"error": "value-missing"}
     assert "`set_variable` error" in rig.told
-    rig.shop.state.variables.set("error", {"code": "mine"}, reason="to try", by="person")
+    rig.build.state.variables.set("error", {"code": "mine"}, reason="to try", by="person")
     assert await rig.execute("caught") == {"caught": "ok"}
-    rig.shop.state.variables.set("vars.tenant", "south", reason="to try", by="person")
+    rig.build.state.variables.set("vars.tenant", "south", reason="to try", by="person")
     assert await rig.execute("left") == {"left": "ok"}
     assert rig.bench.values()["left"] == "Lsouth"
-    rig.shop.state.variables.clear("vars.tenant", reason="enough", by="person")
+    rig.build.state.variables.clear("vars.tenant", reason="enough", by="person")
     rig.edit("tenant: north}", "tenant: east}")
     assert await rig.execute("end") == {"error": "value-stale"}
 

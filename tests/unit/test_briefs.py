@@ -482,7 +482,7 @@ NESTED = """\
 def test_what_may_come_next_is_told_from_the_inside_to_the_outside(
     path: str, alone: str | None, told: list[str]
 ) -> None:
-    """The nodes behind the step in its block, then those behind its container; behind a node that is tried alone, and behind a look at a deed, nothing."""
+    """The nodes behind the step in its block, then those behind its container; behind a node that is tried alone, and behind a look at an action, nothing."""
     found = reader.parse(flow(NESTED), "test.yaml").find(path)
     assert found is not None
     assert list(briefs.following(found, alone)) == told

@@ -56,7 +56,7 @@ async def test_files_are_values(tmp_path: Path) -> None:
         ("look.png", 9),
         ("page.pdf", 4),
     ]
-    assert one.site.deeds == ["upload report.csv,look.png"]
+    assert one.site.actions == ["upload report.csv,look.png"]
     assert one.history.files == ended.files
     result = one.history.attempts["report"][-1].result
     assert result is not None
@@ -123,12 +123,12 @@ async def test_keys_and_files_are_input_themselves(tmp_path: Path) -> None:
     """A key, an upload or a drag of class effect leaves what was typed pending: no checkpoint may forget it. A click takes it up."""
     fill = action("f", "fill", "target: {css: i}, value: x")
     taken: dict[str, int] = {}
-    for name, deed in (
+    for name, node in (
         ("press", action("d", "press", "key: Tab")),
         ("drag", action("d", "drag", "target: {css: a}, to: {css: b}")),
         ("click", action("d", "click", "target: {css: c}")),
     ):
-        one = rig(tmp_path / name, fill, deed, action("l", "hover", "target: {css: x}"))
+        one = rig(tmp_path / name, fill, node, action("l", "hover", "target: {css: x}"))
         assert (await one.start()).status == "passed"
         assert one.browser is not None
         taken[name] = one.browser.captured

@@ -76,7 +76,7 @@ def test_a_model_that_talks_is_told_once_to_go_on(tmp_path: Path) -> None:
 
 
 def test_calls_that_cannot_be_are_told_and_the_build_goes_on(tmp_path: Path) -> None:
-    """Arguments that are no JSON, that do not fit, a tool that is not there: each has its answer, and no deed behind it is done; a reader is answered all the same."""
+    """Arguments that are no JSON, that do not fit, a tool that is not there: each has its answer, and no action behind it is done; a reader is answered all the same."""
     odd = Answer("", Usage(10, 0, 5, 0), "m", calls=(ToolCall("a", "update_plan", "{"), ToolCall("b", *_empty("find"))))
     unknown = asks(("press_any_key", {}), PLAN)
     one = Life(tmp_path, in_turn([odd, unknown, asks(PLAN), said("x"), said("x")])).live()
@@ -94,7 +94,7 @@ def test_ten_calls_of_one_answer_are_done_in_order(tmp_path: Path) -> None:
     sets = [("set_variable", {"name": f"v{number}", "value": str(number), "reason": "r"}) for number in range(10)]
     one = Life(tmp_path, in_turn([asks(*sets), said("x"), said("x")])).live()
     assert [told.split()[0] for told in one.told] == [f"v{number}" for number in range(10)]
-    assert [each.call.action for each in one.writer.history.deeds.values()] == ["set_variable"] * 10
+    assert [each.call.action for each in one.writer.history.actions.values()] == ["set_variable"] * 10
 
 
 def test_the_same_call_that_fails_three_times_ends_the_build(tmp_path: Path) -> None:
@@ -140,15 +140,15 @@ def test_an_answer_is_for_the_question_that_is_open(tmp_path: Path) -> None:
 
 
 class Asking(Toolset):
-    """A deed for which a person is asked when its call is on the disk already."""
+    """An action for which a person is asked when its call is on the disk already."""
 
-    def __init__(self, shop: BuildContext, done: list[str]) -> None:
-        self._shop, self._done = shop, done
+    def __init__(self, build: BuildContext, done: list[str]) -> None:
+        self._shop, self._done = build, done
 
     @property
     @override
     def tool(self) -> Tool:
-        return Tool("deed", "Does it.", {"type": "object", "properties": {}, "additionalProperties": False})
+        return Tool("action", "Does it.", {"type": "object", "properties": {}, "additionalProperties": False})
 
     @property
     @override
@@ -166,20 +166,20 @@ class Asking(Toolset):
             self._done.append(await self._shop.person.ask("Do it?", ["yes", "no"], place=place.path))
             return turn.Outcome("done", "done")
 
-        return await barrier.done(self._shop.writer, "deed", arguments, place, work)
+        return await barrier.done(self._shop.writer, "action", arguments, place, work)
 
 
-def test_a_deed_that_waits_for_a_person_is_done_once_with_the_answer(tmp_path: Path) -> None:
+def test_an_action_that_waits_for_a_person_is_done_once_with_the_answer(tmp_path: Path) -> None:
     """Nothing of it was begun when it waited: its call is closed as skipped, and it is taken again; each call has one result."""
     done: list[str] = []
-    script = in_turn([asks(("deed", {})), said("x"), said("x")])
-    one = Life(tmp_path, script, more=lambda shop: [Asking(shop, done)]).live()
+    script = in_turn([asks(("action", {})), said("x"), said("x")])
+    one = Life(tmp_path, script, more=lambda build: [Asking(build, done)]).live()
     assert (one.code, done) == ("question", [])
-    two = one.again(script, more=lambda shop: [Asking(shop, done)])
+    two = one.again(script, more=lambda build: [Asking(build, done)])
     now(person.answer(two.writer, "y"))
     assert (two.live().told, done) == (["done"], ["yes"])
     ends = [
-        (each.call.attempt, each.result.status if each.result else None) for each in two.writer.history.deeds.values()
+        (each.call.attempt, each.result.status if each.result else None) for each in two.writer.history.actions.values()
     ]
     assert ends == [(1, "skipped"), (2, "ok")]
 
@@ -257,7 +257,7 @@ def test_a_build_comes_back_whole_from_wherever_it_died(share: int, whole: Life,
     """Behind each line of its log: in mode agent, with its wish, and with one plan, one answer, and the same end."""
     lines = len(whole.file.read_bytes().splitlines())
     one = whole.cut(1 + share * (lines - 1) // SHARES, tmp_path, CUT, who=Says("old"))
-    assert (one.writer.history.mode, one.shop.goal.goal, one.shop.goal.policy) == ("agent", GOAL, "hold")
+    assert (one.writer.history.mode, one.build.goal.goal, one.build.goal.policy) == ("agent", GOAL, "hold")
     one.live()
     past = one.writer.history
     assert one.code == "build-stopped"

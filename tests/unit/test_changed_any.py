@@ -30,7 +30,7 @@ def outcome_of(seed: int) -> changed_flows.Outcome | None:
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=breadth.of(20, 40), deadline=None)
 def test_a_changed_file_is_refused_or_as_good_as_new(seed: int) -> None:
-    """No deed is done twice. Accepted: the output, and what each deed sent, are those of a new run of the changed file. Refused: nothing is written, and the run goes on as it was."""
+    """No action is done twice. Accepted: the output, and what each action sent, are those of a new run of the changed file. Refused: nothing is written, and the run goes on as it was."""
     outcome = outcome_of(seed)
     assume(outcome not in (None, "over"))
     event(str(outcome))
@@ -58,8 +58,8 @@ def test_without_a_check_it_is_seen(check: str, seed: int, monkeypatch: pytest.M
         outcome_of(seed)
 
 
-def test_a_deed_that_is_not_known_as_one_is_done_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ledger tells where a deed counts for nothing: the property can fail."""
+def test_an_action_that_is_not_known_as_one_is_done_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger tells where an action counts for nothing: the property can fail."""
     for module in (comparison, compatibility):
         monkeypatch.setattr(module, "happened", lambda _attempt: False)
     with pytest.raises(AssertionError, match="done twice"):

@@ -87,7 +87,7 @@ async def test_a_payment_on_the_third_page_is_found(tmp_path: Path) -> None:
     rig = leafed(tmp_path)
     await died(rig, paid=True)
     assert (await rig.resume()).status == "passed"
-    assert rig.site.deeds == ['role=button name="Pay"']
+    assert rig.site.actions == ['role=button name="Pay"']
     in_confirm = [each.call for each in rig.history.all_attempts() if each.call.thread.startswith(entries.CONFIRM)]
     assert [each.path for each in in_confirm][:4] == [
         "pay/confirm/look",
@@ -115,7 +115,7 @@ async def test_a_second_look_asks_the_whole_list_again(tmp_path: Path) -> None:
 
     rig.site.page = Late
     assert (await rig.resume()).status == "passed"
-    assert (len(looks), rig.site.deeds) == (LATE, [])
+    assert (len(looks), rig.site.actions) == (LATE, [])
 
 
 LATE = 3
@@ -129,7 +129,7 @@ async def test_a_list_that_is_not_seen_to_its_end_says_nothing(tmp_path: Path, m
     rig.site.texts["broken"] = broken
     await died(rig, paid=True)
     ended = await rig.resume()
-    assert (ended.status, rig.site.deeds) == ("paused", ['role=button name="Pay"'])
+    assert (ended.status, rig.site.actions) == ("paused", ['role=button name="Pay"'])
 
 
 async def test_what_is_filled_in_may_not_act(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ async def test_what_is_filled_in_may_not_act(tmp_path: Path, monkeypatch: pytest
     rig.site.page = Watched
     await died(rig, paid=True)
     ended = await rig.resume()
-    assert (ended.status, len(rig.site.deeds)) == ("paused", 1)
+    assert (ended.status, len(rig.site.actions)) == ("paused", 1)
     assert ended.question is not None
     assert "a `confirm` only finds out" in ended.question["message"]
     assert set(visited) == {"http://shop.test/"}

@@ -16,9 +16,9 @@ from tests.rig import Rig
 
 PAGE = Path(__file__).parents[2] / "docs" / "crash-recovery.md"
 
-TWO_DEEDS = """
+TWO_ACTIONS = """
 version: 1
-name: Two deeds
+name: Two actions
 nodes:
   - id: unit
     type: group
@@ -42,9 +42,9 @@ def test_every_note_is_a_point() -> None:
     assert set(typing.get_args(log_entries.NoteName)) - {"tail-cut"} <= set(CrashPoint)
 
 
-async def test_what_a_deed_leaves_at_each_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A deed's call is on the disk before the site hears of it, its result is written after that, and is synced with the next deed's call."""
-    rig = Rig(tmp_path, TWO_DEEDS)
+async def test_what_an_action_leaves_at_each_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An action's call is on the disk before the site hears of it, its result is written after that, and is synced with the next action's call."""
+    rig = Rig(tmp_path, TWO_ACTIONS)
     synced = 0
     seen: list[tuple[str, str, bool, int]] = []
     barrier = file_store.OpenFile.barrier
@@ -61,7 +61,7 @@ async def test_what_a_deed_leaves_at_each_point(tmp_path: Path, monkeypatch: pyt
         # What stands behind the text of the workflow waits for that.
         conversation._submit(lambda: None).result()
         entries = rig.store.read(rig.id).entries
-        seen.append((point, entries[-1].kind if entries else "", synced == len(entries), len(rig.site.deeds)))
+        seen.append((point, entries[-1].kind if entries else "", synced == len(entries), len(rig.site.actions)))
 
     monkeypatch.setattr(file_store.OpenFile, "barrier", counted)
     monkeypatch.setattr(crash_points, "hook", look)
@@ -73,7 +73,7 @@ async def test_what_a_deed_leaves_at_each_point(tmp_path: Path, monkeypatch: pyt
         ("before-call", first[0][1], False, 0),
         ("call-appended", "call", False, 0),
         ("call-synced", "call", True, 0),
-        ("deed-over", "call", True, 1),
+        ("effect-done", "call", True, 1),
         ("result-appended", "result", False, 1),
     ]
     assert seen[at[1] : at[1] + 3] == [

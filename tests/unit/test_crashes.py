@@ -1,4 +1,4 @@
-"""Random workflows, killed at random points and resumed; the site's books say whether every deed was done once. ``python -m tests.crashes`` does more."""
+"""Random workflows, killed at random points and resumed; the site's books say whether every action was done once. ``python -m tests.crashes`` does more."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.crashes import trial
 SEEDS = range(1, 41)
 
 
-async def test_no_deed_is_lost_or_done_twice(tmp_path: Path) -> None:
-    """However often a run dies, it ends as one that was left alone: the same deeds, each once, the same output. A seed that fails is told."""
+async def test_no_action_is_lost_or_done_twice(tmp_path: Path) -> None:
+    """However often a run dies, it ends as one that was left alone: the same actions, each once, the same output. A seed that fails is told."""
     reports = [await trial.examine(seed, tmp_path / str(seed)) for seed in SEEDS]
     assert [report for report in reports if not report.fine] == []
     assert sum(len(report.kills) for report in reports) > len(SEEDS)
@@ -26,7 +26,7 @@ async def test_no_deed_is_lost_or_done_twice(tmp_path: Path) -> None:
 
 
 def no_barrier(patched: pytest.MonkeyPatch) -> None:
-    """A deed is begun before its call is on the disk."""
+    """An action is begun before its call is on the disk."""
 
     async def unsynced(self: LogWriter, each: entries.Call) -> entries.Call:
         return self.call(each)

@@ -14,12 +14,12 @@ from runtime.browser.chromium import launch
 from runtime.engine import checkpoints
 from runtime.log import entries
 from runtime.log.store import file_store, store
-from tests.orders import DEEDS, SHOWS, Order, as_was
+from tests.orders import ACTIONS, SHOWS, Order, as_was
 from tests.rig import Killed
 
 
 async def dead(home: Path) -> Order:
-    """An order that died with its second deed in hand, carried out by the site."""
+    """An order that died with its second action in hand, carried out by the site."""
     order = Order(home)
 
     async def die(target: str, _page: object) -> None:
@@ -87,7 +87,7 @@ async def test_a_large_value_that_is_not_as_it_was_stops_the_run(
     hurt(file)
     ended = await order.resume()
     assert ended.error is not None
-    assert (ended.exit, ended.error["code"], order.site.deeds) == (2, "blob-missing", DEEDS)
+    assert (ended.exit, ended.error["code"], order.site.actions) == (2, "blob-missing", ACTIONS)
     assert ended.error["message"].startswith(said)
     assert str(file) in ended.error["message"]
     order.die()
@@ -95,7 +95,7 @@ async def test_a_large_value_that_is_not_as_it_was_stops_the_run(
         file.rmdir()
     file.write_bytes(before)
     assert await order.pay() == "passed"
-    assert (as_was(order), order.site.deeds) == ("passed", DEEDS)
+    assert (as_was(order), order.site.actions) == ("passed", ACTIONS)
 
 
 def no_folder(file: Path) -> None:
@@ -117,12 +117,12 @@ def no_folder(file: Path) -> None:
 async def test_without_its_checkpoint_a_run_goes_on_from_its_beginning(
     tmp_path: Path, hurt: Callable[[Path], None], said: str
 ) -> None:
-    """A browser is never brought to a state that was not written: the run begins again in a blank one, says so, and no deed is done twice."""
+    """A browser is never brought to a state that was not written: the run begins again in a blank one, says so, and no action is done twice."""
     order = await dead(tmp_path)
     file = checkpoint_of(order)
     hurt(file)
     assert await order.pay() == "passed"
-    assert (as_was(order), order.site.deeds) == ("passed", DEEDS)
+    assert (as_was(order), order.site.actions) == ("passed", ACTIONS)
     words = [str(getattr(each, "text", "")) for each in order.told]
     assert [each for each in words if f"the last checkpoint's file {said}" in each and str(file) in each]
 
@@ -166,7 +166,7 @@ async def test_other_runs_are_not_concerned(tmp_path: Path, hurt: Callable[[Orde
     assert files_of(beside) == before
     assert beside.id in order.store.ids()
     assert await beside.pay() == "passed"
-    assert (as_was(beside), beside.site.deeds) == ("passed", DEEDS)
+    assert (as_was(beside), beside.site.actions) == ("passed", ACTIONS)
 
 
 def alive(*folders: Path) -> launch.Alive:

@@ -1,4 +1,4 @@
-"""A disk that fails or is full, at every write of a run: it stops before its next deed and says so, and goes on once there is room."""
+"""A disk that fails or is full, at every write of a run: it stops before its next action and says so, and goes on once there is room."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runtime.settings import settings
 from runtime.workspace import host
 from tests import faults
 from tests.fakes import FakeSite
-from tests.orders import DEEDS, SHOWS, Order, as_was
+from tests.orders import ACTIONS, SHOWS, Order, as_was
 from tests.rig import Killed
 
 Life = Callable[[Order], Awaitable[str]]
@@ -36,7 +36,7 @@ async def left_to(disk: faults.Disk, life: Life, before: Order | None = None) ->
         try:
             order = Order(disk.root / "home", before)
             site = order.site
-            disk.on_failure = lambda: site.texts.update(deeds=",".join(site.deeds))
+            disk.on_failure = lambda: site.texts.update(actions=",".join(site.actions))
             return await life(order), order
         except LogError as error:
             named = error.exit == 2 and str(disk.root) in error.message
@@ -47,12 +47,12 @@ async def left_to(disk: faults.Disk, life: Life, before: Order | None = None) ->
 
 
 async def fails_and_is_fixed(disk: faults.Disk, life: Life, before: Order | None = None) -> str:
-    """An order on a disk that fails stops before its next deed; on the disk as it is fixed it goes on. How it ended on the first one."""
+    """An order on a disk that fails stops before its next action; on the disk as it is fixed it goes on. How it ended on the first one."""
     told, order = await left_to(disk, life, before)
     assert told in ("passed", "log-write-failed", "file-write-failed"), disk.failed
     if order is not None:
-        at_failure = order.site.texts.pop("deeds", None)
-        assert told == "passed" or ",".join(order.site.deeds) == at_failure, disk.failed
+        at_failure = order.site.texts.pop("actions", None)
+        assert told == "passed" or ",".join(order.site.actions) == at_failure, disk.failed
     patched = faults.Disk(disk.root)
     if told != "passed":
         life = Order.pay if order is not None and order.begun else Order.begin
@@ -60,14 +60,14 @@ async def fails_and_is_fixed(disk: faults.Disk, life: Life, before: Order | None
         assert last == "passed", disk.failed
     assert order is not None
     assert as_was(order) == "passed"
-    assert order.site.deeds == DEEDS, disk.failed
+    assert order.site.actions == ACTIONS, disk.failed
     return told
 
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("full", [False, True], ids=["fails", "full"])
-async def test_at_each_write_the_run_stops_before_its_next_deed_and_goes_on_later(tmp_path: Path, full: bool) -> None:
-    """Whichever write fails: no traceback, an error that names the place, nothing done on the site after it; resumed, each deed is done once."""
+async def test_at_each_write_the_run_stops_before_its_next_action_and_goes_on_later(tmp_path: Path, full: bool) -> None:
+    """Whichever write fails: no traceback, an error that names the place, nothing done on the site after it; resumed, each action is done once."""
     harmless: list[str | None] = []
     disk = faults.Disk(tmp_path)
     for number in itertools.count(1):
@@ -86,7 +86,7 @@ async def test_at_each_write_the_run_stops_before_its_next_deed_and_goes_on_late
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("full", [False, True], ids=["fails", "full"])
 async def test_at_each_write_of_a_resume_it_stops_too(tmp_path: Path, full: bool) -> None:
-    """A run that died with a deed in hand is gone on with on a disk that fails at any write, and then on a good one: each deed is done once."""
+    """A run that died with an action in hand is gone on with on a disk that fails at any write, and then on a good one: each action is done once."""
     dead = Order(tmp_path / "dead" / "home")
 
     async def die(target: str, _page: object) -> None:
@@ -105,7 +105,7 @@ async def test_at_each_write_of_a_resume_it_stops_too(tmp_path: Path, full: bool
         disk = faults.Disk(tmp_path / str(number), number, full=full)
         shutil.copytree(tmp_path / "dead", disk.root)
         before = Order(disk.root / "home", dead)
-        before.site = FakeSite(deeds=[*dead.site.deeds], texts=dict(dead.site.texts))
+        before.site = FakeSite(actions=[*dead.site.actions], texts=dict(dead.site.texts))
         await fails_and_is_fixed(disk, Order.pay, before)
         if disk.failed is None:
             break
@@ -200,5 +200,5 @@ async def test_writes_that_are_cut_short_or_interrupted_are_gone_on_with(
     order = Order(tmp_path / "home")
     with trouble(monkeypatch):
         assert await order.begin() == "passed"
-    assert (order.site.deeds, order.store.read(order.id).torn) == (DEEDS, 0)
+    assert (order.site.actions, order.store.read(order.id).torn) == (ACTIONS, 0)
     assert as_was(order) == "passed"

@@ -18,7 +18,7 @@ from runtime.browser.elements import locators
 from runtime.language import reader
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.messages import tokens
-from tests import workshops
+from tests import build_contexts
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ LOOK = "- {id: look, type: browser_action, action: goto, url: '{{ inputs.base_ur
 
 def shop_of(folder: Path, text: str | None = None) -> BuildContext:
     """A build at a site with a path, an input and a secret."""
-    return workshops.opened(
+    return build_contexts.opened(
         folder,
         "http://127.0.0.1:8765/admin/?next=1",
         text,
@@ -40,25 +40,25 @@ def shop_of(folder: Path, text: str | None = None) -> BuildContext:
     )
 
 
-async def told(shop: BuildContext, name: str, **arguments: object) -> str:
+async def told(build: BuildContext, name: str, **arguments: object) -> str:
     """What a tool of editing answers."""
-    given = {"reason": f"because {len(shop.state.history.versions('draft'))}", **arguments}
-    return (await workshops.call(shop, name, tools.toolsets(shop), **given)).told
+    given = {"reason": f"because {len(build.state.history.versions('draft'))}", **arguments}
+    return (await build_contexts.call(build, name, tools.toolsets(build), **given)).told
 
 
-async def create(shop: BuildContext, yaml: str, after: str | None = None, *, dry: bool | None = None) -> str:
+async def create(build: BuildContext, yaml: str, after: str | None = None, *, dry: bool | None = None) -> str:
     """What ``create_nodes`` answers."""
-    return await told(shop, "create_nodes", yaml=yaml, after=after, dry_run=dry)
+    return await told(build, "create_nodes", yaml=yaml, after=after, dry_run=dry)
 
 
 async def test_the_first_nodes_begin_the_draft_with_what_the_person_said(tmp_path: Path) -> None:
     """Name and purpose from the goal, only the origin of the address, inputs with their types and without a default but of the address, secrets by name, and no origin but these."""
-    shop = shop_of(tmp_path)
-    assert "draft-missing" in await told(shop, "update_node", id="x", yaml="id: x")
-    answer = await create(shop, LOOK)
+    build = shop_of(tmp_path)
+    assert "draft-missing" in await told(build, "update_node", id="x", yaml="id: x")
+    answer = await create(build, LOOK)
     assert answer.startswith("version 1\n  1 look  browser_action goto")
-    assert shop.state.draft is not None
-    file = shop.state.draft.loaded.workflow
+    assert build.state.draft is not None
+    file = build.state.draft.loaded.workflow
     assert (file.name, file.description) == ("Find the tea", "Find the tea. Then tell its price.")
     assert {name: (each.type, each.default) for name, each in file.inputs.items()} == {
         "base_url": ("string", "http://127.0.0.1:8765"),
@@ -81,22 +81,22 @@ async def test_the_first_nodes_begin_the_draft_with_what_the_person_said(tmp_pat
 )
 async def test_the_first_nodes_may_come_with_what_they_need_of_the_head(tmp_path: Path, given: str) -> None:
     """An input of the model's own, and the output, stand beside `nodes`; what the person has given stays as it is. Who forgets it is told how."""
-    shop = shop_of(tmp_path)
-    told_of = await create(shop, "- {id: sum, type: transform, expr: '{{ inputs.most }}'}")
+    build = shop_of(tmp_path)
+    told_of = await create(build, "- {id: sum, type: transform, expr: '{{ inputs.most }}'}")
     assert "`yaml` may be a map, `inputs: …` and `nodes: …`" in told_of
     assert "`yaml` may be a map" in await told(
-        shop, "update_node", id="workflow", yaml="inputs: {most: {type: number}}"
+        build, "update_node", id="workflow", yaml="inputs: {most: {type: number}}"
     )
-    answer = await create(shop, given)
+    answer = await create(build, given)
     assert answer.startswith("version 1\n  1 sum")
-    assert shop.state.draft is not None
-    file = shop.state.draft.loaded.workflow
+    assert build.state.draft is not None
+    file = build.state.draft.loaded.workflow
     assert list(file.inputs) == ["base_url", "user", "many", "most"]
     assert (file.inputs["most"].default, file.output) == (100, {"seen": "{{ sum }}"})
     # There is a head now, and it is changed by itself.
-    assert "this is a whole file" in await create(shop, given)
+    assert "this is a whole file" in await create(build, given)
     assert "`update_node` of `workflow` with `inputs: …`" in await create(
-        shop, "- {id: other, type: transform, expr: '{{ inputs.least }}'}"
+        build, "- {id: other, type: transform, expr: '{{ inputs.least }}'}"
     )
 
 
@@ -113,14 +113,14 @@ def test_whatever_a_person_says_begins_a_valid_draft() -> None:
 
 async def test_nothing_is_kept_of_what_is_wrong_or_only_tried(tmp_path: Path) -> None:
     """Every mistake is told at once with its place in what was given; a dry run says whether it would be valid."""
-    shop = shop_of(tmp_path)
-    answer = await create(shop, f"{LOOK}- {{id: more, type: transform, expr: '{{{{ lok }}}}', exprr: 1}}")
+    build = shop_of(tmp_path)
+    answer = await create(build, f"{LOOK}- {{id: more, type: transform, expr: '{{{{ lok }}}}', exprr: 1}}")
     assert "2 mistakes" in answer
     assert "--> yaml:2:" in answer
     assert "did you mean `look`?" in answer
-    assert "nothing was given" in await create(shop, "# nodes")
-    assert "it would be valid" in await create(shop, f"```yaml\n{LOOK}```", dry=True)
-    assert shop.state.draft is None
+    assert "nothing was given" in await create(build, "# nodes")
+    assert "it would be valid" in await create(build, f"```yaml\n{LOOK}```", dry=True)
+    assert build.state.draft is None
 
 
 @pytest.mark.parametrize(
@@ -140,85 +140,85 @@ async def test_nothing_is_kept_of_what_is_wrong_or_only_tried(tmp_path: Path) ->
 )
 async def test_a_draft_gives_itself_nothing_that_the_person_has_not(tmp_path: Path, head: str, code: str) -> None:
     """Neither sites nor secrets nor switches of the browser; what was given stays declared. The draft is as it was."""
-    shop = shop_of(tmp_path)
-    await create(shop, LOOK)
-    answer = await told(shop, "update_node", id="workflow", yaml=head)
+    build = shop_of(tmp_path)
+    await create(build, LOOK)
+    answer = await told(build, "update_node", id="workflow", yaml=head)
     assert code in answer
-    assert len(shop.state.history.versions("draft")) == 1
+    assert len(build.state.history.versions("draft")) == 1
 
 
 async def test_without_its_list_a_draft_opens_no_other_site_either(tmp_path: Path) -> None:
     """The origins that a file without ``allowed_origins`` may open are those that its nodes spell out; modules of Python stay refused."""
-    shop = shop_of(tmp_path)
-    await create(shop, LOOK)
-    assert "allowed_origins gone" in await told(shop, "update_node", id="workflow", yaml="allowed_origins: null")
-    answer = await create(shop, "- {id: out, type: browser_action, action: goto, url: 'https://evil.test/'}")
+    build = shop_of(tmp_path)
+    await create(build, LOOK)
+    assert "allowed_origins gone" in await told(build, "update_node", id="workflow", yaml="allowed_origins: null")
+    answer = await create(build, "- {id: out, type: browser_action, action: goto, url: 'https://evil.test/'}")
     assert "origin-not-granted" in answer
-    assert "python-not-allowed" in await create(shop, "- {id: os, type: transform, python: 'os:getcwd'}")
-    assert len(shop.state.history.versions("draft")) == 2
+    assert "python-not-allowed" in await create(build, "- {id: os, type: transform, python: 'os:getcwd'}")
+    assert len(build.state.history.versions("draft")) == 2
 
 
 async def test_the_head_is_changed_by_its_own_name(tmp_path: Path) -> None:
     """What is new, other and gone is told; inputs that are not named stay."""
-    shop = shop_of(tmp_path)
-    await create(shop, LOOK)
+    build = shop_of(tmp_path)
+    await create(build, LOOK)
     answer = await told(
-        shop, "update_node", id="workflow", yaml="output: '{{ look }}'\ninputs: {sort: {type: string, default: green}}"
+        build, "update_node", id="workflow", yaml="output: '{{ look }}'\ninputs: {sort: {type: string, default: green}}"
     )
     assert "head: output new, inputs.sort new, inputs.base_url as it was" in answer
-    assert shop.state.draft is not None
-    assert list(shop.state.draft.loaded.workflow.inputs) == ["base_url", "user", "many", "sort"]
+    assert build.state.draft is not None
+    assert list(build.state.draft.loaded.workflow.inputs) == ["base_url", "user", "many", "sort"]
 
 
 @pytest.mark.parametrize("name", ["workflow", "all", "recent"])
 async def test_no_node_is_called_what_means_something_else_to_the_tools(tmp_path: Path, name: str) -> None:
     """It could not be named: refused at its id, with the fix; in a file that has one, `workflow` is the head all the same, and the node is written anew by its own id."""
-    shop = shop_of(tmp_path)
+    build = shop_of(tmp_path)
     node = f"- {{id: {name}, type: transform, expr: 1}}\n"
-    answer = await create(shop, LOOK + node)
+    answer = await create(build, LOOK + node)
     assert "reserved-name" in answer
     assert "--> yaml:2:8" in answer
     assert "choose another id" in answer
     head = "version: 1\ninputs: {user: {type: string, default: a}, many: {type: integer, default: 1}}\nnodes:\n"
-    shop = shop_of(tmp_path / "there", head + node)
-    assert "head: output new" in await told(shop, "update_node", id="workflow", yaml="output: 7")
-    assert "1 nodes in all" in await told(shop, "update_node", id=None, yaml=node.replace("1", "2"))
+    build = shop_of(tmp_path / "there", head + node)
+    assert "head: output new" in await told(build, "update_node", id="workflow", yaml="output: 7")
+    assert "1 nodes in all" in await told(build, "update_node", id=None, yaml=node.replace("1", "2"))
 
 
 async def test_what_changed_is_told_in_few_words(tmp_path: Path) -> None:
     """Nodes that are new, other, moved or gone, with their positions now; a description is a change too, a comment is none."""
-    shop = shop_of(tmp_path)
-    await create(shop, LOOK)
+    build = shop_of(tmp_path)
+    await create(build, LOOK)
     described = LOOK.replace("action: goto", "action: goto, description: The list.")
-    assert "  1 look" in await told(shop, "update_node", id="look", yaml=described)
-    assert "only layout" in await told(shop, "update_node", id="look", yaml=f"# here\n{described}")
-    await create(shop, "- {id: two, type: transform, expr: 2}\n- {id: three, type: transform, expr: 3}")
-    assert "  1 three  transform\n3 nodes" in await told(shop, "move_nodes", ids=["three"], after="/")
-    answer = await told(shop, "update_node", id="two", yaml="{id: zwei, type: transform, expr: admin}")
+    assert "  1 look" in await told(build, "update_node", id="look", yaml=described)
+    assert "only layout" in await told(build, "update_node", id="look", yaml=f"# here\n{described}")
+    await create(build, "- {id: two, type: transform, expr: 2}\n- {id: three, type: transform, expr: 3}")
+    assert "  1 three  transform\n3 nodes" in await told(build, "move_nodes", ids=["three"], after="/")
+    answer = await told(build, "update_node", id="two", yaml="{id: zwei, type: transform, expr: admin}")
     assert "  3 zwei  transform\ngone: two\n3 nodes in all\nhint: zwei: `admin` stands in it" in answer
 
 
 async def test_an_edit_that_a_crash_interrupted_is_not_done_twice(tmp_path: Path) -> None:
     """Taken once more for the same reason it tells what it did, and there is one version of it."""
-    shop = shop_of(tmp_path)
-    first = await told(shop, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin")
-    assert await told(shop, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin") == first
+    build = shop_of(tmp_path)
+    first = await told(build, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin")
+    assert await told(build, "create_nodes", yaml=LOOK, after=None, dry_run=None, reason="to begin") == first
     more = {"yaml": "- {id: more, type: transform, expr: 1}", "after": "look", "dry_run": None, "reason": "for more"}
-    second = await told(shop, "create_nodes", **more)
-    assert await told(shop, "create_nodes", **more) == second
-    gone = await told(shop, "delete_nodes", ids=["more"], reason="no more")
+    second = await told(build, "create_nodes", **more)
+    assert await told(build, "create_nodes", **more) == second
+    gone = await told(build, "delete_nodes", ids=["more"], reason="no more")
     assert "gone: more" in gone
-    assert await told(shop, "delete_nodes", ids=["more"], reason="no more") == gone
-    assert len(shop.state.history.versions("draft")) == 3
+    assert await told(build, "delete_nodes", ids=["more"], reason="no more") == gone
+    assert len(build.state.history.versions("draft")) == 3
 
 
 async def test_no_secret_comes_into_a_draft(tmp_path: Path) -> None:
     """One that stands in the text as it is refuses the edit, and is told to nobody."""
-    shop = shop_of(tmp_path)
-    answer = await create(shop, f"{LOOK}- {{id: pass, type: transform, expr: hunter-22}}")
+    build = shop_of(tmp_path)
+    answer = await create(build, f"{LOOK}- {{id: pass, type: transform, expr: hunter-22}}")
     assert "secret-refused" in answer
-    assert shop.state.draft is None
-    wrong = await create(shop, f"{LOOK}- {{id: pass, type: transform, exprr: hunter-22}}")
+    assert build.state.draft is None
+    wrong = await create(build, f"{LOOK}- {{id: pass, type: transform, exprr: hunter-22}}")
     assert "draft-invalid" in wrong
     assert "hunter-22" not in wrong
 
@@ -259,7 +259,7 @@ def test_the_reference_knows_every_type_and_stays_short() -> None:
     ],
 )
 def test_one_answer_says_what_a_node_needs(name: str, words: list[str]) -> None:
-    """What else would be asked for next stands in it, and it keeps its bound; reads carry nothing about deeds."""
+    """What else would be asked for next stands in it, and it keeps its bound; reads carry nothing about actions."""
     text = reference.told(name)
     assert [each for each in words if each not in text] == []
     assert len(text) <= reference.LONGEST
@@ -305,10 +305,10 @@ nodes:
 
 
 async def test_what_could_be_better_is_found_and_never_by_guess_an_error(tmp_path: Path) -> None:
-    """Values of inputs as whole words outside addresses, the site's address, positions, deeds without proof; only a secret is an error."""
-    shop = workshops.opened(tmp_path, text=LINTED)
-    assert shop.state.draft is not None
-    found = lint.hints(shop.state.draft, shop.goal, {"KEY": "Signed in"})
+    """Values of inputs as whole words outside addresses, the site's address, positions, actions without proof; only a secret is an error."""
+    build = build_contexts.opened(tmp_path, text=LINTED)
+    assert build.state.draft is not None
+    found = lint.hints(build.state.draft, build.goal, {"KEY": "Signed in"})
     assert sorted((each.node, each.code) for each in found) == [
         ("buy", "effect-without-confirm"),
         ("buy", "effect-without-verify"),
@@ -344,17 +344,17 @@ nodes:
 
 
 @pytest.mark.parametrize(("given", "told"), [("1002", ["number"]), ("1003", [])])
-async def test_an_input_that_decides_on_a_deed_has_no_value_of_its_own(
+async def test_an_input_that_decides_on_an_action_has_no_value_of_its_own(
     tmp_path: Path, given: str, told: list[str]
 ) -> None:
-    """Where what was given this once is the default of an input on which a deed depends, that is said; of a user who signs in, an address and others it is not."""
+    """Where what was given this once is the default of an input on which an action depends, that is said; of a user who signs in, an address and others it is not."""
     inputs = {"user": "admin", "number": given, "other": "1002"}
-    shop = workshops.opened(tmp_path, "http://127.0.0.1:8765", DECIDED, inputs=inputs)
-    assert shop.state.draft is not None
-    found = [(each.node, each.text.split("`")[1]) for each in lint.defaults(shop.state.draft, shop.goal)]
+    build = build_contexts.opened(tmp_path, "http://127.0.0.1:8765", DECIDED, inputs=inputs)
+    assert build.state.draft is not None
+    found = [(each.node, each.text.split("`")[1]) for each in lint.defaults(build.state.draft, build.goal)]
     assert found == [("pay", name) for name in told]
     without = drafts.Draft.of(DECIDED.replace('number: {type: string, default: "1002"}', "number: {type: string}"))
-    assert lint.defaults(without, shop.goal) == []
+    assert lint.defaults(without, build.goal) == []
 
 
 PAGED = """\
@@ -378,9 +378,9 @@ nodes:
 
 async def test_a_query_that_does_not_count_and_clicks_that_only_open(tmp_path: Path) -> None:
     """A glob with a query and no `?` is told with the one that was meant; a click may only open a page, and one in a loop that is read next needs no rule."""
-    shop = workshops.opened(tmp_path, text=PAGED)
-    assert shop.state.draft is not None
-    found = {(each.node, each.code): each.fix for each in lint.hints(shop.state.draft, shop.goal)}
+    build = build_contexts.opened(tmp_path, text=PAGED)
+    assert build.state.draft is not None
+    found = {(each.node, each.code): each.fix for each in lint.hints(build.state.draft, build.goal)}
     queries = {node: fix for (node, code), fix in found.items() if code == "query-not-counted"}
     assert queries == {"opens": "write `**?**_next=*`"}
     verifies = {node: fix for (node, code), fix in found.items() if code == "effect-without-verify"}

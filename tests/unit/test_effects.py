@@ -16,7 +16,7 @@ from director.effects import effects, grants, requests, wording
 from director.session import person
 from nodes.errors import Paused, UsageError
 from runtime.language import callees
-from tests import benches, workshops
+from tests import benches, build_contexts
 from tests.fakes import FakeSite
 from tests.holding import SITE, TEXT, asking, click, edited, holds, leaf
 
@@ -25,20 +25,20 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_question_waits_in_its_own_words(tmp_path: Path) -> None:
     """Where nobody is there the session pauses, and asks the same again when it goes on, whatever page is looked at by then."""
-    shop = workshops.opened(tmp_path, SITE, TEXT, policy="ask", who=person.Nobody())
-    wanted = [(leaf(shop, "pay"), "each[1]/pay")]
+    build = build_contexts.opened(tmp_path, SITE, TEXT, policy="ask", who=person.Nobody())
+    wanted = [(leaf(build, "pay"), "each[1]/pay")]
     with pytest.raises(Paused) as first:
-        await shop.effects.demand(wanted, place="1_execute_nodes", page=f"{SITE}/one")
+        await build.effects.demand(wanted, place="1_execute_nodes", page=f"{SITE}/one")
     with pytest.raises(Paused) as second:
-        await shop.effects.demand(wanted, place="1_execute_nodes", page=f"{SITE}/two")
+        await build.effects.demand(wanted, place="1_execute_nodes", page=f"{SITE}/two")
     assert first.value.message == second.value.message
 
 
 async def test_scouting_is_asked_for_each_time(tmp_path: Path) -> None:
-    """A deed of scouting that was allowed once is asked for when it is wanted again."""
-    shop, asked = asking(tmp_path, "yes", "no")
-    first = await shop.effects.demand([(click(), "click")], place="3_send_scout/1_debug_action")
-    again = await shop.effects.demand([(click(), "click")], place="3_send_scout/2_debug_action")
+    """An action of scouting that was allowed once is asked for when it is wanted again."""
+    build, asked = asking(tmp_path, "yes", "no")
+    first = await build.effects.demand([(click(), "click")], place="3_send_scout/1_debug_action")
+    again = await build.effects.demand([(click(), "click")], place="3_send_scout/2_debug_action")
     assert (first(click(), "click"), again(click(), "click"), len(asked)) == (False, True, 2)
 
 
@@ -47,13 +47,13 @@ async def test_scouting_is_asked_for_each_time(tmp_path: Path) -> None:
 )
 async def test_a_policy_asks_nobody(tmp_path: Path, policy: Policy, site: str, held: bool) -> None:
     """Where all is allowed, or all held, nobody is asked; and of a site that is not on this machine nothing is allowed in that way."""
-    shop, asked = asking(tmp_path, policy=policy, text=TEXT.replace(SITE, site))
-    found = await holds(shop)
-    assert (found(leaf(shop, "pay"), "each[1]/pay"), asked) == (held, [])
+    build, asked = asking(tmp_path, policy=policy, text=TEXT.replace(SITE, site))
+    found = await holds(build)
+    assert (found(leaf(build, "pay"), "each[1]/pay"), asked) == (held, [])
 
 
 @pytest.mark.parametrize(
-    ("address", "deed"),
+    ("address", "action"),
     [
         ("JavaScript:pay()", True),
         ("java\tscript:fetch('http://127.0.0.1:8765/pay')", True),
@@ -62,17 +62,17 @@ async def test_a_policy_asks_nobody(tmp_path: Path, policy: Policy, site: str, h
         ("about:blank", False),
     ],
 )  # fmt: skip
-async def test_a_script_in_an_address_is_a_deed(tmp_path: Path, address: str, deed: bool) -> None:
+async def test_a_script_in_an_address_is_an_action(tmp_path: Path, address: str, action: bool) -> None:
     """What is no address of a site may be a script, and do anything: it is held like a click, though opening an address is not; also filled in."""
     for written in (address, "{{ inputs.who }}"):
         text = TEXT.replace('url: "{{ inputs.base_url }}/orders"', f"url: {json.dumps(written)}")
-        shop, _asked = asking(tmp_path / written[:2], policy="hold", text=text)
-        held, node = await holds(shop), leaf(shop, "open")
-        assert held(node.model_copy(update={"url": address}), "open") is deed
+        build, _asked = asking(tmp_path / written[:2], policy="hold", text=text)
+        held, node = await holds(build), leaf(build, "open")
+        assert held(node.model_copy(update={"url": address}), "open") is action
 
 
 @pytest.mark.parametrize(
-    ("how", "deed"),
+    ("how", "action"),
     [
         ("target: {role: button, name: Export}", True),
         ("target: {css: a.file}", True),
@@ -83,32 +83,32 @@ async def test_a_script_in_an_address_is_a_deed(tmp_path: Path, address: str, de
         ('url: "{{ inputs.base_url }}/file", effect: effect', True),
     ],
 )
-async def test_a_download_by_what_may_be_no_link_is_a_deed(tmp_path: Path, how: str, deed: bool) -> None:
+async def test_a_download_by_what_may_be_no_link_is_an_action(tmp_path: Path, how: str, action: bool) -> None:
     """A button that gives a file may send a form: it is held, and the draft is told so, unless the draft says what it is; a link and an address are not."""
     text = TEXT.replace("action: press, key: Enter", f"action: download, {how}")
-    shop, _asked = asking(tmp_path, policy="hold", text=text)
-    assert (await holds(shop))(leaf(shop, "note"), "note") is deed
-    assert shop.state.draft is not None
-    hints = [each.node for each in lint.effects(shop.state.draft) if each.code == "download-by-click"]
-    assert hints == (["note"] if deed and "effect:" not in how else [])
+    build, _asked = asking(tmp_path, policy="hold", text=text)
+    assert (await holds(build))(leaf(build, "note"), "note") is action
+    assert build.state.draft is not None
+    hints = [each.node for each in lint.effects(build.state.draft) if each.code == "download-by-click"]
+    assert hints == (["note"] if action and "effect:" not in how else [])
 
 
 async def test_a_line_break_that_is_typed_is_a_key(tmp_path: Path) -> None:
     """Typed, a line break is the key Enter, which may send a form: asked for, and done with its references filled in; where the file says that it is none, nobody is asked."""
     typing = 'type: browser_action, action: type, target: {label: Find}, value: "{{ inputs.who }}\\n"'
-    shop, asked = asking(
+    build, asked = asking(
         tmp_path, "yes", "no", "no", text=TEXT.replace("type: browser_action, action: press, key: Enter", typing)
     )
-    shop.effects = grants.Grants(shop.writer, shop.state, shop.goal, shop.person)
-    wanted = leaf(shop, "note")
-    held = await shop.effects.demand([(wanted, "note")], place="1_run_draft")
+    build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
+    wanted = leaf(build, "note")
+    held = await build.effects.demand([(wanted, "note")], place="1_run_draft")
     assert not held(wanted, "note")
     assert not held(wanted.model_copy(update={"value": "Ann\n"}), "note")
     assert held(wanted.model_copy(update={"value": "Ann\n", "delay": 5}), "note")
     assert len(asked) == 1
-    edited(shop, "action: type,", "action: type, effect: idempotent,")
-    free = await shop.effects.demand([(leaf(shop, "note"), "note")], place="2_run_draft")
-    assert not free(leaf(shop, "note"), "note")
+    edited(build, "action: type,", "action: type, effect: idempotent,")
+    free = await build.effects.demand([(leaf(build, "note"), "note")], place="2_run_draft")
+    assert not free(leaf(build, "note"), "note")
     assert len(asked) == 1
 
 
@@ -119,7 +119,7 @@ async def test_a_line_break_that_is_typed_is_a_key(tmp_path: Path) -> None:
         ("Ann\\n", 'action: type, target: {text: user}, value: "{{ said }}"'),
     ],
 )
-async def test_what_becomes_a_deed_once_it_is_filled_in_is_held(tmp_path: Path, said: str, node: str) -> None:
+async def test_what_becomes_an_action_once_it_is_filled_in_is_held(tmp_path: Path, said: str, node: str) -> None:
     """A script that an address turns out to be, and a line break that a text turns out to hold, are held, and with harmless values they are not."""
     text = f"""
   - {{id: said, type: transform, expr: "{said}"}}
@@ -133,13 +133,13 @@ async def test_what_becomes_a_deed_once_it_is_filled_in_is_held(tmp_path: Path, 
 
 
 async def test_a_secret_is_in_no_question(tmp_path: Path) -> None:
-    """A deed is shown with its secrets as references, and what else holds one is masked."""
-    who = workshops.Answering("no", "no", "no")
+    """An action is shown with its secrets as references, and what else holds one is masked."""
+    who = build_contexts.Answering("no", "no", "no")
     text = TEXT.replace("Pay for", "Pay tops3cret-word")
-    shop = workshops.opened(tmp_path, SITE, None, policy="ask", who=who, known={"WORD": "tops3cret-word"})
+    build = build_contexts.opened(tmp_path, SITE, None, policy="ask", who=who, known={"WORD": "tops3cret-word"})
     loaded = draft.Draft.of(text).loaded
-    await grants.Grants(shop.writer, shop.state, shop.goal, shop.person).demand(
-        effects.deeds_of(loaded), place="1_run_draft"
+    await grants.Grants(build.writer, build.state, build.goal, build.person).demand(
+        effects.actions_of(loaded), place="1_run_draft"
     )
     assert who.asked
     assert not any("tops3cret" in each for each in who.asked)
@@ -156,7 +156,7 @@ async def test_a_secret_is_in_no_question(tmp_path: Path) -> None:
     ],
 )
 def test_everything_is_allowed_on_this_machine_only(origins: Sequence[str], fits: bool) -> None:
-    """All deeds at once are allowed where every site is known to be on this machine."""
+    """All actions at once are allowed where every site is known to be on this machine."""
     if fits:
         grants.refuse_allow(origins)
         return
@@ -164,8 +164,8 @@ def test_everything_is_allowed_on_this_machine_only(origins: Sequence[str], fits
         grants.refuse_allow(origins)
 
 
-def test_paths_of_steps_find_their_deeds() -> None:
-    """A deed is known by one key wherever it stands: in a loop, a branch, a try, or a file that is used."""
+def test_paths_of_steps_find_their_actions() -> None:
+    """An action is known by one key wherever it stands: in a loop, a branch, a try, or a file that is used."""
     files = {"in.yaml": "version: 1\nnodes:\n- {id: go, type: browser_action, action: click, target: {text: Go}}\n"}
     text = textwrap.dedent("""
         version: 1
@@ -182,13 +182,13 @@ def test_paths_of_steps_find_their_deeds() -> None:
                 catch: [{id: back, type: browser_action, action: press, key: Escape}]
     """)
     loaded = draft.Draft.of(text, callees.Texts(files)).loaded
-    assert [key for _leaf, key in effects.deeds_of(loaded)] == ["used/go", "go", "back"]
+    assert [key for _leaf, key in effects.actions_of(loaded)] == ["used/go", "go", "back"]
     paths = {"all[2]/used/go": "used/go", "all[#x%2Fy]/safe/try[2]/go": "go", "all[1]/safe/catch/back": "back"}
     assert {path: effects.key_of(loaded, path) for path in paths} == paths
 
 
 def test_a_file_that_is_used_goes_on_where_its_user_is() -> None:
-    """What its user did on the page before belongs to the deed of a file that opens no page itself; behind it, that the file was used belongs to a deed of the user."""
+    """What its user did on the page before belongs to the action of a file that opens no page itself; behind it, that the file was used belongs to an action of the user."""
     files = {"in.yaml": "version: 1\nnodes:\n- {id: go, type: browser_action, action: click, target: {text: Go}}\n"}
     text = textwrap.dedent("""
         version: 1
@@ -199,7 +199,7 @@ def test_a_file_that_is_used_goes_on_where_its_user_is() -> None:
           - {id: send, type: browser_action, action: click, target: {text: Send}}
     """)
     loaded = draft.Draft.of(text, callees.Texts(files)).loaded
-    found = [requests.deed(loaded, each, path, requests.Rests(), "") for each, path in effects.deeds_of(loaded)]
+    found = [requests.action(loaded, each, path, requests.Rests(), "") for each, path in effects.actions_of(loaded)]
     assert [(each.way.opened, wording.steps(each.way)) for each in found] == [
         ("http://127.0.0.1/x", ['fill field "Amount" "10"']),
         ("http://127.0.0.1/x", ['fill field "Amount" "10"', "use in.yaml"]),

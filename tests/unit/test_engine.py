@@ -85,7 +85,7 @@ async def test_a_route_takes_the_first_branch_that_holds(tmp_path: Path) -> None
     assert "way/c" not in rig.history.order
 
 
-async def test_a_deed_is_on_the_disk_before_it_begins(tmp_path: Path) -> None:
+async def test_an_action_is_on_the_disk_before_it_begins(tmp_path: Path) -> None:
     """When an effect begins, its call is the last line of the log and synced."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay}}"))
 
@@ -99,11 +99,11 @@ async def test_a_deed_is_on_the_disk_before_it_begins(tmp_path: Path) -> None:
     rig.site.before_click = look
     ended = await rig.start()
     assert ended.status == "passed"
-    assert rig.site.deeds == ['role=button name="Pay"']
+    assert rig.site.actions == ['role=button name="Pay"']
 
 
 async def test_an_attempt_that_finds_nothing_has_done_nothing(tmp_path: Path) -> None:
-    """A target that is missing fails before the deed: call and error result together, phase before, path named."""
+    """A target that is missing fails before the action: call and error result together, phase before, path named."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay}}"))
     rig.missing.add('role=button name="Pay"')
     ended = await rig.start()
@@ -111,11 +111,11 @@ async def test_an_attempt_that_finds_nothing_has_done_nothing(tmp_path: Path) ->
     assert ended.error is not None
     assert (ended.error["code"], ended.error["phase"]) == ("target-not-found", "before")
     assert rig.calls("pay") == ["error"]
-    assert rig.site.deeds == []
+    assert rig.site.actions == []
 
 
-async def test_retry_covers_errors_before_the_deed_only(tmp_path: Path) -> None:
-    """What failed before the deed is tried again; after it, an effect is not, though attempts are left."""
+async def test_retry_covers_errors_before_the_action_only(tmp_path: Path) -> None:
+    """What failed before the action is tried again; after it, an effect is not, though attempts are left."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, retry: {{attempts: 3, delay: 0}}}}"))
     tries = 0
 
@@ -136,7 +136,7 @@ async def test_retry_covers_errors_before_the_deed_only(tmp_path: Path) -> None:
 
     rig.site.on_click = fail_after
     ended = await rig.start()
-    assert (ended.status, rig.calls("pay"), len(rig.site.deeds)) == ("failed", ["error"], 1)
+    assert (ended.status, rig.calls("pay"), len(rig.site.actions)) == ("failed", ["error"], 1)
 
 
 async def test_on_error_continue_goes_on_and_counts(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ CONFIRMED = (
 
 @pytest.mark.parametrize("verify", ["", ", verify: [{text: paid, target: {css: p}}]"])
 async def test_a_click_whose_answer_was_lost_is_unknown(tmp_path: Path, verify: str) -> None:
-    """Without a `confirm` nobody knows: the run pauses with exit 4, the call stays open, and the deed was begun once."""
+    """Without a `confirm` nobody knows: the run pauses with exit 4, the call stays open, and the action was begun once."""
     rig = Rig(tmp_path, flow(f"  - {CLICK}, id: pay, retry: {{attempts: 3, delay: 0}}{verify}}}"))
 
     async def lose(_target: str, page: FakePage) -> None:
@@ -288,13 +288,13 @@ async def test_a_click_whose_answer_was_lost_is_unknown(tmp_path: Path, verify: 
     ended = await rig.start()
     assert ended.question is not None
     assert (ended.status, ended.exit, ended.question["reason"]) == ("paused", 4, "outcome-unknown")
-    assert (rig.calls("pay"), len(rig.site.deeds)) == (["open"], 1)
+    assert (rig.calls("pay"), len(rig.site.actions)) == (["open"], 1)
 
 
 @pytest.mark.parametrize(
-    ("status", "calls", "deeds"), [("paid", ["recovered"], 1), ("open", ["error not-done", "ok"], 2)]
+    ("status", "calls", "actions"), [("paid", ["recovered"], 1), ("open", ["error not-done", "ok"], 2)]
 )
-async def test_confirm_tells_of_a_lost_answer(tmp_path: Path, status: str, calls: list[str], deeds: int) -> None:
+async def test_confirm_tells_of_a_lost_answer(tmp_path: Path, status: str, calls: list[str], actions: int) -> None:
     """With a `confirm` the site itself says whether it happened: done is not repeated, not done is tried again where attempts are left."""
     rig = Rig(
         tmp_path,
@@ -303,20 +303,20 @@ async def test_confirm_tells_of_a_lost_answer(tmp_path: Path, status: str, calls
     )
 
     async def lose_once(_target: str, page: FakePage) -> None:
-        page.browser.lost = "POST http://shop.test/pay" if len(rig.site.deeds) == 1 else None
+        page.browser.lost = "POST http://shop.test/pay" if len(rig.site.actions) == 1 else None
 
     rig.site.on_click = lose_once
     ended = await rig.start()
-    assert (ended.status, rig.calls("pay"), len(rig.site.deeds)) == ("passed", calls, deeds)
+    assert (ended.status, rig.calls("pay"), len(rig.site.actions)) == ("passed", calls, actions)
 
 
 @pytest.mark.parametrize("how", ["late", "error"])
 @pytest.mark.parametrize(
-    ("confirm", "status", "calls", "deeds"),
+    ("confirm", "status", "calls", "actions"),
     [(CONFIRMED, "paid", ["recovered"], 1), (CONFIRMED, "open", ["error not-done", "ok"], 2), ("", "", ["ok"], 1)],
 )
 async def test_with_confirm_every_answer_counts(
-    tmp_path: Path, how: Literal["late", "error"], confirm: str, status: str, calls: list[str], deeds: int
+    tmp_path: Path, how: Literal["late", "error"], confirm: str, status: str, calls: list[str], actions: int
 ) -> None:
     """A request that is not answered in time, or with an error of the server, has `confirm` asked; without one only documents are waited for."""
     rig = Rig(
@@ -327,11 +327,11 @@ async def test_with_confirm_every_answer_counts(
 
     async def answer_badly_once(_target: str, page: FakePage) -> None:
         missing = MissingAnswer("POST http://shop.test/pay", how, 500 if how == "error" else None)
-        page.browser.unanswered = missing if len(rig.site.deeds) == 1 else None
+        page.browser.unanswered = missing if len(rig.site.actions) == 1 else None
 
     rig.site.on_click = answer_badly_once
     ended = await rig.start()
-    assert (ended.status, rig.calls("pay"), len(rig.site.deeds)) == ("passed", calls, deeds)
+    assert (ended.status, rig.calls("pay"), len(rig.site.actions)) == ("passed", calls, actions)
 
 
 async def test_confirm_proves_nothing_while_the_request_is_on_its_way(tmp_path: Path) -> None:
@@ -345,11 +345,11 @@ async def test_confirm_proves_nothing_while_the_request_is_on_its_way(tmp_path: 
 
     site.on_click = answer_late
     ended = await rig.start()
-    assert (ended.status, len(site.deeds), (ended.question or {})["reason"]) == ("paused", 1, "outcome-unknown")
+    assert (ended.status, len(site.actions), (ended.question or {})["reason"]) == ("paused", 1, "outcome-unknown")
     assert "the site has not answered" in (ended.question or {})["message"]
     rig.die()
     site.texts['test_id="status"'] = "paid"
-    assert ((await rig.resume()).status, len(site.deeds)) == ("passed", 1)
+    assert ((await rig.resume()).status, len(site.actions)) == ("passed", 1)
 
 
 @pytest.mark.parametrize("tries_again", [False, True])
@@ -365,10 +365,10 @@ async def test_what_a_site_did_not_show_is_asked_again_by_the_next_life(tmp_path
 
     site.on_click = answer_late
     ended = await rig.start()
-    assert (ended.status, len(site.deeds)) == ("failed", 1)
+    assert (ended.status, len(site.actions)) == ("failed", 1)
     rig.die()
     site.texts['test_id="status"'] = "paid"
-    assert ((await rig.resume()).status, len(site.deeds)) == ("passed", 1)
+    assert ((await rig.resume()).status, len(site.actions)) == ("passed", 1)
 
 
 async def test_a_verify_that_fails_is_a_failure_not_a_question(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ async def test_pieces_run_in_order_at_their_places_with_what_they_are_given(tmp_
     )
     ended = await run_of(one, part)
     assert (ended.status, ended.output) == ("passed", 7)
-    assert one.site.deeds == ['text="Pay N7 of 3"']
+    assert one.site.actions == ['text="Pay N7 of 3"']
     assert watch.seen == ["> each[#7]/pay", "each[#7]/pay about:blank", "> total", "total 7"]
     assert list(one.history.attempts) == ["each[#7]/pay", "total"]
 
@@ -119,7 +119,7 @@ async def test_a_fresh_browser_is_brought_to_the_state_first(tmp_path: pathlib.P
 
 
 async def test_what_was_held_is_told(tmp_path: pathlib.Path) -> None:
-    """A held deed ends the excerpt as paused, and what was ready is known."""
+    """A held action ends the excerpt as paused, and what was ready is known."""
     one = rig.Rig(tmp_path, TEXT)
     pay = piece(one, "pay", "each[1]/pay", {**Item("order", {}, 1, 1, None).bound, "name": "A"})
     part = excerpt.Excerpt(pieces=[pay, piece(one, "total")], names=["pay", "total"])
@@ -131,7 +131,7 @@ async def test_what_was_held_is_told(tmp_path: pathlib.Path) -> None:
     assert (ended.status, ended.question["reason"] if ended.question else None) == ("paused", "held")
     assert part.held is not None
     assert part.held["args"]["target"] == {"text": "Pay A of 1"}
-    assert one.site.deeds == []
+    assert one.site.actions == []
     assert one.calls("total") == []
 
 

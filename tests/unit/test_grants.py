@@ -1,4 +1,4 @@
-"""What a yes to a deed covers: that deed as it was asked for, and no other."""
+"""What a yes to an action covers: that action as it was asked for, and no other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from director.effects import grants
-from tests import benches, workshops
+from tests import benches, build_contexts
 from tests.holding import SITE, TEXT, asking, click, edited, holds, leaf
 
 pytestmark = pytest.mark.anyio
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_yes_holds_nothing_back_but_what_it_was_given_for(tmp_path: Path) -> None:
     """What was granted is done in every turn of its loop, and whatever was refused, or never asked for, is held; reads are nobody's business."""
-    shop, asked = asking(tmp_path, "yes", "no", "no")
-    held = await holds(shop)
-    assert [held(leaf(shop, "pay"), path) for path in ("each[1]/pay", "each[#9]/pay")] == [False, False]
-    assert held(leaf(shop, "note"), "note")
-    assert held(leaf(shop, "pay"), "elsewhere")
-    assert not held(leaf(shop, "open"), "open")
+    build, asked = asking(tmp_path, "yes", "no", "no")
+    held = await holds(build)
+    assert [held(leaf(build, "pay"), path) for path in ("each[1]/pay", "each[#9]/pay")] == [False, False]
+    assert held(leaf(build, "note"), "note")
+    assert held(leaf(build, "pay"), "elsewhere")
+    assert not held(leaf(build, "open"), "open")
     assert len(asked) == 3
     for said in (
         'click button "Pay for Ann"',
@@ -50,42 +50,42 @@ async def test_a_yes_holds_nothing_back_but_what_it_was_given_for(tmp_path: Path
         ('default: "http://127.0.0.1:8765"', 'default: "http://127.0.0.1:9"'),
     ],
 )
-async def test_another_deed_is_asked_for_anew(tmp_path: Path, old: str, new: str) -> None:
-    """Where the deed itself is edited, or for what or where it is done, what was answered before does not count."""
+async def test_another_action_is_asked_for_anew(tmp_path: Path, old: str, new: str) -> None:
+    """Where the action itself is edited, or for what or where it is done, what was answered before does not count."""
     text = TEXT.replace('name: "Pay for', 'name: "Pay {{ inputs.base_url }} for')
-    shop, asked = asking(tmp_path, *["yes"] * 3, *["no"] * 3, text=text)
-    await holds(shop)
-    edited(shop, old, new)
-    held = await holds(shop, "2_run_draft")
+    build, asked = asking(tmp_path, *["yes"] * 3, *["no"] * 3, text=text)
+    await holds(build)
+    edited(build, old, new)
+    held = await holds(build, "2_run_draft")
     name = "pay_it" if "pay_it" in new else "pay"
-    assert held(leaf(shop, name), f"each[1]/{name}")
+    assert held(leaf(build, name), f"each[1]/{name}")
     assert name in asked[3]
 
 
 @pytest.mark.parametrize(
     "new", ["timeout: 9", "description: now", "verify: [{visible: {text: paid}}]", "retry: {attempts: 2}"]
 )
-async def test_how_a_deed_is_checked_is_not_the_deed(tmp_path: Path, new: str) -> None:
-    """Another description, rule, time or retry leaves a deed what it was: nobody is asked again."""
-    shop, asked = asking(tmp_path, "yes", "no", "no")
-    await holds(shop)
-    edited(shop, "timeout: 5", new)
-    held = await holds(shop, "2_run_draft")
-    assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay")) == (3, False)
+async def test_how_an_action_is_checked_is_not_the_action(tmp_path: Path, new: str) -> None:
+    """Another description, rule, time or retry leaves an action what it was: nobody is asked again."""
+    build, asked = asking(tmp_path, "yes", "no", "no")
+    await holds(build)
+    edited(build, "timeout: 5", new)
+    held = await holds(build, "2_run_draft")
+    assert (len(asked), held(leaf(build, "pay"), "each[1]/pay")) == (3, False)
 
 
-async def test_other_inputs_make_another_deed(tmp_path: Path) -> None:
-    """A run with other inputs, where the deed reads them, is asked for by itself; the answer to the first one stands."""
+async def test_other_inputs_make_another_action(tmp_path: Path) -> None:
+    """A run with other inputs, where the action reads them, is asked for by itself; the answer to the first one stands."""
     text = TEXT.replace(
         "  - {id: note",
         '  - {id: home, type: browser_action, action: goto, url: "{{ inputs.base_url }}"}\n  - {id: note',
     )
-    shop, asked = asking(tmp_path, "yes", "no", "no", "no", text=text)
-    await holds(shop)
-    held = await holds(shop, "2_run_draft", who="Eve")
-    assert held(leaf(shop, "pay"), "each[1]/pay")
-    held = await holds(shop, "3_run_draft", who="Ann")
-    assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay")) == (4, False)
+    build, asked = asking(tmp_path, "yes", "no", "no", "no", text=text)
+    await holds(build)
+    held = await holds(build, "2_run_draft", who="Eve")
+    assert held(leaf(build, "pay"), "each[1]/pay")
+    held = await holds(build, "3_run_draft", who="Ann")
+    assert (len(asked), held(leaf(build, "pay"), "each[1]/pay")) == (4, False)
 
 
 WAY = textwrap.dedent("""
@@ -123,16 +123,16 @@ WAY = textwrap.dedent("""
         ("== 'x'", "== 'y'", False),
     ],
 )  # fmt: skip
-async def test_a_deed_is_done_where_it_was_granted(tmp_path: Path, old: str, new: str, again: bool) -> None:
-    """What leads to its page from the last address on, what is filled in there, and where its block is run, belong to a deed; what comes before and beside it does not."""
-    shop, asked = asking(tmp_path, "yes", "no", text=WAY)
-    await holds(shop)
+async def test_an_action_is_done_where_it_was_granted(tmp_path: Path, old: str, new: str, again: bool) -> None:
+    """What leads to its page from the last address on, what is filled in there, and where its block is run, belong to an action; what comes before and beside it does not."""
+    build, asked = asking(tmp_path, "yes", "no", text=WAY)
+    await holds(build)
     for said in ('click "Transfer"', 'fill field "Amount" "10"', "{{ look == 'Send' }}", "/b"):
         assert said in asked[0]
     assert "Note" not in asked[0]
-    edited(shop, old, new)
-    held = await holds(shop, "2_run_draft")
-    assert (len(asked), held(leaf(shop, "send"), "big/send")) == (1 + again, again)
+    edited(build, old, new)
+    held = await holds(build, "2_run_draft")
+    assert (len(asked), held(leaf(build, "send"), "big/send")) == (1 + again, again)
 
 
 RESTING = textwrap.dedent("""
@@ -156,33 +156,33 @@ RESTING = textwrap.dedent("""
         ("id: pay", "description: so, id: pay", 0),
     ],
 )
-async def test_a_deed_rests_on_all_that_it_reads(tmp_path: Path, old: str, new: str, again: int) -> None:
-    """What a deed reads at second hand, or as a variable, belongs to it: where that is edited, it is asked for anew."""
-    shop, asked = asking(tmp_path, "yes", "no", text=RESTING)
-    await holds(shop)
-    edited(shop, old, new)
-    held = await holds(shop, "2_run_draft")
-    assert (len(asked), held(leaf(shop, "pay"), "pay")) == (1 + again, bool(again))
+async def test_an_action_rests_on_all_that_it_reads(tmp_path: Path, old: str, new: str, again: int) -> None:
+    """What an action reads at second hand, or as a variable, belongs to it: where that is edited, it is asked for anew."""
+    build, asked = asking(tmp_path, "yes", "no", text=RESTING)
+    await holds(build)
+    edited(build, old, new)
+    held = await holds(build, "2_run_draft")
+    assert (len(asked), held(leaf(build, "pay"), "pay")) == (1 + again, bool(again))
 
 
-async def test_a_value_set_by_hand_makes_another_deed(tmp_path: Path) -> None:
-    """Where a value is pinned that the deed rests on, the yes to what stands in the file does not count on the bench; for whole runs, which know no pins, it stands."""
-    shop, asked = asking(tmp_path, "yes", "no", "no", "no")
-    await holds(shop)
-    shop.state.variables.set("orders", ["1007"], reason="a smaller list", by="model")
-    wanted = [(leaf(shop, "pay"), "each[1]/pay")]
-    bench = await shop.effects.demand(wanted, place="2_execute_nodes")
-    whole = await shop.effects.demand(wanted, place="3_finish", pins={})
-    assert [each(leaf(shop, "pay"), "each[1]/pay") for each in (bench, whole)] == [True, False]
+async def test_a_value_set_by_hand_makes_another_action(tmp_path: Path) -> None:
+    """Where a value is pinned that the action rests on, the yes to what stands in the file does not count on the bench; for whole runs, which know no pins, it stands."""
+    build, asked = asking(tmp_path, "yes", "no", "no", "no")
+    await holds(build)
+    build.state.variables.set("orders", ["1007"], reason="a smaller list", by="model")
+    wanted = [(leaf(build, "pay"), "each[1]/pay")]
+    bench = await build.effects.demand(wanted, place="2_execute_nodes")
+    whole = await build.effects.demand(wanted, place="3_finish", pins={})
+    assert [each(leaf(build, "pay"), "each[1]/pay") for each in (bench, whole)] == [True, False]
     assert (len(asked), '["1007"] (set by hand)' in asked[3]) == (4, True)
 
 
 @pytest.mark.parametrize(("answers", "own"), [(("yes", "yes", "no"), True), (("no", "no", "yes"), False)])
 async def test_a_click_lets_no_agent_click(tmp_path: Path, answers: Sequence[str], own: bool) -> None:
     """What an agent does by itself is covered by a yes to the agent, which says so, and by no other; it covers nothing outside."""
-    shop, asked = asking(tmp_path, *answers)
-    held = await holds(shop)
-    assert held(leaf(shop, "work"), "work") is own
+    build, asked = asking(tmp_path, *answers)
+    held = await holds(build)
+    assert held(leaf(build, "work"), "work") is own
     assert held(click(), "work/3_click") is own
     assert held(click(), "note/3_click")
     assert held(click(), "click")
@@ -192,23 +192,23 @@ async def test_a_click_lets_no_agent_click(tmp_path: Path, answers: Sequence[str
 
 async def test_hold_all_asks_nothing_more(tmp_path: Path) -> None:
     """Who wants everything held is asked no further question, and what they allowed before is held, too; also in a later process of the build."""
-    shop, asked = asking(tmp_path, "yes", "hold all")
-    held = await holds(shop)
-    again = grants.Grants(shop.writer, shop.state, shop.goal, shop.person)
-    later = await again.demand([(leaf(shop, "pay"), "pay"), (click(), "click")], place="2_execute_nodes")
+    build, asked = asking(tmp_path, "yes", "hold all")
+    held = await holds(build)
+    again = grants.Grants(build.writer, build.state, build.goal, build.person)
+    later = await again.demand([(leaf(build, "pay"), "pay"), (click(), "click")], place="2_execute_nodes")
     for each in (held, later):
-        assert each(leaf(shop, "pay"), "each[1]/pay")
+        assert each(leaf(build, "pay"), "each[1]/pay")
     assert len(asked) == 2
 
 
 async def test_answers_are_kept(tmp_path: Path) -> None:
     """A build that goes on finds in its log what was answered: yes and no alike."""
-    shop, asked = asking(tmp_path, "yes", "no", "no")
-    await holds(shop)
-    shop.effects = grants.Grants(shop.writer, shop.state, shop.goal, shop.person)
-    held = await holds(shop, "7_finish")
-    assert (len(asked), held(leaf(shop, "pay"), "each[1]/pay"), held(leaf(shop, "note"), "note")) == (3, False, True)
-    assert [each["answer"] for each in grants.answers(shop.writer)] == ["yes", "no", "no"]
+    build, asked = asking(tmp_path, "yes", "no", "no")
+    await holds(build)
+    build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
+    held = await holds(build, "7_finish")
+    assert (len(asked), held(leaf(build, "pay"), "each[1]/pay"), held(leaf(build, "note"), "note")) == (3, False, True)
+    assert [each["answer"] for each in grants.answers(build.writer)] == ["yes", "no", "no"]
 
 
 SENDS = """
@@ -235,8 +235,8 @@ SENDS = """
 async def test_a_yes_is_for_the_page_to_which_the_draft_leads(
     tmp_path: Path, executed: Sequence[tuple[str, str | None]], again: bool
 ) -> None:
-    """On the bench a deed that was granted is asked for again where the page is another one, or something was left out before it: with the page that is there."""
-    who = workshops.Answering("yes", "no")
+    """On the bench an action that was granted is asked for again where the page is another one, or something was left out before it: with the page that is there."""
+    who = build_contexts.Answering("yes", "no")
     rig = benches.Rig(tmp_path, SENDS, policy="ask", who=who)
     done = await rig.execute("all")
     assert done["send"] == "ok"

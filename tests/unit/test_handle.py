@@ -1,4 +1,4 @@
-"""``handle`` on a fake site: what is caught, tried again and cleaned up; dying at every line of the log; and no deed done twice."""
+"""``handle`` on a fake site: what is caught, tried again and cleaned up; dying at every line of the log; and no action done twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.rig import Killed, Rig
 OPEN = "{id: open, type: browser_action, action: goto, url: 'http://shop.test/'}"
 
 
-def deed(name: str, target: str = "", more: str = "") -> str:
+def action(name: str, target: str = "", more: str = "") -> str:
     """A click that must not happen twice, and a `confirm` that can tell."""
     target = target or name
     confirm = (
@@ -63,14 +63,14 @@ def flow(*nodes: str, output: str = "null") -> str:
 
 
 class Site:
-    """Carries deeds out; fails those in ``fails`` as often as it says, before or after it carried them out."""
+    """Carries actions out; fails those in ``fails`` as often as it says, before or after it carried them out."""
 
     def __init__(self, rig: Rig, **fails: int) -> None:
         self.rig = rig
         self.fails = fails
         self.after = False
         self.kill: set[str] = set()
-        rig.site.before_click, rig.site.on_click = self._begin, self._deed
+        rig.site.before_click, rig.site.on_click = self._begin, self._action
 
     async def _begin(self, target: str, _page: FakePage) -> None:
         name = target.removeprefix("css=")
@@ -81,7 +81,7 @@ class Site:
             self.fails[name] -= 1
             raise SiteError("target-not-found", f"there is no {name}", phase="before")
 
-    async def _deed(self, target: str, page: FakePage) -> None:
+    async def _action(self, target: str, page: FakePage) -> None:
         name = target.removeprefix("css=")
         page.browser.site.texts[f"{target}_done"] = "yes"
         if self.after and self.fails.get(name, 0) > 0:
@@ -89,9 +89,9 @@ class Site:
             raise SiteError("verify-failed", f"{name} went wrong", phase="after")
 
     @property
-    def deeds(self) -> list[str]:
+    def actions(self) -> list[str]:
         """What was carried out, in order."""
-        return [each.removeprefix("css=") for each in self.rig.site.deeds]
+        return [each.removeprefix("css=") for each in self.rig.site.actions]
 
 
 def codes(text: str) -> list[str]:
@@ -117,7 +117,7 @@ async def test_what_passes_is_not_handled(tmp_path: Path) -> None:
     )
     site = Site(rig)
     ended = await rig.start()
-    assert (ended.status, ended.output, site.deeds) == ("passed", 1, ["f"])
+    assert (ended.status, ended.output, site.actions) == ("passed", 1, ["f"])
     assert "clean/try/a" in rig.history.order
     assert "clean/catch" not in rig.history.order
 
@@ -136,7 +136,7 @@ async def test_what_fails_is_caught(tmp_path: Path) -> None:
     site = Site(rig, pay=9)
     ended = await rig.start()
     assert ended.output == ["target-not-found", "clean/try/pay", "site", "before", "there is no pay", {}]
-    assert (ended.status, ended.tolerated, site.deeds) == ("passed", 0, ["f"])
+    assert (ended.status, ended.tolerated, site.actions) == ("passed", 0, ["f"])
 
 
 async def test_what_was_done_before_the_failure_can_be_read(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ async def test_a_foreign_origin_is_not_caught_and_cleaned_up(tmp_path: Path) -> 
         "origin-refused",
         "clean/try/pay",
     )
-    assert rig.site.deeds == ["css=pay", "css=f", "css=f"]
+    assert rig.site.actions == ["css=pay", "css=f", "css=f"]
 
 
 async def test_a_pause_is_not_caught(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ async def test_a_pause_is_not_caught(tmp_path: Path) -> None:
 
     rig.site.on_click = lose
     ended = await rig.start()
-    assert (ended.status, rig.site.deeds) == ("paused", ["css=pay"])
+    assert (ended.status, rig.site.actions) == ("paused", ["css=pay"])
 
 
 async def test_a_failed_assert_is_caught(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ async def test_a_failure_in_catch_goes_through_finally(tmp_path: Path) -> None:
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay")], catch=[click("undo")], last=[idempotent("f")])))
     site = Site(rig, pay=9, undo=9)
     ended = await rig.start()
-    assert (ended.status, ended.path, site.deeds) == ("failed", "clean/catch/undo", ["f"])
+    assert (ended.status, ended.path, site.actions) == ("failed", "clean/catch/undo", ["f"])
 
 
 async def test_a_failure_in_finally_tells_of_the_first(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ async def test_a_handle_may_be_tolerated(tmp_path: Path, survives: bool) -> None
     nodes = [
         OPEN,
         handle([made("a", "{{ 1 }}"), click("pay")], ", on_error: continue", last=[idempotent("f")]),
-        deed("end"),
+        action("end"),
     ]
     rig = Rig(tmp_path, flow(*nodes, output="{{ [run.errors.clean.code | default('-'), a | default('-')] }}"))
     site = Site(rig, pay=9)
@@ -235,7 +235,7 @@ async def test_a_handle_may_be_tolerated(tmp_path: Path, survives: bool) -> None
         await rig.start()
     rig.die(browser_survives=survives)
     ended = await rig.resume()
-    assert (ended.status, ended.tolerated, ended.output, site.deeds) == (
+    assert (ended.status, ended.tolerated, ended.output, site.actions) == (
         "passed",
         1,
         ["target-not-found", 1],
@@ -261,7 +261,7 @@ async def test_try_runs_again(tmp_path: Path) -> None:
     )
     site = Site(rig, pay=2)
     ended = await rig.start()
-    assert (ended.status, ended.output, site.deeds) == ("passed", 7, ["pay"])
+    assert (ended.status, ended.output, site.actions) == ("passed", 7, ["pay"])
     assert [rig.calls(f"clean/try{n}/pay") for n in ("", "[2]", "[3]")] == [["error"], ["error"], ["ok"]]
 
 
@@ -277,20 +277,20 @@ async def test_after_the_last_attempt_it_is_caught(tmp_path: Path) -> None:
     assert (await rig.start()).output == "clean/try[2]/pay"
 
 
-async def test_a_deed_that_happened_is_passed_over_in_the_next_try(tmp_path: Path) -> None:
+async def test_an_action_that_happened_is_passed_over_in_the_next_try(tmp_path: Path) -> None:
     """`confirm` says that it happened: the next try goes on behind it with the value that it had."""
-    rig = Rig(tmp_path, flow(OPEN, handle([deed("pay"), click("ship")], ", attempts: 3"), output="{{ pay }}"))
+    rig = Rig(tmp_path, flow(OPEN, handle([action("pay"), click("ship")], ", attempts: 3"), output="{{ pay }}"))
     site = Site(rig, ship=2)
     ended = await rig.start()
-    assert (ended.status, ended.output, site.deeds) == ("passed", "http://shop.test/", ["pay", "ship"])
+    assert (ended.status, ended.output, site.actions) == ("passed", "http://shop.test/", ["pay", "ship"])
     assert [rig.calls(f"clean/try{n}/pay") for n in ("", "[2]", "[3]")] == [["ok"], ["recovered"], ["recovered"]]
 
 
-async def test_a_deed_that_did_not_happen_is_done_in_the_next_try(tmp_path: Path) -> None:
+async def test_an_action_that_did_not_happen_is_done_in_the_next_try(tmp_path: Path) -> None:
     """`confirm` says that it was undone in between: it is done again."""
-    rig = Rig(tmp_path, flow(OPEN, handle([deed("pay"), idempotent("undo"), click("ship")], ", attempts: 2")))
+    rig = Rig(tmp_path, flow(OPEN, handle([action("pay"), idempotent("undo"), click("ship")], ", attempts: 2")))
     site = Site(rig, ship=1)
-    begin = site._deed
+    begin = site._action
 
     async def undo(target: str, page: FakePage) -> None:
         await begin(target, page)
@@ -299,40 +299,40 @@ async def test_a_deed_that_did_not_happen_is_done_in_the_next_try(tmp_path: Path
 
     rig.site.on_click = undo
     assert (await rig.start()).status == "passed"
-    assert site.deeds == ["pay", "undo", "pay", "undo", "ship"]
+    assert site.actions == ["pay", "undo", "pay", "undo", "ship"]
 
 
 @pytest.mark.parametrize("failed_after", [False, True])
-async def test_a_deed_that_nobody_can_tell_of_stands_in_the_way(tmp_path: Path, failed_after: bool) -> None:
-    """Without `confirm`, `try` does not run again after a deed: it is caught, and the error says which deed and what to do."""
+async def test_an_action_that_nobody_can_tell_of_stands_in_the_way(tmp_path: Path, failed_after: bool) -> None:
+    """Without `confirm`, `try` does not run again after an action: it is caught, and the error says which action and what to do."""
     nodes = [click("pay")] if failed_after else [click("pay"), click("ship")]
     catch = made("b", "{{ error.evidence.not_tried_again }}")
     rig = Rig(tmp_path, flow(OPEN, handle(nodes, ", attempts: 3", catch=[catch]), output="{{ clean }}"))
     site = Site(rig, pay=9 if failed_after else 0, ship=9)
     site.after = failed_after
     ended = await rig.start()
-    assert (ended.output, site.deeds) == (["clean/try/pay"], ["pay"])
+    assert (ended.output, site.actions) == (["clean/try/pay"], ["pay"])
     rig = Rig(tmp_path / "b", flow(OPEN, handle(nodes, ", attempts: 3")))
     site = Site(rig, pay=9 if failed_after else 0, ship=9)
     site.after = failed_after
     ended = await rig.start()
     assert ended.error is not None
-    assert (ended.status, site.deeds) == ("failed", ["pay"])
+    assert (ended.status, site.actions) == ("failed", ["pay"])
     assert "on_redo: redo" in ended.error["fix"]
 
 
-async def test_the_author_may_let_deeds_be_repeated(tmp_path: Path) -> None:
+async def test_the_author_may_let_actions_be_repeated(tmp_path: Path) -> None:
     """`on_redo: redo` on the handle repeats them on the author's word."""
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay"), click("ship")], ", attempts: 2, on_redo: redo")))
     site = Site(rig, ship=1)
-    assert ((await rig.start()).status, site.deeds) == ("passed", ["pay", "pay", "ship"])
+    assert ((await rig.start()).status, site.actions) == ("passed", ["pay", "pay", "ship"])
 
 
 async def test_items_without_a_key_are_all_asked_for(tmp_path: Path) -> None:
     """The next try finds another list: an item is confirmed whatever its position, and each order is paid once."""
     orders = ["a", "b", "c"]
     rows = "{id: rows, type: browser_query, query: extract, min: 0, target: {css: rows}, fields: {n: b}}"
-    loop = f"{{id: each, type: iterate, over: \"{{{{ rows | map(attribute='n') | list }}}}\", as: o, nodes: [{deed('pay', 'pay{{ o }}')}]}}"
+    loop = f"{{id: each, type: iterate, over: \"{{{{ rows | map(attribute='n') | list }}}}\", as: o, nodes: [{action('pay', 'pay{{ o }}')}]}}"
     rig = Rig(tmp_path, flow(OPEN, handle([rows, loop, click("ship")], ", attempts: 2")))
     site = Site(rig, ship=1)
     begin = site._begin
@@ -345,7 +345,7 @@ async def test_items_without_a_key_are_all_asked_for(tmp_path: Path) -> None:
     rig.site.before_click = listed
     rig.site.texts["css=rows"] = json.dumps([[order] for order in orders])
     assert (await rig.start()).status == "passed"
-    assert site.deeds == ["paya", "payb", "payc", "payz", "ship"]
+    assert site.actions == ["paya", "payb", "payc", "payz", "ship"]
 
 
 # Dying and going on
@@ -354,12 +354,12 @@ async def test_items_without_a_key_are_all_asked_for(tmp_path: Path) -> None:
 WORKFLOW = flow(
     OPEN,
     handle(
-        [deed("pay"), made("number", "{{ 40 + 2 }}"), click("ship", ", effect: idempotent"), made("never", "1")],
+        [action("pay"), made("number", "{{ 40 + 2 }}"), click("ship", ", effect: idempotent"), made("never", "1")],
         ", attempts: 2",
-        catch=[made("why", "{{ error.code ~ ' ' ~ error.step ~ ' ' ~ (number | default('-')) }}"), deed("undo")],
-        last=[deed("sweep"), idempotent("close")],
+        catch=[made("why", "{{ error.code ~ ' ' ~ error.step ~ ' ' ~ (number | default('-')) }}"), action("undo")],
+        last=[action("sweep"), idempotent("close")],
     ),
-    deed("end"),
+    action("end"),
     output="{{ [why | default('-'), number | default('-'), never | default('-')] }}",
 )  # fmt: skip
 WHY = ["target-not-found clean/try[2]/ship 42", 42, "-"]
@@ -392,7 +392,7 @@ async def end_of_process(rig: Rig, *, survives: bool) -> None:
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("fails", "survives"), [(2, True), (2, False), (1, False)])
 async def test_killed_before_any_line_it_ends_as_it_would_have(tmp_path: Path, fails: int, survives: bool) -> None:
-    """Killed before any entry of the log, with the browser or without: the same output, every deed once, no `finally` left out."""
+    """Killed before any entry of the log, with the browser or without: the same output, every action once, no `finally` left out."""
     whole = Rig(tmp_path / "whole", WORKFLOW)
     wanted = Site(whole, ship=fails * 9 if fails == 2 else fails)
     expected = await whole.start()
@@ -417,8 +417,8 @@ async def test_killed_before_any_line_it_ends_as_it_would_have(tmp_path: Path, f
         assert (ended.status, ended.exit) == ("passed", 0), (line, ended)
         if fails != 1:
             assert ended.output == expected.output, line
-        assert [site.deeds.count(name) for name in once] == [1] * len(once), (line, site.deeds)
-        assert wanted.deeds.count("close") <= site.deeds.count("close") <= 2, (line, site.deeds)
+        assert [site.actions.count(name) for name in once] == [1] * len(once), (line, site.actions)
+        assert wanted.actions.count("close") <= site.actions.count("close") <= 2, (line, site.actions)
 
 
 async def failed_through_finally(rig: Rig, site: Site) -> None:
@@ -441,22 +441,22 @@ async def test_after_a_finally_the_handle_begins_again(tmp_path: Path) -> None:
     site = Site(rig, ship=1)
     await failed_through_finally(rig, site)
     ended = await rig.resume()
-    assert (ended.status, site.deeds) == ("passed", ["make", "sweep", "make", "ship", "sweep"])
+    assert (ended.status, site.actions) == ("passed", ["make", "sweep", "make", "ship", "sweep"])
     assert rig.calls("clean/try[2]/ship") == ["ok"]
     assert rig.calls("clean/finally[2]/sweep") == ["ok"]
 
 
 async def test_without_finally_the_failed_step_is_tried_anew(tmp_path: Path) -> None:
     """Nothing was cleaned up: a resumed run goes on at the step that failed, in `try` or in `catch`."""
-    rig = Rig(tmp_path, flow(OPEN, handle([deed("pay"), click("ship")], ", attempts: 2, on: [timeout]")))
+    rig = Rig(tmp_path, flow(OPEN, handle([action("pay"), click("ship")], ", attempts: 2, on: [timeout]")))
     site = Site(rig, ship=1)
     await failed_through_finally(rig, site)
-    assert ((await rig.resume()).status, site.deeds) == ("passed", ["pay", "ship"])
-    rig = Rig(tmp_path / "b", flow(OPEN, handle([click("pay")], catch=[deed("undo"), click("mail")])))
+    assert ((await rig.resume()).status, site.actions) == ("passed", ["pay", "ship"])
+    rig = Rig(tmp_path / "b", flow(OPEN, handle([click("pay")], catch=[action("undo"), click("mail")])))
     site = Site(rig, pay=9, mail=1)
     await failed_through_finally(rig, site)
     site.fails = {"pay": 9}
-    assert ((await rig.resume()).status, site.deeds) == ("passed", ["undo", "mail"])
+    assert ((await rig.resume()).status, site.actions) == ("passed", ["undo", "mail"])
 
 
 async def test_killed_after_a_finally_the_failure_is_told(tmp_path: Path) -> None:
@@ -478,19 +478,19 @@ async def test_killed_after_a_finally_the_failure_is_told(tmp_path: Path) -> Non
     assert first.error is not None
     assert ended.error is not None
     assert (ended.status, ended.path, ended.error["code"]) == ("failed", first.path, first.error["code"])
-    assert site.deeds == ["make", "sweep"]
+    assert site.actions == ["make", "sweep"]
     rig.die()
-    assert ((await rig.resume()).status, site.deeds) == ("passed", ["make", "sweep", "make", "ship", "sweep"])
+    assert ((await rig.resume()).status, site.actions) == ("passed", ["make", "sweep", "make", "ship", "sweep"])
 
 
 @pytest.mark.parametrize(
-    ("verdict", "deeds"),
+    ("verdict", "actions"),
     [("done", ["pay", "sweep", "ship", "sweep"]), ("not-done", ["pay", "sweep", "pay", "ship", "sweep"])],
 )
-async def test_a_new_round_asks_about_deeds_that_nobody_can_tell_of(
-    tmp_path: Path, verdict: run_index.Verdict, deeds: list[str]
+async def test_a_new_round_asks_about_actions_that_nobody_can_tell_of(
+    tmp_path: Path, verdict: run_index.Verdict, actions: list[str]
 ) -> None:
-    """A deed of the first round without `confirm` pauses the second one, which then does as the person says."""
+    """An action of the first round without `confirm` pauses the second one, which then does as the person says."""
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay"), click("ship")], last=[idempotent("sweep")])))
     site = Site(rig, ship=1)
     await failed_through_finally(rig, site)
@@ -500,26 +500,26 @@ async def test_a_new_round_asks_about_deeds_that_nobody_can_tell_of(
     rig.die()
     now(run_index.decide(file_store.FileStore(tmp_path), rig.id, verdict))
     ended = await rig.resume()
-    assert (ended.status, site.deeds) == ("passed", deeds)
+    assert (ended.status, site.actions) == ("passed", actions)
 
 
 async def test_a_new_round_asks_the_site_where_it_can(tmp_path: Path) -> None:
-    """A deed with `confirm` is judged when the second round comes to it, also one of `finally`."""
-    rig = Rig(tmp_path, flow(OPEN, handle([deed("pay"), click("ship")], last=[deed("sweep")])))
+    """An action with `confirm` is judged when the second round comes to it, also one of `finally`."""
+    rig = Rig(tmp_path, flow(OPEN, handle([action("pay"), click("ship")], last=[action("sweep")])))
     site = Site(rig, ship=1)
     await failed_through_finally(rig, site)
-    assert ((await rig.resume()).status, site.deeds) == ("passed", ["pay", "sweep", "ship"])
+    assert ((await rig.resume()).status, site.actions) == ("passed", ["pay", "sweep", "ship"])
     assert rig.calls("clean/try[2]/pay") == ["recovered"]
     assert rig.calls("clean/finally[2]/sweep") == ["recovered"]
 
 
 async def test_a_try_inside_a_try(tmp_path: Path) -> None:
-    """A deed of the inner handle's second try is known to the outer handle's second try, which has an inner first try again."""
-    inner = f"{{id: inner, type: handle, attempts: 2, try: [{idempotent('a')}, {click('b', ', effect: idempotent')}, {deed('pay')}]}}"
+    """An action of the inner handle's second try is known to the outer handle's second try, which has an inner first try again."""
+    inner = f"{{id: inner, type: handle, attempts: 2, try: [{idempotent('a')}, {click('b', ', effect: idempotent')}, {action('pay')}]}}"
     rig = Rig(tmp_path, flow(OPEN, handle([inner, click("ship")], ", attempts: 2")))
     site = Site(rig, b=1, ship=1)
     assert (await rig.start()).status == "passed"
-    assert site.deeds.count("pay") == 1
+    assert site.actions.count("pay") == 1
     assert rig.calls("clean/try[2]/inner/try/pay") == ["recovered"]
 
 
@@ -531,7 +531,7 @@ async def test_nothing_that_was_told_is_told_again(tmp_path: Path) -> None:
             OPEN,
             handle(
                 [made("a", "{{ 1 }}"), click("pay")],
-                catch=[deed("undo"), made("b", "{{ [error.message, a | default(0)] }}")],
+                catch=[action("undo"), made("b", "{{ [error.message, a | default(0)] }}")],
             ),
             output="{{ clean }}",
         ),
@@ -543,7 +543,7 @@ async def test_nothing_that_was_told_is_told_again(tmp_path: Path) -> None:
     rig.die()
     site.fails.clear()
     ended = await rig.resume()
-    assert (ended.output, site.deeds) == (["there is no pay", 1], ["undo"])
+    assert (ended.output, site.actions) == (["there is no pay", 1], ["undo"])
     assert rig.calls("clean/try/pay") == ["error"]
     assert not [event for event in rig.told if isinstance(event, events.StepStarted) and "/try" in event.path]
 
@@ -552,7 +552,7 @@ async def test_catch_begins_on_the_page_of_the_failure(tmp_path: Path) -> None:
     """The state in which `try` failed is kept: a run that lost its browser goes on in `catch` where it was."""
     go = "{id: go, type: browser_action, action: goto, url: 'http://shop.test/cart'}"
     where = "{id: where, type: browser_query, query: url}"
-    rig = Rig(tmp_path, flow(OPEN, handle([go, click("pay")], catch=[deed("undo"), where]), output="{{ clean }}"))
+    rig = Rig(tmp_path, flow(OPEN, handle([go, click("pay")], catch=[action("undo"), where]), output="{{ clean }}"))
     site = Site(rig, pay=9)
     site.kill = {"undo"}
     with pytest.raises(Killed):
@@ -562,23 +562,23 @@ async def test_catch_begins_on_the_page_of_the_failure(tmp_path: Path) -> None:
 
 
 async def test_nothing_is_asked_about_a_try_that_is_over(tmp_path: Path) -> None:
-    """A deed of a failed `try` lies behind the restored state, for something was typed since: it is not repeated, so nobody is asked."""
+    """An action of a failed `try` lies behind the restored state, for something was typed since: it is not repeated, so nobody is asked."""
     fill = "{id: name, type: browser_action, action: fill, target: {label: Name}, value: A}"
-    rig = Rig(tmp_path, flow(OPEN, handle([click("pay"), fill, click("ship")], catch=[deed("undo")]), deed("end")))
+    rig = Rig(tmp_path, flow(OPEN, handle([click("pay"), fill, click("ship")], catch=[action("undo")]), action("end")))
     site = Site(rig, ship=9)
     site.kill = {"undo"}
     with pytest.raises(Killed):
         await rig.start()
     rig.die()
-    assert ((await rig.resume()).status, site.deeds) == ("passed", ["pay", "undo", "end"])
+    assert ((await rig.resume()).status, site.actions) == ("passed", ["pay", "undo", "end"])
 
 
-async def test_what_a_deed_took_up_does_not_go_out_with_the_next(tmp_path: Path) -> None:
-    """The next try types again up to a deed that had happened; passing over it clears the form, so the deed after it sends none of it."""
+async def test_what_an_action_took_up_does_not_go_out_with_the_next(tmp_path: Path) -> None:
+    """The next try types again up to an action that had happened; passing over it clears the form, so the action after it sends none of it."""
     fill = "{id: name, type: browser_action, action: fill, target: {label: Name}, value: A}"
-    rig = Rig(tmp_path, flow(OPEN, handle([fill, deed("send"), deed("other")], ", attempts: 2")))
+    rig = Rig(tmp_path, flow(OPEN, handle([fill, action("send"), action("other")], ", attempts: 2")))
     site = Site(rig, other=1)
-    assert ((await rig.start()).status, site.deeds) == ("passed", ["send", "other"])
+    assert ((await rig.start()).status, site.actions) == ("passed", ["send", "other"])
     assert rig.site.records[-1] == {}
 
 

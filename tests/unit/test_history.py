@@ -26,7 +26,7 @@ NODES = ("browser_action", "browser_query", "transform", "acme.clock")
 ACTS = st.lists(
     st.one_of(
         st.tuples(st.just("call"), st.sampled_from(STEPS), st.sampled_from(NODES), st.sampled_from(["run", "confirm:c2"])),
-        st.tuples(st.just("deed"), st.sampled_from(["read", "effect"])),
+        st.tuples(st.just("action"), st.sampled_from(["read", "effect"])),
         st.tuples(st.just("result"), st.sampled_from(["ok", "before", "after", "interrupted"]), st.sampled_from(["", "A.csv", "a.CSV", "b"])),
         st.tuples(st.just("scope"), st.sampled_from(SCOPES), st.sampled_from(["opened", "committed", "failed"])),
         st.tuples(st.just("void"), st.sets(st.sampled_from((*STEPS, *(path for path, _node in SCOPES))))),
@@ -65,7 +65,7 @@ class Past:
                     fingerprint="",
                 )
                 self._call(call)
-            case ("deed", effect) if self.open:
+            case ("action", effect) if self.open:
                 asked_by = self.open[0]
                 call = entries.Call(
                     thread=entries.model_thread(asked_by.call),

@@ -9,7 +9,7 @@ import pytest
 from nodes.errors import SiteError
 from tests.fakes import FakePage
 from tests.rig import Killed, Rig
-from tests.unit.test_handle import click, deed, handle
+from tests.unit.test_handle import action, click, handle
 from tests.unit.test_resume import flow, kill, pay
 
 APP = "http://shop.test/app"
@@ -62,7 +62,7 @@ async def test_what_was_typed_is_dropped_from_a_page_behind_a_fragment(tmp_path:
     """A block runs again, and its side effect had happened: what was typed again for it does not go out with the next one, whatever the page's address."""
     fill = "{id: name, type: browser_action, action: fill, target: {label: Name}, value: A}"
     other = click("other", ", effect: idempotent")
-    rig = Rig(tmp_path, flow(handle([goto("first", "a"), fill, deed("send"), other], ", attempts: 2")))
+    rig = Rig(tmp_path, flow(handle([goto("first", "a"), fill, action("send"), other], ", attempts: 2")))
     rig.site.texts["css=send_done"] = "yes"
 
     async def failing_once(target: str, page: FakePage) -> None:
@@ -72,5 +72,5 @@ async def test_what_was_typed_is_dropped_from_a_page_behind_a_fragment(tmp_path:
 
     rig.site.before_click = failing_once
     assert (await rig.start()).status == "passed"
-    assert rig.site.deeds == ["css=send", "css=other"]
+    assert rig.site.actions == ["css=send", "css=other"]
     assert rig.site.records == [{'label="Name"': "A"}, {}]

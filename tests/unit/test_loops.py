@@ -1,4 +1,4 @@
-"""Loops on a fake site: by a list, by a condition; turns that fail; dying at every deed and going on."""
+"""Loops on a fake site: by a list, by a condition; turns that fail; dying at every action and going on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fakes import FakePage
 from tests.rig import Killed, Rig
 
 
-def deed(name: str, target: str) -> str:
+def action(name: str, target: str) -> str:
     """A click that must not happen twice, and a `confirm` that can tell."""
     confirm = (
         f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: '{target}_done'}}}}],"
@@ -27,7 +27,7 @@ def deed(name: str, target: str) -> str:
 
 UNTIL = 'until: "{{ left == 0 }}"'
 WHILE = 'while: "{{ left is undefined or left > 0 }}"'
-PAY = deed("pay", "pay{{ o }}")
+PAY = action("pay", "pay{{ o }}")
 
 
 def flow(nodes: str, output: str = "null", more: str = "") -> str:
@@ -44,7 +44,7 @@ def pages(way: str, most: int = 5, more: str = "", output: str = '"{{ pages }}"'
   max: {most}
   as: page
   nodes:
-    - {deed("next", "next{{ page }}")}
+    - {action("next", "next{{ page }}")}
     - {{id: left, type: transform, expr: "{{{{ 3 - page }}}}"}}
   {more}
 """
@@ -61,16 +61,16 @@ def codes(text: str) -> list[tuple[str, int]]:
 
 
 def pay_each(rig: Rig, *, fail: AbstractSet[str] = frozenset(), kill: dict[str, int] | None = None) -> None:
-    """Let the site carry deeds out; the process dies at those in ``kill`` (after so many more deeds of that name)."""
+    """Let the site carry actions out; the process dies at those in ``kill`` (after so many more actions of that name)."""
     kill = kill if kill is not None else {}
 
-    async def deed(target: str, page: FakePage) -> None:
+    async def action(target: str, page: FakePage) -> None:
         page.browser.site.texts[f"{target}_done"] = "yes"
         if target in kill:
             del kill[target]
             raise Killed
 
-    rig.site.on_click = deed
+    rig.site.on_click = action
     rig.missing = {f"css={name}" for name in fail}
 
 
@@ -79,7 +79,7 @@ async def test_a_loop_goes_on_as_its_condition_says(tmp_path: Path, way: str) ->
     """`while` is looked at before each turn and `until` after it, with what the last turn left; `as` is the turn's number."""
     rig = Rig(tmp_path, pages(way))
     ended = await rig.start()
-    assert (ended.status, ended.output, rig.site.deeds) == (
+    assert (ended.status, ended.output, rig.site.actions) == (
         "passed",
         [2, 1, 0],
         ["css=next1", "css=next2", "css=next3"],
@@ -89,7 +89,7 @@ async def test_a_loop_goes_on_as_its_condition_says(tmp_path: Path, way: str) ->
 async def test_a_while_that_is_false_runs_nothing(tmp_path: Path) -> None:
     """A `while` that is false from the start yields an empty list."""
     rig = Rig(tmp_path, pages('while: "{{ left | default(0) > 0 }}"'))
-    assert ((await rig.start()).output, rig.site.deeds) == ([], [])
+    assert ((await rig.start()).output, rig.site.actions) == ([], [])
 
 
 @pytest.mark.parametrize("way", [UNTIL, WHILE])
@@ -190,7 +190,7 @@ async def test_what_was_given_up_stays_given_up(tmp_path: Path, where: str, surv
     ended = await rig.resume()
     assert (ended.status, ended.tolerated, ended.output["paid"]) == ("passed", 1, ["a", "c"])
     assert [failure["step"] for failure in ended.output["failed"]] == ["each[#b]/pay"]
-    assert [deed for deed in rig.site.deeds if "pay" in deed] == ["css=paya", "css=payc"]
+    assert [action for action in rig.site.actions if "pay" in action] == ["css=paya", "css=payc"]
 
 
 async def test_an_assert_is_given_up_and_an_origin_is_not(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ async def test_a_conditional_loop_goes_on_where_it_died(tmp_path: Path, way: str
     rig.die(browser_survives=survives)
     ended = await rig.resume()
     assert (ended.status, ended.output) == ("passed", [2, 1, 0])
-    assert rig.site.deeds == ["css=next1", "css=next2", "css=next3"]
+    assert rig.site.actions == ["css=next1", "css=next2", "css=next3"]
 
 
 async def test_what_a_condition_said_is_not_asked_again(tmp_path: Path) -> None:
@@ -235,9 +235,9 @@ async def test_what_a_condition_said_is_not_asked_again(tmp_path: Path) -> None:
   max: 9
   nodes:
     - {{id: count, type: context, set: {{n: "{{{{ loop.index }}}}"}}}}
-    - {deed("go", "go{{ loop.index }}")}
+    - {action("go", "go{{ loop.index }}")}
 - {{id: reset, type: context, set: {{n: 0}}}}
-- {deed("end", "end")}
+- {action("end", "end")}
 """
     rig = Rig(tmp_path, flow(nodes, '{turns: "{{ turns | length }}", n: "{{ vars.n }}"}'))
     pay_each(rig, kill={"css=end": 1})
@@ -245,7 +245,7 @@ async def test_what_a_condition_said_is_not_asked_again(tmp_path: Path) -> None:
         await rig.start()
     rig.die()
     assert (await rig.resume()).output == {"turns": 2, "n": 0}
-    assert rig.site.deeds == ["css=go1", "css=go2", "css=end"]
+    assert rig.site.actions == ["css=go1", "css=go2", "css=end"]
 
 
 @pytest.mark.parametrize("survives", [True, False])
@@ -299,7 +299,7 @@ async def test_a_limit_holds_when_the_list_is_made_again(tmp_path: Path) -> None
     def listed() -> None:
         rig.site.texts["css=rows"] = json.dumps([[order] for order in orders])
 
-    async def deed(target: str, page: FakePage) -> None:
+    async def action(target: str, page: FakePage) -> None:
         page.browser.site.texts[f"{target}_done"] = "yes"
         orders.remove(target.removeprefix("css=pay"))
         listed()
@@ -307,11 +307,11 @@ async def test_a_limit_holds_when_the_list_is_made_again(tmp_path: Path) -> None
             raise Killed
 
     listed()
-    rig.site.on_click = deed
+    rig.site.on_click = action
     with pytest.raises(Killed):
         await rig.start()
     rig.die()
-    assert ((await rig.resume()).output, rig.site.deeds) == (2, ["css=paya", "css=payb"])
+    assert ((await rig.resume()).output, rig.site.actions) == (2, ["css=paya", "css=payb"])
 
 
 ONE = "[{id: a, type: transform, expr: 1}]"

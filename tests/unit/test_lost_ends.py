@@ -13,7 +13,7 @@ from nodes.errors import LogError
 from runtime import testing
 from runtime.system import crash_points
 from runtime.system.crash_points import CrashPoint
-from tests.orders import DEEDS, ORDER, OUTPUT, Order
+from tests.orders import ACTIONS, ORDER, OUTPUT, Order
 from tests.rig import Killed
 from tests.unit.test_power_cut import cut_at
 
@@ -73,7 +73,7 @@ async def test_no_side_effect_is_lost_or_doubled_with_the_ends_of_logs(
             assert await (last.pay() if last.begun else last.begin()) == "passed", (passed[-1], again)
         root = last.history.scopes[""].committed
         assert root is not None
-        assert (root.value, last.site.deeds) == (OUTPUT, DEEDS), (passed[-1], again)
+        assert (root.value, last.site.actions) == (OUTPUT, ACTIONS), (passed[-1], again)
         if len(passed) < number:
             break
     assert number > 30
@@ -96,6 +96,6 @@ async def test_no_more_is_asked_than_after_a_power_cut(tmp_path: Path, monkeypat
                 assert ended.question is not None
                 asked[name].append((passed[-1], str(ended.question["path"])))
             else:
-                assert order.site.deeds == DEEDS, passed[-1]
+                assert order.site.actions == ACTIONS, passed[-1]
     assert asked["hostile"] == asked["files"] != []
-    assert {point for point, _path in asked["files"]} >= {CrashPoint.CALL_SYNCED, CrashPoint.DEED_OVER}
+    assert {point for point, _path in asked["files"]} >= {CrashPoint.CALL_SYNCED, CrashPoint.EFFECT_DONE}

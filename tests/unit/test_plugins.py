@@ -53,7 +53,7 @@ class Wrong(Leaf):
 
 
 class Silent(Leaf):
-    """A deed that is not announced."""
+    """An action that is not announced."""
 
     type: Literal["acme.silent"] = "acme.silent"
 

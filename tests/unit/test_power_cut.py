@@ -14,7 +14,7 @@ from runtime.log import entries as log_entries
 from runtime.system import crash_points
 from runtime.system.crash_points import CrashPoint
 from tests.kills import disk
-from tests.orders import DEEDS, ORDER, Order, as_was
+from tests.orders import ACTIONS, ORDER, Order, as_was
 from tests.rig import Killed
 
 WATCHED = ("fsync", "fdatasync", "rename", "replace", "link")
@@ -54,8 +54,8 @@ async def cut_at(
     return order, passed[:number]
 
 
-async def test_what_a_deed_needs_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once a deed may begin, its call, the values and the checkpoint that the log names, and the files of results are there, whatever was cut."""
+async def test_what_an_action_needs_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once an action may begin, its call, the values and the checkpoint that the log names, and the files of results are there, whatever was cut."""
     seen = 0
     for number in itertools.count(1):
         order, passed = await cut_at(tmp_path / str(number), number, monkeypatch)
@@ -75,10 +75,10 @@ async def test_what_a_deed_needs_survives_a_power_cut(tmp_path: Path, monkeypatc
                 entry.run.text if isinstance(entry, log_entries.Scope) and entry.run else None
             )
             assert blob is None or order.store.blob(blob.sha256)
-    assert seen == len(DEEDS)
+    assert seen == len(ACTIONS)
 
 
-async def test_after_a_power_cut_at_any_moment_each_deed_is_done_once(
+async def test_after_a_power_cut_at_any_moment_each_action_is_done_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a power cut leaves at whichever moment, the run goes on from it, or begins, to the output of one that was left alone."""
@@ -92,7 +92,7 @@ async def test_after_a_power_cut_at_any_moment_each_deed_is_done_once(
             if len(passed) == number:
                 assert await (order.pay() if order.begun else order.begin()) == "passed", passed[-1]
         assert as_was(order) == "passed"
-        assert order.site.deeds == DEEDS, passed[-1]
+        assert order.site.actions == ACTIONS, passed[-1]
         if len(passed) < number:
             break
     assert number > 30

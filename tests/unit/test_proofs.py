@@ -1,4 +1,4 @@
-"""What runs of a draft prove of its deeds."""
+"""What runs of a draft prove of its actions."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ OUTCOMES = st.sampled_from(get_args(proofs.Outcome))
 
 @functools.cache
 def loaded() -> workflow.Loaded:
-    """The workflow with three deeds."""
+    """The workflow with three actions."""
     return reader.parse(TEXT, "t.yaml")
 
 
-def ran(deeds: dict[str, proofs.Outcome], **more: object) -> proofs.Ran:
-    """A run that passed, in which that became of the deeds."""
-    return proofs.Ran("r", "passed", deeds, **more)  # type: ignore[arg-type]
+def ran(actions: dict[str, proofs.Outcome], **more: object) -> proofs.Ran:
+    """A run that passed, in which that became of the actions."""
+    return proofs.Ran("r", "passed", actions, **more)  # type: ignore[arg-type]
 
 
 OF_ALL = st.tuples(*[OUTCOMES] * len(KEYS)).map(lambda each: ran(dict(zip(KEYS, each, strict=True))))
@@ -60,14 +60,14 @@ RUNS = st.lists(OF_ALL, min_size=1, max_size=4)
 
 @hypothesis.given(RUNS)
 def test_full_is_said_only_of_what_was_done(runs: list[proofs.Ran]) -> None:
-    """A proof is full if, and only if, every deed was really done in at least one of its runs; else it names each that was not, and that must be spoken of."""
+    """A proof is full if, and only if, every action was really done in at least one of its runs; else it names each that was not, and that must be spoken of."""
     every = proofs.of_runs(loaded(), runs)
-    undone = [key for key in KEYS if not any(each.deeds[key] == "done" for each in runs)]
+    undone = [key for key in KEYS if not any(each.actions[key] == "done" for each in runs)]
     headline = proofs.headline(every, runs)
     assert (headline == proofs.FULL) == (not undone)
     for key in undone:
         assert f"{key} (" in headline
-        held = any(each.deeds[key] == "held" for each in runs)
+        held = any(each.actions[key] == "held" for each in runs)
         assert held or key in proofs.to_be_said(every, runs)
 
 
@@ -83,11 +83,11 @@ def test_a_run_that_did_not_pass_proves_nothing_whole(runs: list[proofs.Ran], da
 
 @hypothesis.given(RUNS)
 def test_words_count_every_run(runs: list[proofs.Ran]) -> None:
-    """What is said of a deed says in how many of all runs it was done, and never that one did it that did not."""
+    """What is said of an action says in how many of all runs it was done, and never that one did it that did not."""
     for each in proofs.of_runs(loaded(), runs):
-        done = sum(run.deeds[each.key] == "done" for run in runs)
+        done = sum(run.actions[each.key] == "done" for run in runs)
         assert (f"done in {done} of {len(runs)} run" in each.words()) == (done > 0)
-        if all(run.deeds[each.key] == "not reached" for run in runs):
+        if all(run.actions[each.key] == "not reached" for run in runs):
             assert each.words() == "never reached"
 
 
@@ -105,7 +105,7 @@ async def test_a_run_says_what_it_did(tmp_path: Path, fails: bool) -> None:
     ended = await one.start()
     assert ended.status == "passed"
     past = history.History(one.kept.read(one.id).entries)
-    assert proofs.deeds_of(one.loaded, past) == {
+    assert proofs.actions_of(one.loaded, past) == {
         "one": "done",
         "two": "passed by" if fails else "done",
         "three": "not reached",
@@ -113,8 +113,8 @@ async def test_a_run_says_what_it_did(tmp_path: Path, fails: bool) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_held_deed_was_not_done(tmp_path: Path) -> None:
-    """A deed that was held is told as ready and not done, and what stands behind it as not reached; the site has seen neither."""
+async def test_a_held_action_was_not_done(tmp_path: Path) -> None:
+    """An action that was held is told as ready and not done, and what stands behind it as not reached; the site has seen neither."""
     one = rig.Rig(tmp_path, TEXT)
     fit = prepare.Prepared(one.loaded, {}, {})
     chosen = settings.load(home=tmp_path / ".runops")
@@ -122,24 +122,24 @@ async def test_a_held_deed_was_not_done(tmp_path: Path) -> None:
     ended = await start.begin(fit, host.of_command(chosen), options=options)
     past, _reading = run_index.load_history(file_store.Files(chosen.home), ended.run)
     assert (ended.status, proofs.held_at(past)) == ("paused", "two")
-    assert proofs.deeds_of(one.loaded, past) == {"one": "done", "two": "held", "three": "not reached"}
-    assert len(one.site.deeds) == 2
+    assert proofs.actions_of(one.loaded, past) == {"one": "done", "two": "held", "three": "not reached"}
+    assert len(one.site.actions) == 2
 
 
 @pytest.mark.parametrize(("clicked", "became"), [(True, "done"), (False, "idle")])
 def test_an_agent_that_changes_nothing_has_done_nothing(clicked: bool, became: proofs.Outcome) -> None:
-    """An agent that reached its goal is a deed that was done only where it really did one."""
+    """An agent that reached its goal is an action that was done only where it really did one."""
     file = reader.parse("version: 1\nallowed_origins: []\nnodes: [{id: work, type: agent, goal: Tidy up.}]\n", "t.yaml")
     common = {"attempt": 1, "effect": "effect", "args": {}, "fingerprint": ""}
     own = entries.Call.model_validate({**common, "path": "work", "node": "agent", "call": "c1", "seq": 1})
     thread = entries.model_thread("c1")
     inner = {"path": "work/1_click", "node": "browser_action", "call": "c2", "seq": 2, "thread": thread, "asked": "x"}
-    deed = [
+    action = [
         entries.Call.model_validate({**common, **inner}),
         entries.Result(call="c2", status="ok", thread=thread, seq=3),
     ]
-    past = history.History([own, *(deed if clicked else []), entries.Result(call="c1", status="ok", seq=4)])
-    assert proofs.deeds_of(file, past) == {"work": became}
+    past = history.History([own, *(action if clicked else []), entries.Result(call="c1", status="ok", seq=4)])
+    assert proofs.actions_of(file, past) == {"work": became}
 
 
 @pytest.mark.parametrize(

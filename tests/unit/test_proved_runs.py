@@ -22,7 +22,7 @@ from runtime.language import callees, reader
 from runtime.log import entries
 from runtime.models.turns import turn
 from runtime.runs import single_node
-from tests import workshops
+from tests import build_contexts
 from tests.finishes import SITE, TEXT, Browsers, clicks, fails, finish, installed, opened
 
 pytestmark = pytest.mark.anyio
@@ -41,40 +41,40 @@ SUM = "version: 1\nnodes: [{id: sum, type: transform, expr: %d}]\n"
 def using(folder: Path, text: str, **more: Any) -> BuildContext:
     """A workshop whose draft may use the files of its folder."""
     (folder / ".runops").mkdir(parents=True)
-    shop = opened(folder, None, **more)
-    shop.state = SessionState(shop.writer, callees.Texts({"used.yaml": SUM % 1}))
-    open_build.furnish(shop)
+    build = opened(folder, None, **more)
+    build.state = SessionState(build.writer, callees.Texts({"used.yaml": SUM % 1}))
+    open_build.furnish(build)
     (folder / "used.yaml").write_text(SUM % 1)
-    shop.state.write_draft(draft.Draft.of(text, shop.state.files), reason="as given", by="model")
-    return shop
+    build.state.write_draft(draft.Draft.of(text, build.state.files), reason="as given", by="model")
+    return build
 
 
 async def test_runs_of_another_draft_do_not_count(tmp_path: Path, browsers: Browsers) -> None:
     """Runs that were made before an edit prove nothing of what stands there now: all are made anew."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: '{{ false }}'")
-    shop = opened(tmp_path, text)
-    toolsets = tools.toolsets(shop)
+    build = opened(tmp_path, text)
+    toolsets = tools.toolsets(build)
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "done"}
-    await workshops.call(shop, "finish", toolsets, **arguments)
-    shop.state.write_draft(draft.Draft.of(TEXT), reason="it is paid now", by="model")
-    accepted = await workshops.call(shop, "finish", toolsets, **arguments)
+    await build_contexts.call(build, "finish", toolsets, **arguments)
+    build.state.write_draft(draft.Draft.of(TEXT), reason="it is paid now", by="model")
+    accepted = await build_contexts.call(build, "finish", toolsets, **arguments)
     value: Any = accepted.value
     assert (value["proved"], browsers.opened) == ("full", 4)
     assert value["effects"][0]["what"] == "done in 2 of 2 runs"
 
 
-async def test_a_run_of_just_this_draft_counts_for_its_deeds(tmp_path: Path, browsers: Browsers) -> None:
+async def test_a_run_of_just_this_draft_counts_for_its_actions(tmp_path: Path, browsers: Browsers) -> None:
     """What ``run_draft`` did with the same draft and inputs need not be done again to be proved; with other inputs it was another thing."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     for number, proved in (("7", "full"), ("8", None)):
-        shop = opened(tmp_path / number, text, inputs={"number": "7"})
-        await workshops.call(
-            shop, "run_draft", tools.toolsets(shop), inputs=json.dumps({"number": number}), reason="try"
+        build = opened(tmp_path / number, text, inputs={"number": "7"})
+        await build_contexts.call(
+            build, "run_draft", tools.toolsets(build), inputs=json.dumps({"number": number}), reason="try"
         )
-        shop.state.write_draft(draft.Draft.of(text), reason="the same", by="model")
+        build.state.write_draft(draft.Draft.of(text), reason="the same", by="model")
         if proved is None:
             clicks(browsers, fails)
-        outcome = await finish(shop)
+        outcome = await finish(build)
         value: Any = outcome.value
         assert (value or {}).get("proved") == proved
 
@@ -96,24 +96,24 @@ async def test_a_run_counts_for_a_draft_that_does_the_same(
     old: str, new: str, same: bool, tmp_path: Path, browsers: Browsers
 ) -> None:
     """What only says of the draft what it is for takes no proof from it; whatever it does otherwise takes every one."""
-    shop = opened(tmp_path, TEXT, inputs={"number": "7"})
-    await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
+    build = opened(tmp_path, TEXT, inputs={"number": "7"})
+    await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     assert old in TEXT
-    shop.state.write_draft(draft.Draft.of(TEXT.replace(old, new)), reason="better", by="model")
-    fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), {"number": "7"})
-    assert len(draft_runs.passed_before(shop, fit)) == same
+    build.state.write_draft(draft.Draft.of(TEXT.replace(old, new)), reason="better", by="model")
+    fit = draft_runs.prepared(build, draft_runs.as_saved(build), {"number": "7"})
+    assert len(draft_runs.passed_before(build, fit)) == same
 
 
 async def test_a_run_counts_only_for_the_files_that_it_used(tmp_path: Path, browsers: Browsers) -> None:
     """Once a file says something else that the draft uses, an earlier run of the same text was one of something else."""
     text = USED.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
     for name, edited in (("same", False), ("other", True)):
-        shop = using(tmp_path / name, text, inputs={"number": "7"})
-        await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
+        build = using(tmp_path / name, text, inputs={"number": "7"})
+        await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
         if edited:
             (tmp_path / name / "used.yaml").write_text(SUM % 2)
-        fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), {"number": "7"})
-        assert [each.status for each in draft_runs.passed_before(shop, fit)] == ([] if edited else ["passed"])
+        fit = draft_runs.prepared(build, draft_runs.as_saved(build), {"number": "7"})
+        assert [each.status for each in draft_runs.passed_before(build, fit)] == ([] if edited else ["passed"])
 
 
 async def test_a_run_counts_only_for_the_files_that_it_gave_to_the_site(tmp_path: Path, browsers: Browsers) -> None:
@@ -121,83 +121,85 @@ async def test_a_run_counts_only_for_the_files_that_it_gave_to_the_site(tmp_path
     given = (
         "- {id: give, type: browser_action, action: upload, target: {label: File}, files: given.txt}\n  - {id: told,"
     )
-    shop = using(tmp_path, TEXT.replace("- {id: told,", given))
+    build = using(tmp_path, TEXT.replace("- {id: told,", given))
     file = tmp_path / "given.txt"
     file.write_text("one")
-    await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
-    fit = draft_runs.prepared(shop, draft_runs.as_saved(shop), {})
-    assert len(draft_runs.passed_before(shop, fit)) == 1
+    await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
+    fit = draft_runs.prepared(build, draft_runs.as_saved(build), {})
+    assert len(draft_runs.passed_before(build, fit)) == 1
     then = file.stat()
     file.write_text("two")
     os.utime(file, ns=(then.st_atime_ns, then.st_mtime_ns))
-    assert draft_runs.passed_before(shop, fit) == []
+    assert draft_runs.passed_before(build, fit) == []
 
 
 async def test_what_an_earlier_run_yielded_counts_as_what_it_was(tmp_path: Path, browsers: Browsers) -> None:
     """Where that was empty, too, the output is always empty, and must be spoken of."""
-    shop = opened(tmp_path, TEXT.replace("{{ told }}", "{{ told[:0] }}"))
-    await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
-    refused = await finish(shop)
+    build = opened(tmp_path, TEXT.replace("{{ told }}", "{{ told[:0] }}"))
+    await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
+    refused = await finish(build)
     assert refused.error is not None
     assert "`status`" in refused.told
 
 
 async def test_a_file_that_changes_during_the_proof_makes_it_none(tmp_path: Path, browsers: Browsers) -> None:
     """What is proved is what stands there at the end: the runs before the change prove nothing, and the next ``finish`` runs anew."""
-    shop = using(tmp_path, USED)
+    build = using(tmp_path, USED)
 
     def click(number: int) -> None:
         if number == 2:
             (tmp_path / "used.yaml").write_text(SUM % 2)
 
     clicks(browsers, click)
-    refused = await finish(shop)
+    refused = await finish(build)
     assert (refused.error or {}).get("code") == "not-proved"
     assert "was changed while it was proved" in refused.told
-    assert not shop.goal.save.exists()
-    assert (await finish(shop)).error is None
+    assert not build.goal.save.exists()
+    assert (await finish(build)).error is None
     assert browsers.opened == 4
 
 
 async def test_what_was_done_on_the_bench_alone_proves_no_whole(tmp_path: Path, browsers: Browsers) -> None:
-    """A deed that only the bench did is told as that: it must be spoken of like any other that no whole run did, and the proof is not full."""
+    """An action that only the bench did is told as that: it must be spoken of like any other that no whole run did, and the proof is not full."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
-    shop = opened(tmp_path, text)
+    build = opened(tmp_path, text)
     loaded = reader.parse(text, "draft.yaml")
     alone = single_node.Trial(loaded, loaded.index["pay"][0], {}, url=SITE)
-    fit = alone.prepare({"number": "7"}, shop.here.secrets)
+    fit = alone.prepare({"number": "7"}, build.here.secrets)
 
     async def work(call: entries.Call) -> turn.Outcome:
-        await shop.runs.follow(
+        await build.runs.follow(
             call,
-            lambda heard, options: shop.carrier.begin(
+            lambda heard, options: build.carrier.begin(
                 fit, listener=heard, options=dataclasses.replace(options, part=alone)
             ),
         )
         return turn.Outcome("done", "done")
 
     await barrier.done(
-        shop.writer, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", entries.SESSION_THREAD, "a"), work
+        build.writer, "execute_nodes", {}, turn.Place(1, "1_execute_nodes", entries.SESSION_THREAD, "a"), work
     )
-    assert len(browsers.site.deeds) == 1
-    whole = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="all")
+    assert len(browsers.site.actions) == 1
+    whole = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="all")
     assert "next: done on the bench and in no whole run: `pay`." in whole.told
-    other = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs='{"number": "7"}', reason="another")
+    other = await build_contexts.call(
+        build, "run_draft", tools.toolsets(build), inputs='{"number": "7"}', reason="another"
+    )
     assert "next:" not in other.told
-    refused = await finish(shop)
+    refused = await finish(build)
     assert refused.error is not None
     assert "Done on the bench and in no whole run: `pay`." in refused.told
-    outcome = await finish(shop, unproved="pay was tried alone")
+    outcome = await finish(build, unproved="pay was tried alone")
     value: Any = outcome.value
     assert value["proved"] == "all but pay (never reached; done by itself on the bench, in no whole run)"
-    shop.state.write_draft(draft.Draft.of(text.replace("name: Pay}", "name: Pay all}")), reason="all", by="model")
-    outcome = await finish(shop, unproved="pay was tried alone, as it was before")
+    build.state.write_draft(draft.Draft.of(text.replace("name: Pay}", "name: Pay all}")), reason="all", by="model")
+    outcome = await finish(build, unproved="pay was tried alone, as it was before")
     value = outcome.value
     assert value["proved"] == "all but pay (never reached)"
 
 
 async def test_the_headline_hides_nothing_that_was_not_done(tmp_path: Path, browsers: Browsers) -> None:
-    """Leaves that no run came to, or that failed in each and were passed over, and fields that stay empty, are named in it, though every deed was done."""
+    """Leaves that no run came to, or that failed in each and were passed over, and fields that stay empty, are named in it, though every action was done."""
     more = (
         "  - {id: ask, type: browser_action, action: click, target: {text: Gone}, effect: read, on_error: continue}\n"
         "  - {id: each, type: iterate, over: '{{ told[:0] | list }}', as: it, nodes: [{id: look, type: browser_query, query: text, target: {test_id: status}}]}\n"
@@ -205,8 +207,8 @@ async def test_the_headline_hides_nothing_that_was_not_done(tmp_path: Path, brow
     )
     clicks(browsers, lambda number: fails(number) if number % 2 == 0 else None)
     text = TEXT.replace("output: {", f"{more}output: {{rest: '{{{{ told[:0] }}}}', ")
-    shop = opened(tmp_path, text)
-    outcome = await finish(shop, unproved="rest: there is none")
+    build = opened(tmp_path, text)
+    outcome = await finish(build, unproved="rest: there is none")
     value: Any = outcome.value
     assert outcome.error is None
     assert value["proved"] == (
@@ -218,26 +220,26 @@ async def test_the_headline_hides_nothing_that_was_not_done(tmp_path: Path, brow
 async def test_what_comes_from_an_error_page_is_no_proof(tmp_path: Path, browsers: Browsers) -> None:
     """Where the site answers with an error, a whole run says which steps were there, the end wants a word of them, and the headline names them."""
     browsers.site.status = 500
-    shop = opened(tmp_path)
-    ran = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
+    build = opened(tmp_path)
+    ran = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     assert "error pages of the site: open (the site answered 500), told (read on an error page, 500)" in ran.told
-    refused = await finish(shop)
+    refused = await finish(build)
     assert refused.error is not None
     assert "did on an error page of the site: `told`" in refused.told
     assert "On error pages: told: read on an error page, 500." in refused.told
-    value: Any = (await finish(shop, unproved="told: the site is down")).value
+    value: Any = (await finish(build, unproved="told: the site is down")).value
     assert value["proved"] == "all but told (read on an error page, 500)"
     browsers.site.status = None
-    later: Any = (await finish(shop)).value
+    later: Any = (await finish(build)).value
     assert later["proved"] == "full"
 
 
-async def test_a_check_that_held_before_the_deed_tells_nothing(tmp_path: Path, browsers: Browsers) -> None:
-    """Where the ``verify`` of a deed holds before it in every run, it would hold without it, too: a hint of `run_draft`, and said with the deed when it ends."""
+async def test_a_check_that_held_before_the_action_tells_nothing(tmp_path: Path, browsers: Browsers) -> None:
+    """Where the ``verify`` of an action holds before it in every run, it would hold without it, too: a hint of `run_draft`, and said with the action when it ends."""
     text = TEXT.replace("description: Pays it.", "verify: [{text: paid, target: {test_id: status}}]")
     browsers.site.texts['=test_id="status"'] = "paid"
-    shop = opened(tmp_path, text)
-    ran = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
+    build = opened(tmp_path, text)
+    ran = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     assert "hint: verify-held-before: pay. All rules of `verify` held just before the action" in ran.told
     outcome = await finish(opened(tmp_path / "a", text))
     assert "pay: done in 2 of 2 runs; verify-held-before: its `verify` tells nothing of it" in outcome.told
@@ -256,17 +258,17 @@ async def test_an_interrupted_proof_says_what_ran(tmp_path: Path, browsers: Brow
             raise Died
 
     clicks(browsers, click)
-    shop = opened(tmp_path)
+    build = opened(tmp_path)
     with pytest.raises(Died):
-        await finish(shop)
-    call = next(each.call for each in shop.writer.history.open_calls())
-    found = tools.toolsets(shop)[1].find_out(call)
+        await finish(build)
+    call = next(each.call for each in build.writer.history.open_calls())
+    found = tools.toolsets(build)[1].find_out(call)
     assert found is not None
     assert found.error is not None
     assert (found.error["code"], found.value) == ("interrupted", None)
     assert re.search(
         r"run 1 \(\w+\): passed; run 2 \(\w+\): \w+.* at pay, which may have happened", found.error["message"]
     )
-    assert tools.toolsets(shop)[0].find_out(call) is None
-    assert (await finish(shop)).error is None
+    assert tools.toolsets(build)[0].find_out(call) is None
+    assert (await finish(build)).error is None
     assert browsers.opened == 4

@@ -36,7 +36,7 @@ nodes:
 
 @pytest.fixture
 def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> settings.Settings:
-    """The settings of a workspace with one run in it: it passed, one failure was tolerated, and its deed was tried twice."""
+    """The settings of a workspace with one run in it: it passed, one failure was tolerated, and its action was tried twice."""
     monkeypatch.setenv("RUNOPS_HOME", str(tmp_path))
     return settings.load()
 
@@ -168,7 +168,7 @@ async def test_a_damaged_log_is_left_out_and_named(chosen: settings.Settings, mo
 
 
 async def test_a_run_that_died_and_what_was_judged_later(chosen: settings.Settings) -> None:
-    """A log without an end is that of a run that died; what was found out about a deed is its step's status."""
+    """A log without an end is that of a run that died; what was found out about an action is its step's status."""
     rig = await run_once(chosen.home)
     file = file_store.Files(chosen.home).conversation_file(rig.id)
     entries = list(query.entries(file))

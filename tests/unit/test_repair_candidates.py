@@ -15,7 +15,7 @@ IN_ROW = Meant.of(Target(role="button", name="Pay", within=Target(role="row", ha
 
 
 def test_what_is_called_alike_comes_first() -> None:
-    """A word that stays, or another word for the same, is worth more than the role alone; what cannot take the deed is no candidate."""
+    """A word that stays, or another word for the same, is worth more than the role alone; what cannot take the action is no candidate."""
     seen = [
         Seen("e1", "button", "Enter"),
         Seen("e2", "button", "Log in"),
@@ -59,7 +59,7 @@ def test_another_role_must_be_called_the_same() -> None:
 
 
 def test_an_element_of_another_row_is_never_what_was_meant() -> None:
-    """The text of the data holds: the same button in the row of another order is another deed."""
+    """The text of the data holds: the same button in the row of another order is another action."""
     seen = [
         Seen("e1", "button", "Pay", around="1004 Ada Pay"),
         Seen("e2", "button", "Settle", around="1003 Ben Settle"),

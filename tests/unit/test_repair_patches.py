@@ -18,7 +18,7 @@ from runtime.language import reader
 HEAD = "version: 1  # one\nname: Pay\ninputs: {order: {type: string, default: a}}\nnodes:\n  # first\n"
 FLOW = HEAD + (
     '  - {id: open, type: browser_action, action: goto, url: "http://shop.test/"}\n'
-    '  - {id: pay, type: browser_action, action: click, target: {role: button, name: "Pay", within: {role: row, has_text: "{{ inputs.order }}"}}}  # the deed\n'
+    '  - {id: pay, type: browser_action, action: click, target: {role: button, name: "Pay", within: {role: row, has_text: "{{ inputs.order }}"}}}  # the action\n'
     "  # last\n"
 )
 BLOCK = HEAD + (

@@ -95,8 +95,8 @@ class Contested(Rig):
         self.later = now(run_index.claim(self.keeper, self.id, masking.Masker({}), take_over=True)).conversation
         self.before = self.kept.read(self.id).entries
 
-    def check(self, ended: events.RunEnded, *deeds: str) -> None:
-        """The engine is replaced: nothing was written since, no more than ``deeds`` was done, the browser is left, and the other one still owns the run."""
+    def check(self, ended: events.RunEnded, *actions: str) -> None:
+        """The engine is replaced: nothing was written since, no more than ``actions`` was done, the browser is left, and the other one still owns the run."""
         assert (ended.status, ended.exit) == ("replaced", 75)
         holder = owners.last(self.before)
         assert holder is not None
@@ -105,7 +105,7 @@ class Contested(Rig):
         assert self.told[-1] == ended
         assert self.kept.read(self.id).entries == self.before
         assert self.kept.read(self.id).held
-        assert self.site.deeds == list(deeds)
+        assert self.site.actions == list(actions)
         assert not isinstance(self.browser, LeftBrowser) or self.browser.left is True
         assert self.later is not None
         self.later.append(entries.Note(name="restored", data={"mode": "attached"}))
@@ -121,12 +121,12 @@ class Contested(Rig):
     ],
     ids=["plain", "tolerant", "patient", "judged"],
 )
-async def test_a_deed_is_not_begun(tmp_path: Path, around: str) -> None:
-    """Who is replaced before the deed's call is on the disk does not do it, whatever the node lets pass."""
+async def test_an_action_is_not_begun(tmp_path: Path, around: str) -> None:
+    """Who is replaced before the action's call is on the disk does not do it, whatever the node lets pass."""
 
     class Page(FakePage):
         @override
-        async def ready(self, target: Target, deed: object) -> None:
+        async def ready(self, target: Target, action: object) -> None:
             if str(target) == "css=pay":
                 rig.claim()
 
@@ -166,8 +166,8 @@ async def test_nothing_catches_it(tmp_path: Path) -> None:
     rig.check(await rig.start(), "css=first")
 
 
-async def test_nobody_is_asked_about_a_deed_whose_answer_was_lost(tmp_path: Path) -> None:
-    """A deed that may have happened is the new owner's to judge: who is replaced looks at nothing and pauses for nobody."""
+async def test_nobody_is_asked_about_an_action_whose_answer_was_lost(tmp_path: Path) -> None:
+    """An action that may have happened is the new owner's to judge: who is replaced looks at nothing and pauses for nobody."""
 
     async def lose(_target: str, _page: FakePage) -> None:
         rig.claim()
@@ -219,7 +219,7 @@ async def test_the_lease_is_renewed_while_the_run_works_and_no_longer(tmp_path: 
     rig = Contested(tmp_path, flow(f"  - {{id: pay, timeout: 120, {PAY[1:]}}}"), site=FakeSite(on_click=wait))
     rig.elsewhere = testing.MemoryStore(tmp_path, lease=0.03, clock=clock)
     ended = await rig.start()
-    assert (ended.status, rig.site.deeds) == ("passed", ["css=pay"])
+    assert (ended.status, rig.site.actions) == ("passed", ["css=pay"])
     if others := asyncio.all_tasks() - before:
         assert (await asyncio.wait(others, timeout=1))[1] == set()
 
@@ -340,7 +340,7 @@ async def test_the_last_words_say_where_it_goes_on(tmp_path: Path) -> None:
 
 
 async def test_the_new_owner_goes_on(tmp_path: Path) -> None:
-    """What the replaced engine had done is known to the next one, which judges the deed in hand and does the rest once."""
+    """What the replaced engine had done is known to the next one, which judges the action in hand and does the rest once."""
 
     async def carried_out(target: str, _page: FakePage) -> None:
         if target == "css=pay":
@@ -355,5 +355,5 @@ async def test_the_new_owner_goes_on(tmp_path: Path) -> None:
     assert rig.later is not None
     await rig.later.aclose()
     ended = await rig.resume()
-    assert (ended.status, rig.site.deeds) == ("passed", ["css=pay", "css=more"])
+    assert (ended.status, rig.site.actions) == ("passed", ["css=pay", "css=more"])
     assert rig.calls("pay") == ["interrupted done"]

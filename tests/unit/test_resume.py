@@ -90,7 +90,7 @@ def typing(value: str, more: str = "") -> str:
         ("tea {{ inputs.said }}", "", "paused", 1),
     ],
 )
-async def test_a_line_break_that_is_typed_is_a_deed(
+async def test_a_line_break_that_is_typed_is_an_action(
     tmp_path: Path, value: str, more: str, status: str, survives: bool, sent: int
 ) -> None:
     """What sends a form as the key Enter does is judged like a click after a crash, also where the text comes from elsewhere; the author's word goes first."""
@@ -98,11 +98,11 @@ async def test_a_line_break_that_is_typed_is_a_deed(
     ended = await die_and_resume(rig, browser_survives=survives)
     if more == VERIFY and survives:
         status = "passed"
-    assert (ended.status, len(rig.site.deeds)) == (status, sent)
+    assert (ended.status, len(rig.site.actions)) == (status, sent)
 
 
 async def test_a_text_without_one_is_typed_again(tmp_path: Path) -> None:
-    """Without a line break it is no deed: it is simply done again."""
+    """Without a line break it is no action: it is simply done again."""
     rig = Rig(tmp_path, typing("{{ inputs.said }}"), inputs={"said": "tea"})
 
     async def killed(*_given: object) -> None:
@@ -134,39 +134,41 @@ async def test_a_browser_that_outlived_the_last_step_ends_with_its_run(
     assert rig.survivor is not None
     survivor, rig.survivor.closed = rig.survivor, False
     ended = await rig.resume()
-    assert (ended.status, rig.site.deeds, survivor.closed) == ("passed", [PAY], True)
+    assert (ended.status, rig.site.actions, survivor.closed) == ("passed", [PAY], True)
 
 
 @pytest.mark.parametrize("browser_survives", [True, False])
 @pytest.mark.parametrize("before", [True, False])
-async def test_with_confirm_a_deed_is_done_exactly_once(tmp_path: Path, before: bool, browser_survives: bool) -> None:
+async def test_with_confirm_an_action_is_done_exactly_once(
+    tmp_path: Path, before: bool, browser_survives: bool
+) -> None:
     """Killed before or after the payment, with the browser or without: `confirm` can tell, and it is paid exactly once."""
     rig = Rig(tmp_path, flow(OPEN, pay(CONFIRM)))
     ended = await die_and_resume(rig, before=before, browser_survives=browser_survives)
     assert ended.status == "passed"
-    assert rig.site.deeds == [PAY]
+    assert rig.site.actions == [PAY]
     done = ["recovered"] if browser_survives else ["interrupted done"]
     assert rig.calls("pay") == (["interrupted not-done", "ok"] if before else done)
     assert rig.history.open_calls() == []
 
 
-async def test_verify_on_the_surviving_page_proves_the_deed(tmp_path: Path) -> None:
-    """Without `confirm`, `verify` that holds now and did not before the deed says done."""
+async def test_verify_on_the_surviving_page_proves_the_action(tmp_path: Path) -> None:
+    """Without `confirm`, `verify` that holds now and did not before the action says done."""
     rig = Rig(tmp_path, flow(OPEN, pay(VERIFY)))
     ended = await die_and_resume(rig, browser_survives=True)
-    assert (ended.status, rig.site.deeds, rig.calls("pay")) == ("passed", [PAY], ["recovered"])
+    assert (ended.status, rig.site.actions, rig.calls("pay")) == ("passed", [PAY], ["recovered"])
 
 
-async def test_verify_that_held_before_the_deed_proves_nothing(tmp_path: Path) -> None:
+async def test_verify_that_held_before_the_action_proves_nothing(tmp_path: Path) -> None:
     """A rule that held already cannot tell: the run pauses."""
     rig = Rig(tmp_path, flow(OPEN, pay(VERIFY)))
     rig.site.texts["=css=p"] = "paid"
     ended = await die_and_resume(rig, before=True, browser_survives=True)
-    assert (ended.status, ended.exit, rig.site.deeds, rig.calls("pay")) == ("paused", 4, [], ["open"])
+    assert (ended.status, ended.exit, rig.site.actions, rig.calls("pay")) == ("paused", 4, [], ["open"])
 
 
 @pytest.mark.parametrize(
-    ("verdict", "deeds", "calls"),
+    ("verdict", "actions", "calls"),
     [
         ("done", 1, ["interrupted done"]),
         ("not-done", 2, ["interrupted not-done", "ok"]),
@@ -174,7 +176,7 @@ async def test_verify_that_held_before_the_deed_proves_nothing(tmp_path: Path) -
     ],
 )
 async def test_what_nobody_knows_is_asked(
-    tmp_path: Path, verdict: run_index.Verdict, deeds: int, calls: list[str]
+    tmp_path: Path, verdict: run_index.Verdict, actions: int, calls: list[str]
 ) -> None:
     """With nothing that can tell, the run pauses with exit 4, says nothing twice, and goes on as the person decides."""
     rig = Rig(tmp_path, flow(OPEN, pay(), "{id: end, type: transform, expr: 1}"))
@@ -186,18 +188,18 @@ async def test_what_nobody_knows_is_asked(
     now(run_index.decide(file_store.FileStore(tmp_path), rig.id, verdict))
     ended = await rig.resume()
     assert ended.status == "passed"
-    assert len(rig.site.deeds) == deeds
+    assert len(rig.site.actions) == actions
     assert rig.calls("pay") == calls
 
 
 @pytest.mark.parametrize(
-    ("policy", "deeds", "calls"), [("retry", 2, ["interrupted not-done", "ok"]), ("skip", 1, ["interrupted skipped"])]
+    ("policy", "actions", "calls"), [("retry", 2, ["interrupted not-done", "ok"]), ("skip", 1, ["interrupted skipped"])]
 )
-async def test_the_author_may_decide_beforehand(tmp_path: Path, policy: str, deeds: int, calls: list[str]) -> None:
+async def test_the_author_may_decide_beforehand(tmp_path: Path, policy: str, actions: int, calls: list[str]) -> None:
     """`after_crash: retry` and `skip` stand in for the person."""
     rig = Rig(tmp_path, flow(OPEN, pay(f", after_crash: {policy}")))
     ended = await die_and_resume(rig)
-    assert (ended.status, len(rig.site.deeds), rig.calls("pay")) == ("passed", deeds, calls)
+    assert (ended.status, len(rig.site.actions), rig.calls("pay")) == ("passed", actions, calls)
 
 
 async def test_an_error_in_confirm_is_unknown(tmp_path: Path) -> None:
@@ -205,7 +207,7 @@ async def test_an_error_in_confirm_is_unknown(tmp_path: Path) -> None:
     rig = Rig(tmp_path, flow(OPEN, pay(CONFIRM)))
     rig.missing.add('test_id="status"')
     ended = await die_and_resume(rig, before=True)
-    assert (ended.status, rig.site.deeds, rig.calls("pay")) == ("paused", [], ["interrupted"])
+    assert (ended.status, rig.site.actions, rig.calls("pay")) == ("paused", [], ["interrupted"])
 
 
 async def test_what_was_typed_is_typed_again(tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ async def test_what_was_typed_is_typed_again(tmp_path: Path) -> None:
 
 
 async def test_finished_items_are_not_done_again(tmp_path: Path) -> None:
-    """A loop killed in its second item goes on there: the first item's deed is not repeated, though the list says the same."""
+    """A loop killed in its second item goes on there: the first item's action is not repeated, though the list says the same."""
     each = (
         "{id: each, type: iterate, over: [a, b, c], as: order, key: '{{ order }}', nodes: ["
         "{id: go, type: browser_action, action: goto, url: 'http://shop.test/{{ order }}'}, "
@@ -240,7 +242,7 @@ async def test_finished_items_are_not_done_again(tmp_path: Path) -> None:
     rig.site.before_click = None
     ended = await rig.resume()
     assert (ended.status, ended.output) == ("passed", 3)
-    assert len(rig.site.deeds) == 3
+    assert len(rig.site.actions) == 3
     assert rig.calls("each[#a]/pay") == ["ok"]
     assert rig.calls("each[#b]/pay") == ["interrupted not-done", "ok"]
 
@@ -255,8 +257,8 @@ async def test_time_and_ids_repeat(tmp_path: Path) -> None:
     assert ended.output == first.value
 
 
-async def test_deeds_behind_the_restored_state_are_asked_about(tmp_path: Path) -> None:
-    """A finished deed between the checkpoint and the crash is never repeated unasked; `done` passes over it."""
+async def test_actions_behind_the_restored_state_are_asked_about(tmp_path: Path) -> None:
+    """A finished action between the checkpoint and the crash is never repeated unasked; `done` passes over it."""
     add = "{id: add, type: browser_action, action: click, target: {css: add}}"
     rig = Rig(tmp_path, flow(OPEN, f"{{id: unit, type: group, nodes: [{add}, {pay()}]}}"))
 
@@ -281,12 +283,12 @@ async def test_deeds_behind_the_restored_state_are_asked_about(tmp_path: Path) -
     now(run_index.decide(file_store.FileStore(tmp_path), rig.id, "not-done"))
     ended = await rig.resume()
     assert ended.status == "passed"
-    assert rig.site.deeds == ["css=add", PAY]
+    assert rig.site.actions == ["css=add", PAY]
 
 
-@pytest.mark.parametrize(("policy", "deeds"), [("redo", 2), ("confirm", 1)])
-async def test_on_redo_says_what_happens_to_them(tmp_path: Path, policy: str, deeds: int) -> None:
-    """`on_redo: redo` repeats the deed on the author's word; `confirm` asks the site and passes over it."""
+@pytest.mark.parametrize(("policy", "actions"), [("redo", 2), ("confirm", 1)])
+async def test_on_redo_says_what_happens_to_them(tmp_path: Path, policy: str, actions: int) -> None:
+    """`on_redo: redo` repeats the action on the author's word; `confirm` asks the site and passes over it."""
     wait = "{id: late, type: browser_action, action: click, target: {css: late}, effect: idempotent}"
     rig = Rig(tmp_path, flow(OPEN, f"{{id: unit, type: group, on_redo: {policy}, nodes: [{pay(CONFIRM)}, {wait}]}}"))
 
@@ -302,11 +304,11 @@ async def test_on_redo_says_what_happens_to_them(tmp_path: Path, policy: str, de
     rig.site.before_click = None
     ended = await rig.resume()
     assert ended.status == "passed"
-    assert rig.site.deeds.count(PAY) == deeds
+    assert rig.site.actions.count(PAY) == actions
 
 
 async def test_killed_again_while_resuming(tmp_path: Path) -> None:
-    """A resume that is killed itself is resumed like a run, and the deed still happens once."""
+    """A resume that is killed itself is resumed like a run, and the action still happens once."""
     rig = Rig(
         tmp_path, flow(OPEN, pay(CONFIRM), "{id: late, type: browser_action, action: goto, url: 'http://shop.test/2'}")
     )
@@ -317,7 +319,7 @@ async def test_killed_again_while_resuming(tmp_path: Path) -> None:
         rig.die()
     rig.site.before_click = None
     ended = await rig.resume()
-    assert (ended.status, rig.site.deeds) == ("passed", [PAY])
+    assert (ended.status, rig.site.actions) == ("passed", [PAY])
     assert rig.calls("pay") == ["interrupted", "interrupted", "interrupted not-done", "ok"]
 
 
@@ -330,7 +332,7 @@ async def test_a_failed_step_is_tried_anew(tmp_path: Path) -> None:
     rig.die()
     paid(rig.site)
     ended = await rig.resume()
-    assert (ended.status, rig.calls("check"), rig.site.deeds) == ("passed", ["error", "ok"], [PAY])
+    assert (ended.status, rig.calls("check"), rig.site.actions) == ("passed", ["error", "ok"], [PAY])
 
 
 async def test_a_secret_that_was_read_is_read_again_or_named(tmp_path: Path) -> None:
@@ -405,4 +407,4 @@ async def test_a_page_in_the_middle_of_a_group_gets_no_checkpoint(tmp_path: Path
         rig.die(browser_survives=survives)
     rig.site.before_click = None
     assert (await rig.resume()).status == "passed"
-    assert rig.site.deeds == ["css=menu", "css=menu", "css=entry"]
+    assert rig.site.actions == ["css=menu", "css=menu", "css=entry"]

@@ -1,4 +1,4 @@
-"""Going on from a checkpoint: what is done again must lead where the first run led, and every deed on the way is judged, not repeated."""
+"""Going on from a checkpoint: what is done again must lead where the first run led, and every action on the way is judged, not repeated."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def text(name: str) -> str:
     return f"{{id: {name}, type: browser_query, query: text, target: {{css: {name}}}}}"
 
 
-def deed(name: str, more: str = "", target: str = "") -> str:
+def action(name: str, more: str = "", target: str = "") -> str:
     """A click that must not happen twice, and a `confirm` that can tell."""
     target = target or name
     confirm = (
@@ -53,7 +53,7 @@ def flow(*nodes: str, more: str = "") -> str:
 
 
 class Shop:
-    """A site that pays, and whose pages then say something else. It kills the engine at the deeds it is told to."""
+    """A site that pays, and whose pages then say something else. It kills the engine at the actions it is told to."""
 
     def __init__(self) -> None:
         self.site = FakeSite(texts={"css=status": "open"}, on_click=self._carry_out, before_click=self._begin)
@@ -84,7 +84,7 @@ def signed_in_only(signed: set[FakeBrowser]) -> type[FakePage]:
 
 
 async def die(rig: Rig, shop: Shop, *, before: str = "", after: str = "", browser_survives: bool = False) -> None:
-    """Start the run and kill it at a deed; then let the shop be."""
+    """Start the run and kill it at an action; then let the shop be."""
     shop.kill_before, shop.kill_after = {before}, {after}
     with pytest.raises(Killed):
         await rig.start()
@@ -93,14 +93,14 @@ async def die(rig: Rig, shop: Shop, *, before: str = "", after: str = "", browse
 
 
 async def test_a_route_keeps_its_branch(tmp_path: Path) -> None:
-    """The page that the decision was made on says something else after the deed: the branch stays, and no other deed is done."""
+    """The page that the decision was made on says something else after the action: the branch stays, and no other action is done."""
     shop = Shop()
-    branch = f"{{name: owing, when: \"{{{{ status == 'open' }}}}\", nodes: [{deed('pay')}]}}"
-    way = f"{{id: way, type: route, branches: [{branch}], otherwise: [{deed('complain')}]}}"
+    branch = f"{{name: owing, when: \"{{{{ status == 'open' }}}}\", nodes: [{action('pay')}]}}"
+    way = f"{{id: way, type: route, branches: [{branch}], otherwise: [{action('complain')}]}}"
     rig = Rig(tmp_path, flow(OPEN, group(text("status"), way), more="output: '{{ run.taken.way }}'"), site=shop.site)
     await die(rig, shop, after="css=pay")
     ended = await rig.resume()
-    assert (ended.status, ended.output, shop.site.deeds) == ("passed", "owing", ["css=pay"])
+    assert (ended.status, ended.output, shop.site.actions) == ("passed", "owing", ["css=pay"])
 
 
 async def test_a_node_that_was_begun_was_wanted(tmp_path: Path) -> None:
@@ -108,12 +108,12 @@ async def test_a_node_that_was_begun_was_wanted(tmp_path: Path) -> None:
     shop = Shop()
     rig = Rig(
         tmp_path,
-        flow(OPEN, text("status"), group(deed("pay"), deed("ship"), more=", when: \"{{ status == 'open' }}\"")),
+        flow(OPEN, text("status"), group(action("pay"), action("ship"), more=", when: \"{{ status == 'open' }}\"")),
         site=shop.site,
     )
     await die(rig, shop, after="css=pay")
     assert (await rig.resume()).status == "passed"
-    assert shop.site.deeds == ["css=pay", "css=ship"]
+    assert shop.site.actions == ["css=pay", "css=ship"]
 
 
 @pytest.mark.parametrize("key", [", key: '{{ o.n }}'", ""])
@@ -135,12 +135,12 @@ async def test_no_item_is_lost_when_the_site_lists_fewer(tmp_path: Path, key: st
     listed()
     shop.site.on_click = pay
     rows = "{id: rows, type: browser_query, query: extract, min: 0, target: {css: rows}, fields: {n: b}}"
-    nodes = f"{goto('go', 'http://shop.test/{{ o.n }}')}, {deed('pay', target='pay{{ o.n }}')}"
+    nodes = f"{goto('go', 'http://shop.test/{{ o.n }}')}, {action('pay', target='pay{{ o.n }}')}"
     loop = f"{{id: each, type: iterate, over: '{{{{ rows }}}}', as: o{key}, nodes: [{nodes}]}}"
     rig = Rig(tmp_path, flow(OPEN, rows, loop, more="output: '{{ each | length }}'"), site=shop.site)
     await die(rig, shop, after="css=payA")
     ended = await rig.resume()
-    assert (ended.status, ended.output, shop.site.deeds) == ("passed", 3, ["css=payA", "css=payB", "css=payC"])
+    assert (ended.status, ended.output, shop.site.actions) == ("passed", 3, ["css=payA", "css=payB", "css=payC"])
 
 
 async def test_confirm_is_asked_by_a_browser_that_is_signed_in_again(tmp_path: Path) -> None:
@@ -157,14 +157,14 @@ async def test_confirm_is_asked_by_a_browser_that_is_signed_in_again(tmp_path: P
 
     shop.site.on_click, shop.site.page = sign_in, signed_in_only(signed)
     sign = "{id: signin, type: browser_action, action: click, target: {css: signin}, effect: idempotent}"
-    rig = Rig(tmp_path, flow(group(goto("login", "http://shop.test/login"), sign, deed("pay"))), site=shop.site)
+    rig = Rig(tmp_path, flow(group(goto("login", "http://shop.test/login"), sign, action("pay"))), site=shop.site)
     shop.kill_after = {"css=pay"}
     with pytest.raises(Killed):
         await rig.start()
     rig.die()
     shop.kill_after = set()
     assert (await rig.resume()).status == "passed"
-    assert shop.site.deeds.count("css=pay") == 1
+    assert shop.site.actions.count("css=pay") == 1
 
 
 @pytest.mark.parametrize("broken_off", ["killed", "failed"])
@@ -191,7 +191,7 @@ async def test_a_way_that_was_broken_off_still_leads_to_its_effect(tmp_path: Pat
             f"{{id: {name}, type: browser_action, action: click, target: {{css: {name}}}, effect: idempotent}}"
             for name in ("signin", "put")
         ),
-        deed("pay"),
+        action("pay"),
         "{id: last, type: browser_action, action: click, target: {css: last}, effect: idempotent}",
     )
     rig = Rig(tmp_path, flow(unit), site=shop.site)
@@ -203,7 +203,7 @@ async def test_a_way_that_was_broken_off_still_leads_to_its_effect(tmp_path: Pat
         assert (await rig.resume()).status == "failed"
     rig.die()
     assert (await rig.resume()).status == "passed"
-    assert shop.site.deeds == ["css=signin", "css=put", "css=pay", "css=signin", "css=signin", "css=last"]
+    assert shop.site.actions == ["css=signin", "css=put", "css=pay", "css=signin", "css=signin", "css=last"]
 
 
 async def _decided(tmp_path: Path, pay: str) -> tuple[Rig, Shop]:
@@ -238,9 +238,9 @@ async def _decided(tmp_path: Path, pay: str) -> tuple[Rig, Shop]:
 
 async def test_the_way_to_a_decided_effect_is_done_again_where_the_site_does_not_show_it(tmp_path: Path) -> None:
     """A person has said that it happened; `confirm` sees nothing of it before the sign-in, so that is done again, and the effect is not."""
-    rig, shop = await _decided(tmp_path, deed("pay", more=", after_crash: ask"))
+    rig, shop = await _decided(tmp_path, action("pay", more=", after_crash: ask"))
     assert (await rig.resume()).status == "passed"
-    assert shop.site.deeds == ["css=signin", "css=pay", "css=signin"]
+    assert shop.site.actions == ["css=signin", "css=pay", "css=signin"]
 
 
 async def test_the_way_to_a_decided_effect_can_be_done_again(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ async def test_the_way_to_a_decided_effect_can_be_done_again(tmp_path: Path) -> 
     assert f"`runops resume {rig.id} --from unit/login`" in ended.error["fix"]
     rig.die()
     assert (await rig.resume("unit/login")).status == "passed"
-    assert shop.site.deeds == ["css=signin", "css=pay", "css=signin"]
+    assert shop.site.actions == ["css=signin", "css=pay", "css=signin"]
 
 
 async def test_a_checkpoint_taken_on_the_way_to_a_decided_effect_is_not_its_page(tmp_path: Path) -> None:
@@ -273,7 +273,12 @@ async def test_a_checkpoint_taken_on_the_way_to_a_decided_effect_is_not_its_page
 async def test_a_browser_left_half_restored_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed while it restores, with the new browser surviving: the next resume restores again, and goes on where it should be."""
     shop = Shop()
-    nodes = (OPEN, "{id: mark, type: transform, expr: 1}", deed("pay"), "{id: where, type: browser_query, query: url}")
+    nodes = (
+        OPEN,
+        "{id: mark, type: transform, expr: 1}",
+        action("pay"),
+        "{id: where, type: browser_query, query: url}",
+    )
     rig = Rig(tmp_path, flow(*nodes, more="output: '{{ where }}'"), site=shop.site)
     await die(rig, shop, before="css=pay")
 
@@ -286,18 +291,20 @@ async def test_a_browser_left_half_restored_is_not_taken_up(tmp_path: Path, monk
             await rig.resume()
     rig.die(browser_survives=True)
     ended = await rig.resume()
-    assert (ended.status, ended.output, shop.site.deeds) == ("passed", "http://shop.test/", ["css=pay"])
+    assert (ended.status, ended.output, shop.site.actions) == ("passed", "http://shop.test/", ["css=pay"])
 
 
 async def test_verify_on_a_restored_page_proves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that holds on the page of the checkpoint says nothing of a deed that came after it, whichever browser survives."""
+    """A rule that holds on the page of the checkpoint says nothing of an action that came after it, whichever browser survives."""
     shop = Shop()
 
     async def holds(self: FakePage, _rule: object) -> bool:
         return self.address.endswith("/cart") or "css=pay_done" in shop.site.texts
 
     monkeypatch.setattr(FakePage, "holds", holds)
-    unit = group(goto("checkout", "http://shop.test/checkout"), deed("pay", ", verify: [{text: x, target: {css: p}}]"))
+    unit = group(
+        goto("checkout", "http://shop.test/checkout"), action("pay", ", verify: [{text: x, target: {css: p}}]")
+    )
     rig = Rig(tmp_path, flow(goto("cart", "http://shop.test/cart"), unit), site=shop.site)
     await die(rig, shop, before="css=pay")
 
@@ -310,14 +317,14 @@ async def test_verify_on_a_restored_page_proves_nothing(tmp_path: Path, monkeypa
             await rig.resume()
     rig.die(browser_survives=True)
     assert (await rig.resume()).status == "passed"
-    assert shop.site.deeds == ["css=pay"]
+    assert shop.site.actions == ["css=pay"]
 
 
 async def test_the_authors_word_holds_after_two_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`on_redo: redo` is kept to when the resume itself was killed; nobody is asked."""
     shop = Shop()
     add = "{id: add, type: browser_action, action: click, target: {css: add}}"
-    rig = Rig(tmp_path, flow(OPEN, group(add, deed("pay"), more=", on_redo: redo")), site=shop.site)
+    rig = Rig(tmp_path, flow(OPEN, group(add, action("pay"), more=", on_redo: redo")), site=shop.site)
     await die(rig, shop, before="css=pay")
 
     async def killed(_self: FakeBrowser, _path: Path) -> None:
@@ -329,15 +336,15 @@ async def test_the_authors_word_holds_after_two_kills(tmp_path: Path, monkeypatc
             await rig.resume()
     rig.die()
     ended = await rig.resume()
-    assert (ended.status, shop.site.deeds) == ("passed", ["css=add", "css=add", "css=pay"])
+    assert (ended.status, shop.site.actions) == ("passed", ["css=add", "css=add", "css=pay"])
 
 
 async def test_the_authors_word_holds_in_a_browser_that_was_restored_and_survived(tmp_path: Path) -> None:
-    """The resume restored a checkpoint and was killed before it came to the deed: the next one goes on in that browser, as `on_redo: redo` says."""
+    """The resume restored a checkpoint and was killed before it came to the action: the next one goes on in that browser, as `on_redo: redo` says."""
     shop = Shop()
     again = "{id: again, type: browser_action, action: click, target: {css: again}, effect: idempotent}"
     add = "{id: add, type: browser_action, action: click, target: {css: add}}"
-    rig = Rig(tmp_path, flow(OPEN, group(again, add, deed("pay"), more=", on_redo: redo")), site=shop.site)
+    rig = Rig(tmp_path, flow(OPEN, group(again, add, action("pay"), more=", on_redo: redo")), site=shop.site)
     await die(rig, shop, before="css=pay")
     shop.kill_before = {"css=again"}
     with pytest.raises(Killed):
@@ -345,14 +352,14 @@ async def test_the_authors_word_holds_in_a_browser_that_was_restored_and_survive
     rig.die(browser_survives=True)
     shop.kill_before = set()
     ended = await rig.resume()
-    assert (ended.status, shop.site.deeds) == ("passed", ["css=again", "css=add", "css=again", "css=add", "css=pay"])
+    assert (ended.status, shop.site.actions) == ("passed", ["css=again", "css=add", "css=again", "css=add", "css=pay"])
 
 
 async def test_at_most_one_call_is_open_in_a_thread(tmp_path: Path) -> None:
-    """A resume that dies while it does again what lies before the deed leaves one open call, its own."""
+    """A resume that dies while it does again what lies before the action leaves one open call, its own."""
     shop = Shop()
     again = "{id: again, type: browser_action, action: click, target: {css: again}, effect: idempotent}"
-    rig = Rig(tmp_path, flow(OPEN, group(again, deed("pay"))), site=shop.site)
+    rig = Rig(tmp_path, flow(OPEN, group(again, action("pay"))), site=shop.site)
     await die(rig, shop, before="css=pay")
     shop.kill_before = {"css=again"}
     with pytest.raises(Killed):
@@ -368,7 +375,7 @@ async def test_tolerated_failures_are_counted_over_all_lives(tmp_path: Path) -> 
     loop = (
         f"{{id: each, type: iterate, over: [a, b], as: o, nodes: [{miss}, {goto('go', 'http://shop.test/{{ o }}')}]}}"
     )
-    rig = Rig(tmp_path, flow(OPEN, loop, deed("pay"), goto("end", "http://shop.test/end")), site=shop.site)
+    rig = Rig(tmp_path, flow(OPEN, loop, action("pay"), goto("end", "http://shop.test/end")), site=shop.site)
     rig.missing.add("css=missing")
     await die(rig, shop, before="css=pay")
     assert (await rig.resume()).tolerated == 2
@@ -377,7 +384,7 @@ async def test_tolerated_failures_are_counted_over_all_lives(tmp_path: Path) -> 
 async def test_a_checkpoint_that_the_disk_names_keeps_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At every write of a checkpoint, the file of the last checkpoint whose entry is synced is still there: a power cut may end the log there."""
     shop = Shop()
-    nodes = [node for n in range(5) for node in (goto(f"go{n}", f"http://shop.test/{n}"), deed(f"d{n}"))]
+    nodes = [node for n in range(5) for node in (goto(f"go{n}", f"http://shop.test/{n}"), action(f"d{n}"))]
     rig = Rig(tmp_path, flow(*nodes), site=shop.site)
     missing: list[str] = []
     keep, kept_files = system_files.keep, list[str]()
@@ -430,17 +437,17 @@ async def test_the_authors_retry_covers_a_lost_answer(tmp_path: Path) -> None:
 
     shop.site.on_click = lose
     ended = await rig.start()
-    assert (ended.status, ended.exit, len(shop.site.deeds)) == ("paused", 4, 2)
+    assert (ended.status, ended.exit, len(shop.site.actions)) == ("paused", 4, 2)
 
 
-async def test_what_a_deed_took_up_does_not_go_out_with_the_next(tmp_path: Path) -> None:
-    """Fields are typed again up to a deed that had happened; passing over it clears them, so the next deed sends none of them."""
+async def test_what_an_action_took_up_does_not_go_out_with_the_next(tmp_path: Path) -> None:
+    """Fields are typed again up to an action that had happened; passing over it clears them, so the next action sends none of them."""
     shop = Shop()
     fill = "{id: name, type: browser_action, action: fill, target: {label: Name}, value: A}"
-    rig = Rig(tmp_path, flow(OPEN, group(fill, deed("send"), deed("other"))), site=shop.site)
+    rig = Rig(tmp_path, flow(OPEN, group(fill, action("send"), action("other"))), site=shop.site)
     await die(rig, shop, after="css=send")
     assert (await rig.resume()).status == "passed"
-    assert shop.site.deeds == ["css=send", "css=other"]
+    assert shop.site.actions == ["css=send", "css=other"]
     assert shop.site.records == [{'label="Name"': "A"}, {}]
 
 
@@ -473,4 +480,4 @@ async def test_two_answers_to_one_question(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(UsageError, match="answered already"):
         now(run_index.decide(file_store.FileStore(chosen.home), rig.id, "not-done"))
     assert (await rig.resume()).status == "passed"
-    assert shop.site.deeds == ["css=pay"]
+    assert shop.site.actions == ["css=pay"]

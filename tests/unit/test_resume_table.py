@@ -31,24 +31,24 @@ def flow(*nodes: str, output: str = "'-'") -> str:
 
 
 async def refuse(_target: str, _page: FakePage) -> None:
-    """The site carries the deed out, and shows an error all the same."""
+    """The site carries the action out, and shows an error all the same."""
     raise SiteError("verify-failed", "something went wrong", phase="after")
 
 
 @pytest.mark.parametrize(
-    ("more", "status", "deeds"),
+    ("more", "status", "actions"),
     [("", "paused", 1), (", after_crash: skip", "passed", 1), (", after_crash: retry", "passed", 2)],
 )
-async def test_a_failed_deed_that_may_have_happened_is_judged(
-    tmp_path: Path, more: str, status: str, deeds: int
+async def test_a_failed_action_that_may_have_happened_is_judged(
+    tmp_path: Path, more: str, status: str, actions: int
 ) -> None:
-    """The run failed after the deed: resumed, it asks a person or keeps to the author's word, and never simply does it again."""
+    """The run failed after the action: resumed, it asks a person or keeps to the author's word, and never simply does it again."""
     rig = Rig(tmp_path, flow(OPEN, PAY % more))
     rig.site.on_click = refuse
     assert (await rig.start()).status == "failed"
     rig.die()
     rig.site.on_click = None
-    assert ((await rig.resume()).status, len(rig.site.deeds)) == (status, deeds)
+    assert ((await rig.resume()).status, len(rig.site.actions)) == (status, actions)
 
 
 async def kill_at(rig: Rig, line: int) -> bool:
@@ -76,7 +76,7 @@ async def kill_at(rig: Rig, line: int) -> bool:
 
 @pytest.mark.parametrize("asked", ["decision", "question"])
 async def test_what_a_person_said_outlives_any_crash(tmp_path: Path, asked: str) -> None:
-    """Answered or decided once; the resumed run is killed before each of its lines in turn: nobody is asked again, and the deed is done once."""
+    """Answered or decided once; the resumed run is killed before each of its lines in turn: nobody is asked again, and the action is done once."""
 
     async def die(_target: str, _page: FakePage) -> None:
         raise Killed
@@ -101,7 +101,7 @@ async def test_what_a_person_said_outlives_any_crash(tmp_path: Path, asked: str)
         killed = await kill_at(rig, line)
         ended = await rig.resume() if killed else None
         assert ended is None or ended.status == "passed", line
-        assert rig.site.deeds == ([] if asked == "question" else ["css=pay"])
+        assert rig.site.actions == ([] if asked == "question" else ["css=pay"])
         rig.die()
         if not killed:
             assert line > 5
@@ -149,7 +149,7 @@ async def test_a_decision_that_was_written_down_counts_wherever_decide_died(
         if crash_points.CrashPoint.DECIDED not in passed:
             assert (line, ended.status) == (1, "paused")
             continue
-        assert (line, ended.status, rig.site.deeds) == (line, "passed", ["css=pay"] if verdict == "not-done" else [])
+        assert (line, ended.status, rig.site.actions) == (line, "passed", ["css=pay"] if verdict == "not-done" else [])
     raise AssertionError("`decide` never came to its end")
 
 
@@ -197,5 +197,5 @@ async def test_a_list_in_another_order_is_resumed_by_key(tmp_path: Path, effect:
     ended = await rig.resume()
     assert ended.status == "passed"
     again = ["css=payC", "css=payD"] if effect == "effect" else ["css=payA", "css=payB", "css=payD", "css=payC"]
-    assert rig.site.deeds == ["css=payA", "css=payB", *again]
+    assert rig.site.actions == ["css=payA", "css=payB", *again]
     assert sorted(str(each) for each in ended.output) == listed

@@ -113,7 +113,7 @@ async def test_a_listener_that_raises_harms_nobody(tmp_path: Path, caplog: pytes
     rig.told = Broken()
     with caplog.at_level(logging.ERROR, logger="runops"):
         ended = await rig.start()
-    assert (ended.status, rig.site.deeds) == ("passed", ["css=pay"])
+    assert (ended.status, rig.site.actions) == ("passed", ["css=pay"])
     assert "no screen" in caplog.text
 
 

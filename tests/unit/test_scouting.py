@@ -1,4 +1,4 @@
-"""What is pure of scouting: which lines of a page an instruction picks, which page a tool means, and how a deed is written down."""
+"""What is pure of scouting: which lines of a page an instruction picks, which page a tool means, and how an action is written down."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from director.scouting import relevance, single_node, tools
 from nodes.errors import RunOpsError
 from nodes.values import Json
 from runtime.observation.observation import Observation
-from tests import workshops
+from tests import build_contexts
 
 ROWS = "\n".join(
     f"""\
@@ -75,8 +75,8 @@ def test_what_is_picked_keeps_to_its_size_and_stands_on_the_page(words: list[str
 
 async def test_which_page_a_tool_means(tmp_path: Path) -> None:
     """Without a name the scout's, until the bench has one; a page that is not there is told with what is."""
-    shop = workshops.opened(tmp_path, "http://shop.test/")
-    eyes: Any = shop.eyes
+    build = build_contexts.opened(tmp_path, "http://shop.test/")
+    eyes: Any = build.eyes
     try:
         assert eyes.place(None) == ("scout", None)
         assert eyes.place("bench") == ("bench", None)
@@ -88,12 +88,12 @@ async def test_which_page_a_tool_means(tmp_path: Path) -> None:
             assert raised.value.code == "page-unknown"
         for name, more in (("inspect_tab", {"instruction": None, "ref": None}), ("debug_close_tab", {})):
             field = {"name": "x"} if name == "debug_close_tab" else {"tab": None}
-            outcome = await workshops.call(shop, name, tools.toolsets(shop), reason="x", **field, **more)
+            outcome = await build_contexts.call(build, name, tools.toolsets(build), reason="x", **field, **more)
             assert outcome.error is not None
             assert outcome.error["code"] == "page-unknown"
             assert "http://shop.test/" in outcome.told
     finally:
-        await shop.close()
+        await build.close()
 
 
 @settings(max_examples=40)

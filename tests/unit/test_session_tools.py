@@ -99,7 +99,7 @@ class Bench:
         )  # fmt: skip
         call = self.writer.call(call)
         self.writer.result(call, "error" if outcome.error else "ok", value=outcome.value, error=outcome.error)
-        result = self.state.history.deeds[call.call].result
+        result = self.state.history.actions[call.call].result
         assert result is not None
         # What a model is told after a crash is what it would have been told without one.
         assert self.box.told(asked, result) == outcome.told

@@ -35,8 +35,8 @@ def known(past: log_session.Session) -> dict[str, Any]:
         "at": (past.started, past.last_at, past.last_seq, past.epoch),
         "state": (past.mode, past.about, past.budget, past.messages, past.begun, past.untouched),
         "spent": past.ledger.totals_by_step(),
-        "deeds": {call: (deed.call, deed.result) for call, deed in past.deeds.items()},
-        "open": [deed.call.call for deed in past.open_calls()],
+        "actions": {call: (action.call, action.result) for call, action in past.actions.items()},
+        "open": [action.call.call for action in past.open_calls()],
         "variables": list(past.variables()),
         "kept": {of: past.versions(of) for of in ("plan", "description", "draft", "mode", "window")},
         "threads": {

@@ -11,7 +11,7 @@ from runtime.log import session
 from runtime.log.store import file_store
 from runtime.log.writer import Texts
 from runtime.report import of_session, session_text, text
-from tests import workshops
+from tests import build_contexts
 from tests.now import now
 
 SITE = "http://127.0.0.1:8765"
@@ -26,14 +26,14 @@ nodes:
 
 
 @pytest.mark.anyio
-async def test_an_answer_stands_with_the_deed_for_which_it_was_given(tmp_path: Path) -> None:
+async def test_an_answer_stands_with_the_action_for_which_it_was_given(tmp_path: Path) -> None:
     """By its name a grant is a digest, which tells a reader nothing."""
-    shop = workshops.opened(tmp_path, SITE, TEXT, policy="ask", who=workshops.Answering("no"))
-    assert shop.state.draft is not None
-    await shop.effects.demand(effects.deeds_of(shop.state.draft.loaded), place="1_run_draft")
-    now(shop.writer.barrier())
+    build = build_contexts.opened(tmp_path, SITE, TEXT, policy="ask", who=build_contexts.Answering("no"))
+    assert build.state.draft is not None
+    await build.effects.demand(effects.actions_of(build.state.draft.loaded), place="1_run_draft")
+    now(build.writer.barrier())
     kept = file_store.Files(tmp_path / ".runops")
-    reading = kept.read(shop.writer.conversation.id)
+    reading = kept.read(build.writer.conversation.id)
     report = of_session.session_report(session.Session(reading.entries), reading, Texts(kept), brief=True)
     shown = session_text.whole(report, text.Style())
     (line,) = [each for each in shown if "kept" in each and "grant" in each]

@@ -98,7 +98,7 @@ async def test_a_failed_run_is_told_with_what_stands_in_the_way(tmp_path: Path) 
     summary = subject.summary()
     assert "For: Every open order is paid." in summary
     assert "Nodes: 12 (" in summary
-    assert "Ended at gone (test.yaml:25): target-not-found (who must act: site, before the deed)" in summary
+    assert "Ended at gone (test.yaml:25): target-not-found (who must act: site, before the action)" in summary
     assert "no element matches css=gone" in summary
     assert "Steps: 10 ok, 1 failed: target-not-found" in summary
     assert "Cost: no model was asked" in summary

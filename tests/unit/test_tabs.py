@@ -37,7 +37,7 @@ OPEN = "{id: o, type: browser_action, action: open_tab, tab: reports}"
 
 
 def test_a_tab_is_one_that_a_node_opens() -> None:
-    """``main``, what ``open_tab`` opens and what a deed ``opens`` may be named by every node that works on a page, wherever it stands."""
+    """``main``, what ``open_tab`` opens and what an action ``opens`` may be named by every node that works on a page, wherever it stands."""
     uses = [
         "{id: a, type: browser_query, query: url, tab: main}",
         "{id: b, type: browser_query, query: title, tab: popup}",
@@ -112,8 +112,8 @@ async def test_a_step_works_in_its_tab_and_switches_to_none(tmp_path: Path) -> N
     assert ended.output == [second, second, other, other, "tab-closed"]
 
 
-async def test_verify_looks_where_the_deed_left_the_run(tmp_path: Path) -> None:
-    """Where a deed closed its own tab, its rules are looked at on the tab that is the current one then."""
+async def test_verify_looks_where_the_action_left_the_run(tmp_path: Path) -> None:
+    """Where an action closed its own tab, its rules are looked at on the tab that is the current one then."""
 
     async def close(target: str, page: FakePage) -> None:
         if target == "css=#close":
@@ -146,13 +146,13 @@ async def ask(target: str, page: FakePage) -> None:
         page.dialog = "Are you sure?"
 
 
-async def test_an_answer_is_a_deed_of_its_own(tmp_path: Path) -> None:
+async def test_an_answer_is_an_action_of_its_own(tmp_path: Path) -> None:
     """What accepts is class *effect* and what dismisses is not; the value is what the dialog said."""
     rig = Rig(tmp_path, flow(*ASKING) + "output: '{{ b }}'\n")
     rig.site.on_click = ask
     ended = await rig.start()
     assert ended.output == "Are you sure?"
-    assert rig.site.deeds == ["css=#ask", "accept Are you sure?"]
+    assert rig.site.actions == ["css=#ask", "accept Are you sure?"]
     assert [each.call.effect for each in rig.history.all_attempts()] == ["idempotent", "effect"]
     dismissing = reader.parse(flow(ASKING[0], ASKING[1].replace("accept", "dismiss")), "t.yaml")
     assert dismissing.workflow.nodes[1].effect_class == "idempotent"
@@ -167,13 +167,13 @@ async def test_an_answer_is_a_deed_of_its_own(tmp_path: Path) -> None:
     ],
 )
 async def test_nothing_else_is_done_while_a_dialog_is_open(node: str, tmp_path: Path) -> None:
-    """The next step in that tab fails at once, before its deed, whatever it is."""
+    """The next step in that tab fails at once, before its action, whatever it is."""
     rig = Rig(tmp_path, flow(ASKING[0], node))
     rig.site.on_click = ask
     ended = await rig.start()
     assert ended.error is not None
     assert (ended.error["code"], ended.error["phase"], ended.path) == ("dialog-open", "before", "b")
-    assert rig.site.deeds == ["css=#ask"]
+    assert rig.site.actions == ["css=#ask"]
 
 
 async def test_an_answer_is_verified_behind_the_dialog(tmp_path: Path) -> None:
@@ -188,8 +188,8 @@ async def test_an_answer_is_verified_behind_the_dialog(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verify", ["", ", verify: [{text: sure}]"])
-async def test_a_deed_that_asks_is_done(verify: str, tmp_path: Path) -> None:
-    """A deed that opens a dialog has its result; only rules on the page, which nobody can look at now, fail it after the deed."""
+async def test_an_action_that_asks_is_done(verify: str, tmp_path: Path) -> None:
+    """An action that opens a dialog has its result; only rules on the page, which nobody can look at now, fail it after the action."""
     rig = Rig(tmp_path, flow("{id: a, type: browser_action, action: click, target: {css: '#ask'}" + verify + "}"))
     rig.site.on_click = ask
     ended = await rig.start()

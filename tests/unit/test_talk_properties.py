@@ -25,8 +25,8 @@ from runtime.models.client.errors import Failed
 from runtime.secrets import masking
 from tests import breadth, talks
 from tests.now import now
-from tests.unit.test_delegation import TASKS, by_task, sending
-from tests.unit.test_talking_crashes import ANSWERS, answered, spoken
+from tests.unit.test_delegate import TASKS, by_task, sending
+from tests.unit.test_reply_crashes import ANSWERS, answered, spoken
 
 some = settings(
     max_examples=breadth.of(5, 10),

@@ -113,19 +113,19 @@ def conversation(chance: random.Random) -> Talk:
     talk = Talk()
     pick = functools.partial(chance.choice, snippets())
     for _number in range(LONG):
-        deed = chance.random()
-        if deed < 0.35:
+        action = chance.random()
+        if action < 0.35:
             talk.says(pick()[: chance.choice([20, 100, 1_500])])
-        elif deed < 0.55:
+        elif action < 0.55:
             talk.answers(pick()[:2_000])
-        elif deed < 0.85:
+        elif action < 0.85:
             calls = [
                 Asked("read_state", json.dumps({"path": pick()[:40]}), pick()) for _ in range(chance.choice([1, 3]))
             ]
             talk.answers(pick()[:100] if chance.random() < 0.3 else "", calls)
-        elif deed < 0.92:
+        elif action < 0.92:
             talk.fails("model-timeout", pick()[:500])
-        elif deed < 0.98:
+        elif action < 0.98:
             talk.happens(f"/set total={chance.random()}")
         else:
             talk.sums_up(pick()[:800], talk.writer.history.last_seq)

@@ -52,7 +52,7 @@ def seen(name: str, number: int) -> str:
 
 
 class Kit:
-    """Tools: ``look`` sees, ``click`` is a deed that writes itself and fails for ``broken``, ``finish`` ends."""
+    """Tools: ``look`` sees, ``click`` is an action that writes itself and fails for ``broken``, ``finish`` ends."""
 
     offered = (
         tool("look", ref={"type": ["string", "null"]}),
@@ -63,8 +63,8 @@ class Kit:
     side_by_side = frozenset[str]()
     reads = frozenset({"look"})
 
-    def __init__(self, writer: LogWriter, deeds: list[str]) -> None:
-        self.writer, self.deeds = writer, deeds
+    def __init__(self, writer: LogWriter, actions: list[str]) -> None:
+        self.writer, self.actions = writer, actions
         self.taken: list[tuple[str, dict[str, Json]]] = []
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -83,12 +83,12 @@ class Kit:
             error = ModelError("broken", "it is broken").as_json()
             self.writer.result(call, "error", error=error)
             return turn.Outcome("it is broken", error=error, written=True)
-        self.deeds.append(str(arguments["ref"]))
+        self.actions.append(str(arguments["ref"]))
         self.writer.result(call, "ok", value="clicked")
         return turn.Outcome(self.told(asked, self.writer.history.attempt_of(call).result), written=True)
 
     def told(self, asked: ToolCall, result: log_entries.Result | None) -> str:
-        """What is said of a deed that its result tells of."""
+        """What is said of an action that its result tells of."""
         assert result is not None
         if asked.name != "click":
             return "it is gone" if result.error else seen(asked.name, result.value["n"])
@@ -165,7 +165,7 @@ class Life:
     entries: Sequence[log_entries.AnyEntry] = ()
     """What the log holds of earlier processes."""
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
-    deeds: list[str] = dataclasses.field(default_factory=list[str])
+    actions: list[str] = dataclasses.field(default_factory=list[str])
     error: str = ""
     toolset: Kit | None = None
 
@@ -181,7 +181,7 @@ class Life:
                 path="do", node="agent", attempt=2 if first else 1, effect="effect", fingerprint="f"
             )
             call = await writer.announce(call.model_copy(update={"again": first.call if first else None}))
-            self.toolset = Kit(writer, self.deeds)
+            self.toolset = Kit(writer, self.actions)
             talk = cast(Any, Talk(writer, call, self.script, self.requests))
             turns = turns_of(talk, self.toolset, writer, call)
             try:
@@ -267,26 +267,26 @@ def test_every_call_is_answered_once_and_every_request_keeps_the_protocol(script
 @settings(max_examples=breadth.of(30, 60))
 @given(SCRIPTS, st.data())
 def test_a_conversation_goes_on_wherever_its_process_died(script: list[Answer], data: st.DataObject) -> None:
-    """Cut after any entry, it asks what the first process would have asked, pays no answer again, and does no deed again that has its result."""
+    """Cut after any entry, it asks what the first process would have asked, pays no answer again, and does no action again that has its result."""
     whole = lived(*script)
     there = whole.entries[: data.draw(st.integers(1, len(whole.entries)))]
     again = lived(*script, entries=there)
     answered = sum(isinstance(each, log_entries.Assistant) for each in there)
     over = {each.call for each in there if isinstance(each, log_entries.Result)}
-    deeds = [each for each in there if isinstance(each, log_entries.Call) and each.node == "browser_action"]
-    done = [each.args["ref"] for each in deeds if each.call in over and each.args["ref"] != "broken"]
-    if all(each.call in over for each in deeds):
+    actions = [each for each in there if isinstance(each, log_entries.Call) and each.node == "browser_action"]
+    done = [each.args["ref"] for each in actions if each.call in over and each.args["ref"] != "broken"]
+    if all(each.call in over for each in actions):
         assert [each.key for each in again.requests] == [each.key for each in whole.requests[answered:]]
-        assert done + again.deeds == whole.deeds
+        assert done + again.actions == whole.actions
         assert again.error == whole.error
     else:
         # Nobody knows what became of the last one: it is not done again, and the model is told so.
         assert turn.INTERRUPTED in [each.text for each in again.entries if isinstance(each, log_entries.ToolResult)]
-        missing = int(deeds[-1].args["ref"] != "broken")
-        assert done == whole.deeds[: len(done)]
+        missing = int(actions[-1].args["ref"] != "broken")
+        assert done == whole.actions[: len(done)]
         # Nor is what was asked for along with it.
-        rest = whole.deeds[len(done) + missing :]
-        assert again.deeds == rest[len(rest) - len(again.deeds) :]
+        rest = whole.actions[len(done) + missing :]
+        assert again.actions == rest[len(rest) - len(again.actions) :]
 
 
 def test_a_model_is_told_what_it_did_wrong() -> None:
@@ -307,7 +307,7 @@ def test_a_model_is_told_what_it_did_wrong() -> None:
     assert "secret-refused" in secret
     assert "secret-refused" in escaped
     assert "'why' was unexpected" in more
-    assert life.deeds == []
+    assert life.actions == []
     assert [each.error["code"] for each in life.entries if isinstance(each, log_entries.Result) and each.error] == [
         "tool-unknown", "tool-arguments", "tool-arguments", "secret-refused", "secret-refused", "tool-arguments",
     ]  # fmt: skip
@@ -323,7 +323,7 @@ def test_arguments_of_any_depth_are_refused_in_words(depth: int, inner: str) -> 
         (refused,) = outputs(life.requests[-1])
         assert "tool-arguments" in refused or "secret-refused" in refused
         assert len(refused) < 1000
-        assert life.deeds == []
+        assert life.actions == []
 
 
 @pytest.mark.parametrize("odd", ["NaN", "1e999", '"\\ud800"', "9" * 5000, '"\\u0000"', '"a", "ref": "b"'])
@@ -347,19 +347,19 @@ def test_what_may_be_null_may_be_left_out() -> None:
 def test_calls_behind_the_end_are_not_done() -> None:
     """The calls of an answer are done in order, and none behind the one that ends the work."""
     life = lived(calls(calling("click", ref="e1"), calling("finish", done=True), calling("click", ref="e2")))
-    assert life.deeds == ["e1"]
+    assert life.actions == ["e1"]
     told = [each.text for each in life.entries if isinstance(each, log_entries.ToolResult)]
     assert "not done: an earlier call of the same answer ended the work" in str(told[2])
     assert len(life.requests) == 1
 
 
 def test_what_only_looks_stops_nothing_and_is_not_stopped() -> None:
-    """A look that fails leaves the rest of the answer to be done; behind a deed that failed the looks are done, and no deed."""
+    """A look that fails leaves the rest of the answer to be done; behind an action that failed the looks are done, and no action."""
     looks = calls(calling("look", ref="gone"), calling("click", ref="e1"))
     fails = calls(calling("click", ref="broken"), calling("look", ref=None), calling("click", ref="e2"))
     ends = calls(calling("finish", done=True), calling("look", ref=None))
     life = lived(looks, fails, ends)
-    assert life.deeds == ["e1"]
+    assert life.actions == ["e1"]
     told = [str(each.text) for each in life.entries if isinstance(each, log_entries.ToolResult)]
     assert told[:3] == ["it is gone", "click: ok", "it is broken"]
     assert told[3].startswith("look, call 4")
@@ -371,7 +371,7 @@ def test_calls_behind_one_that_failed_are_not_done() -> None:
     """A model that asks for three things at once counts on each: where the second fails the form is not sent half-filled; it may ask again."""
     once = calls(calling("click", ref="e1"), calling("click", ref="broken"), calling("click", ref="send"))
     life = lived(once, calling("click", "again", ref="send"), calling("finish", "end", done=True))
-    assert life.deeds == ["e1", "send"]
+    assert life.actions == ["e1", "send"]
     told = [each.text for each in life.entries if isinstance(each, log_entries.ToolResult)]
     assert told[:2] == ["click: ok", "it is broken"]
     assert "not done: an earlier call of the same answer failed" in str(told[2])
@@ -383,7 +383,7 @@ def test_the_same_failing_call_ends_the_work() -> None:
     fails = calling("click", ref="broken")
     life = lived(fails, calling("look"), fails, calls(fails, calling("click", ref="e1")))
     assert life.error == "agent-stuck"
-    assert life.deeds == []
+    assert life.actions == []
     assert len(life.requests) == 4
 
 
@@ -428,17 +428,17 @@ def begun(asked: Answer) -> tuple[list[log_entries.AnyEntry], log_entries.Call]:
     return [*whole[: at + 1]], call
 
 
-def test_an_interrupted_deed_is_not_done_again() -> None:
-    """Of a deed of which only the beginning is known the model is told to look; it is done by nobody, and its result says that it was interrupted."""
-    there, deed = begun(calling("click", ref="e1"))
+def test_an_interrupted_action_is_not_done_again() -> None:
+    """Of an action of which only the beginning is known the model is told to look; it is done by nobody, and its result says that it was interrupted."""
+    there, action = begun(calling("click", ref="e1"))
     again = lived(calling("click", ref="e1"), entries=there)
-    assert again.deeds == []
+    assert again.actions == []
     assert outputs(again.requests[0]) == [turn.INTERRUPTED]
     assert [each.call for each in again.entries if isinstance(each, log_entries.Call) and each.asked == "a"] == [
-        deed.call
+        action.call
     ]
     assert [
-        each.status for each in again.entries if isinstance(each, log_entries.Result) and each.call == deed.call
+        each.status for each in again.entries if isinstance(each, log_entries.Result) and each.call == action.call
     ] == ["interrupted"]
 
 
@@ -464,4 +464,4 @@ def test_calls_that_a_server_names_alike_are_told_apart() -> None:
     assert len(set(ids)) == 4
     assert SECRET not in ids
     assert [each.id for each in life.requests[-1].items if isinstance(each, ToolOutput)] == ids
-    assert life.deeds == ["e1", "e2"]
+    assert life.actions == ["e1", "e2"]

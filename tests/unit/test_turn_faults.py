@@ -73,7 +73,7 @@ def finishing(
 WAYS: dict[str, tuple[dict[str, Any], Any]] = {
     "streamed": ({}, STREAMED),
     "chained": ({"model_store": True}, STREAMED | CHAINED),
-    "background": ({"model_background": True}, {name: finishing(each) for name, each in BACKGROUND.items() if "patched" not in name}),
+    "background": ({"model_background": True}, {name: finishing(each) for name, each in BACKGROUND.items() if "fixed" not in name}),
     "plain": ({"model_profile": "compatible"}, {name: finishing(each) for name, each in PLAIN.items()}),
 }  # fmt: skip
 CASES = [
@@ -85,13 +85,13 @@ CASES = [
 
 @pytest.mark.drawn(12)
 @pytest.mark.parametrize(("settings", "fault"), CASES)
-async def test_a_fault_after_a_deed_does_not_repeat_it(
+async def test_a_fault_after_an_action_does_not_repeat_it(
     settings: dict[str, Any],
     fault: tuple[list[scripted_model.Scripted], list[str], bool],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The deed was done; then the model fails. What may go right is tried again and ends the work, everything else is raised; the deed was done once."""
+    """The action was done; then the model fails. What may go right is tried again and ends the work, everything else is raised; the action was done once."""
     answers, codes, passes = fault
     monkeypatch.setattr(requests, "FIRST_WAIT", 0.01)
     monkeypatch.setattr(polling, "POLL_SECONDS", 0.01)
@@ -137,5 +137,5 @@ async def test_a_fault_after_a_deed_does_not_repeat_it(
     assert codes is None or errors == codes
     assert (raised is None) is passes
     assert passes or raised == codes[-1]
-    assert toolset.deeds == ["e1"]
+    assert toolset.actions == ["e1"]
     assert [row.status for row in writer.history.ledger.rows].count("open") == 0

@@ -1,4 +1,4 @@
-"""A group that runs another workflow file: a scope of its own, one unit, and no deed twice, wherever the process dies."""
+"""A group that runs another workflow file: a scope of its own, one unit, and no action twice, wherever the process dies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def say(name: str, expression: str) -> str:
     return f'{{id: {name}, type: transform, expr: "{expression}"}}'
 
 
-def deed(name: str, more: str = "") -> str:
+def action(name: str, more: str = "") -> str:
     """A click that must not happen twice, and a `confirm` that can tell."""
     confirm = (
         f"{{settle: 0, nodes: [{{id: look_{name}, type: browser_query, query: text, target: {{css: {name}_done}}}}],"
@@ -44,7 +44,7 @@ def goto(name: str, url: str) -> str:
 
 
 async def do_it(target: str, page: FakePage) -> None:
-    """The site carries the deed out, and can tell."""
+    """The site carries the action out, and can tell."""
     page.browser.site.texts[f"{target}_done"] = "yes"
 
 
@@ -123,7 +123,7 @@ async def test_an_error_has_the_path_through_the_group(tmp_path: Path) -> None:
 async def test_a_file_gets_no_secret_but_those_it_is_given(tmp_path: Path) -> None:
     """A reference to one that it declares is filled; what it typed is masked in the log."""
     fill = "{id: fill, type: browser_action, action: fill, target: {css: p}, value: '{{ secrets.WORD }}'}"
-    part = flow(fill, deed("send"), more="secrets: [WORD]")
+    part = flow(fill, action("send"), more="secrets: [WORD]")
     text = flow(use("part", "part.yaml", ", secrets: [WORD]"), more="secrets: [OTHER, WORD]")
     known = {"OTHER": "not-for-you", "WORD": "open-sesame"}
     rig = Rig(tmp_path, text, texts={"part.yaml": part}, secrets=known, site=FakeSite(on_click=do_it))
@@ -139,12 +139,12 @@ async def test_a_file_gets_no_secret_but_those_it_is_given(tmp_path: Path) -> No
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("survives", [True, False])
 @pytest.mark.parametrize("place", ["css=one", "css=two", "css=three"])
-async def test_no_deed_of_a_file_is_done_twice(tmp_path: Path, place: str, *, before: bool, survives: bool) -> None:
-    """Killed at any deed, before it or after it reached the site, with the browser left or gone: each is done once, and the output is right."""
-    inner = flow(say("x", "{{ inputs.n }}"), deed("two"), more="inputs: {n: {type: integer}}") + "output: '{{ x }}'\n"
-    part = flow(deed("one"), use("inner", "inner.yaml", ", with: {n: 7}"), more="on_redo: confirm")
+async def test_no_action_of_a_file_is_done_twice(tmp_path: Path, place: str, *, before: bool, survives: bool) -> None:
+    """Killed at any action, before it or after it reached the site, with the browser left or gone: each is done once, and the output is right."""
+    inner = flow(say("x", "{{ inputs.n }}"), action("two"), more="inputs: {n: {type: integer}}") + "output: '{{ x }}'\n"
+    part = flow(action("one"), use("inner", "inner.yaml", ", with: {n: 7}"), more="on_redo: confirm")
     part += "output: '{{ inner + 1 }}'\n"
-    text = flow(goto("open", SHOP), use("part", "part.yaml"), deed("three")) + "output: '{{ part }}'\n"
+    text = flow(goto("open", SHOP), use("part", "part.yaml"), action("three")) + "output: '{{ part }}'\n"
     rig = Rig(tmp_path, text, texts={"part.yaml": part, "inner.yaml": inner}, site=killing(place, before=before))
     with pytest.raises(Killed):
         await rig.start()
@@ -152,13 +152,13 @@ async def test_no_deed_of_a_file_is_done_twice(tmp_path: Path, place: str, *, be
     rig.site.before_click, rig.site.on_click = None, do_it
     ended = await rig.resume()
     assert (ended.status, ended.output) == ("passed", 8), ended
-    assert rig.site.deeds == ["css=one", "css=two", "css=three"]
+    assert rig.site.actions == ["css=one", "css=two", "css=three"]
 
 
 async def test_a_finished_file_is_not_walked_through_again(tmp_path: Path) -> None:
     """Its end is a commit point, and a resumed run knows its value, though the caller's own steps follow it."""
-    part = flow(goto("open", SHOP), deed("one"), say("word", "done")) + "output: '{{ word }}'\n"
-    text = flow(use("part", "part.yaml"), deed("two")) + "output: '{{ part }}'\n"
+    part = flow(goto("open", SHOP), action("one"), say("word", "done")) + "output: '{{ word }}'\n"
+    text = flow(use("part", "part.yaml"), action("two")) + "output: '{{ part }}'\n"
     rig = Rig(tmp_path, text, texts={"part.yaml": part}, site=killing("css=two", before=True))
     with pytest.raises(Killed):
         await rig.start()
@@ -166,7 +166,7 @@ async def test_a_finished_file_is_not_walked_through_again(tmp_path: Path) -> No
     rig.site.before_click, rig.site.on_click = None, do_it
     ended = await rig.resume()
     assert (ended.status, ended.output) == ("passed", "done")
-    assert rig.site.deeds == ["css=one", "css=two"]
+    assert rig.site.actions == ["css=one", "css=two"]
     assert not [each for each in rig.told if isinstance(each, events.StepFinished) and each.path.startswith("part/")]
 
 
@@ -175,9 +175,9 @@ async def test_a_files_variables_stay_its_own_in_a_resumed_loop(tmp_path: Path) 
     part = flow("{id: set, type: context, set: {v: part}}") + "output: '{{ vars.v }}'\n"
     loop = (
         f"{{id: each, type: iterate, over: [1, 2], as: n, nodes: ["
-        f"{{id: mine, type: context, set: {{v: 'mine {{{{ n }}}}'}}}}, {use('part', 'part.yaml')}, {deed('pay')}]}}"
+        f"{{id: mine, type: context, set: {{v: 'mine {{{{ n }}}}'}}}}, {use('part', 'part.yaml')}, {action('pay')}]}}"
     )
-    text = flow("{id: start, type: context, set: {v: none}}", loop, deed("last")) + "output: '{{ vars.v }}'\n"
+    text = flow("{id: start, type: context, set: {v: none}}", loop, action("last")) + "output: '{{ vars.v }}'\n"
     rig = Rig(tmp_path, text, texts={"part.yaml": part}, site=killing("css=last", before=True))
     with pytest.raises(Killed):
         await rig.start()
@@ -188,7 +188,7 @@ async def test_a_files_variables_stay_its_own_in_a_resumed_loop(tmp_path: Path) 
 
 
 async def test_on_redo_is_looked_for_from_the_step_outwards_through_the_files(tmp_path: Path) -> None:
-    """The file's own counts before the group that uses it, that group before the caller: a deed without `confirm` is repeated or asked about."""
+    """The file's own counts before the group that uses it, that group before the caller: an action without `confirm` is repeated or asked about."""
     click = "{id: pay, type: browser_action, action: click, target: {css: pay}}"
     for in_part, in_group, in_flow, asked in (
         ("redo", "ask", "ask", False),
@@ -197,7 +197,7 @@ async def test_on_redo_is_looked_for_from_the_step_outwards_through_the_files(tm
         (None, None, "redo", False),
         (None, None, None, True),
     ):
-        part = flow(click, say("a", "a"), deed("last"), more=f"on_redo: {in_part}" if in_part else "name: p")
+        part = flow(click, say("a", "a"), action("last"), more=f"on_redo: {in_part}" if in_part else "name: p")
         group = use("part", "part.yaml", f", on_redo: {in_group}" if in_group else "")
         text = flow(goto("open", SHOP), group, say("b", "b"), more=f"on_redo: {in_flow}" if in_flow else "name: f")
         rig = Rig(tmp_path, text, texts={"part.yaml": part}, site=killing("css=last", before=True))
@@ -207,7 +207,7 @@ async def test_on_redo_is_looked_for_from_the_step_outwards_through_the_files(tm
         rig.site.before_click, rig.site.on_click = None, do_it
         ended = await rig.resume()
         assert ended.status == ("paused" if asked else "passed"), (in_part, in_group, in_flow, ended)
-        assert rig.site.deeds.count("css=pay") == (1 if asked else 2)
+        assert rig.site.actions.count("css=pay") == (1 if asked else 2)
 
 
 async def test_a_file_loads_documents_only_where_both_files_allow_it(tmp_path: Path) -> None:
@@ -238,8 +238,8 @@ async def test_an_origin_that_is_none_is_told_at_the_group(tmp_path: Path) -> No
     assert (ended.exit, ended.path, ended.error["code"], ended.error["who"]) == (1, "part", "bad-origin", "author")
 
 
-async def test_a_deed_is_judged_where_its_file_may_look(tmp_path: Path) -> None:
-    """After a crash a `confirm` of the file's deed sees the file's inputs, and the browser is confined as for its steps."""
+async def test_an_action_is_judged_where_its_file_may_look(tmp_path: Path) -> None:
+    """After a crash a `confirm` of the file's action sees the file's inputs, and the browser is confined as for its steps."""
     seen: list[list[str] | None] = []
 
     class Watched(FakePage):
@@ -260,14 +260,14 @@ async def test_a_deed_is_judged_where_its_file_may_look(tmp_path: Path) -> None:
         await rig.start()
     rig.die(browser_survives=True)
     assert (await rig.resume()).status == "passed"
-    assert (rig.site.deeds, seen) == (["css=pay"], [[BANK]])
+    assert (rig.site.actions, seen) == (["css=pay"], [[BANK]])
 
 
 async def test_a_group_that_failed_and_is_passed_over_is_not_begun_again(tmp_path: Path) -> None:
     """A resumed run keeps its error, and goes on behind it."""
-    part = flow(deed("one"), deed("two"))
+    part = flow(action("one"), action("two"))
     tolerated = use("part", "part.yaml", ", on_error: continue")
-    text = flow(tolerated, deed("three")) + "output: '{{ run.errors.part.code | default(none) }}'\n"
+    text = flow(tolerated, action("three")) + "output: '{{ run.errors.part.code | default(none) }}'\n"
     rig = Rig(tmp_path, text, texts={"part.yaml": part}, site=killing("css=three", before=True))
 
     async def fail_second(target: str, _page: FakePage) -> None:
@@ -283,12 +283,12 @@ async def test_a_group_that_failed_and_is_passed_over_is_not_begun_again(tmp_pat
     rig.site.before_click, rig.site.on_click = None, do_it
     ended = await rig.resume()
     assert (ended.status, ended.tolerated) == ("passed", 1)
-    assert rig.site.deeds == ["css=one", "css=three"]
+    assert rig.site.actions == ["css=one", "css=three"]
 
 
-async def test_a_file_that_is_tried_again_does_no_deed_twice(tmp_path: Path) -> None:
-    """A `handle` begins the file again with its inputs; a deed that its first try did is asked for by its `confirm`, and found."""
-    part = flow(deed("one"), deed("two"), more="inputs: {n: {type: integer}}") + "output: '{{ inputs.n }}'\n"
+async def test_a_file_that_is_tried_again_does_no_action_twice(tmp_path: Path) -> None:
+    """A `handle` begins the file again with its inputs; an action that its first try did is asked for by its `confirm`, and found."""
+    part = flow(action("one"), action("two"), more="inputs: {n: {type: integer}}") + "output: '{{ inputs.n }}'\n"
     tried = use("part", "part.yaml", ", with: {n: 5}")
     text = flow(f"{{id: h, type: handle, attempts: 2, try: [{tried}]}}") + "output: '{{ h }}'\n"
     rig = Rig(tmp_path, text, texts={"part.yaml": part})
@@ -303,4 +303,4 @@ async def test_a_file_that_is_tried_again_does_no_deed_twice(tmp_path: Path) -> 
     rig.site.before_click = fail_once
     ended = await rig.start()
     assert (ended.status, ended.output) == ("passed", 5), ended
-    assert rig.site.deeds == ["css=one", "css=two"]
+    assert rig.site.actions == ["css=one", "css=two"]

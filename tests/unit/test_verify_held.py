@@ -10,7 +10,7 @@ from runtime import events
 from runtime.report import of_run, text
 from tests.fakes import FakePage
 from tests.rig import Rig
-from tests.unit.test_handle import deed, handle
+from tests.unit.test_handle import action, handle
 from tests.unit.test_resume import CONFIRM, OPEN, VERIFY, die_and_resume, flow, pay, pay_it
 
 FILL = "{id: fill, type: browser_action, action: fill, target: {label: Name}, value: A, verify: [{text: paid, target: {css: p}}]}"
@@ -54,14 +54,16 @@ async def test_a_step_that_was_found_done_is_not_flagged(tmp_path: Path) -> None
     rig = Rig(tmp_path, flow(OPEN, pay(VERIFY + CONFIRM)))
     rig.site.texts["=css=p"] = "paid"
     ended = await die_and_resume(rig)
-    assert (ended.status, ended.flags, rig.site.deeds) == ("passed", [], ['role=button name="Pay"'])
+    assert (ended.status, ended.flags, rig.site.actions) == ("passed", [], ['role=button name="Pay"'])
 
 
 async def test_a_step_that_is_passed_over_in_another_try_is_not_flagged_again(tmp_path: Path) -> None:
     """Of an action that is not done again nothing is said."""
     rules = ", verify: [{text: there, target: {css: q}}]"
     failing = "{id: fails, type: browser_query, query: text, target: {css: gone}}"
-    rig = Rig(tmp_path, flow(OPEN, handle([deed("send", more=rules), failing], ", attempts: 2")), missing={"css=gone"})
+    rig = Rig(
+        tmp_path, flow(OPEN, handle([action("send", more=rules), failing], ", attempts: 2")), missing={"css=gone"}
+    )
 
     async def there(_target: str, page: FakePage) -> None:
         page.browser.site.texts |= {"css=send_done": "yes", "=css=q": "there"}

@@ -57,7 +57,7 @@ def show_articles(shop: Shop, request: Request, part: Mapping[str, str]) -> Resp
     count = sum(line.quantity for line in lines(shop.store, reference))
     rows = "\n".join(
         f'<tr data-article="{sku}"><td class="sku">{sku}</td><td class="name">{escape(prices.PRODUCTS[sku][0])}</td>'
-        f'<td class="total">{price}</td><td class="deed">{_add_form(reference, sku)}</td></tr>'
+        f'<td class="total">{price}</td><td class="action">{_add_form(reference, sku)}</td></tr>'
         for sku, price in prices.prices(shop.store).items()
     )
     body = (

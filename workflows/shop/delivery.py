@@ -69,7 +69,7 @@ def show_addresses(shop: Shop, request: Request, part: Mapping[str, str]) -> Res
     """The address book, for a window that the first page opens."""
     rows = "\n".join(
         f'<tr><td class="recipient">{recipient}</td><td class="street">{street}</td><td class="city">{city}</td>'
-        '<td class="deed"><button type="button">Use</button></td></tr>'
+        '<td class="action"><button type="button">Use</button></td></tr>'
         for recipient, street, city in ADDRESSES
     )
     body = f'<h1>Address book</h1>\n<table id="addresses"><tbody>\n{rows}\n</tbody></table>{USE_ADDRESS}'

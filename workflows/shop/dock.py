@@ -34,10 +34,10 @@ def show(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
     """One gate, with the buttons that its state allows."""
     gate = _gate(part)
     labels = len(shop.store.ledger("label", gate))
-    deeds = {"label": "Print label", "release": "Release"} if reserved(shop.store, gate) else {"reserve": "Reserve"}
+    actions = {"label": "Print label", "release": "Release"} if reserved(shop.store, gate) else {"reserve": "Reserve"}
     forms = "".join(
-        f'<form method="post" action="/dock/{gate}/{deed}">{layout.request_id_field()}<button>{name}</button></form>'
-        for deed, name in deeds.items()
+        f'<form method="post" action="/dock/{gate}/{action}">{layout.request_id_field()}<button>{name}</button></form>'
+        for action, name in actions.items()
     )
     body = (
         f'<p><a href="/dock">All gates</a></p>\n<h1>Gate {gate}</h1>\n<section class="card"><dl><dt>State</dt>'

@@ -29,8 +29,8 @@ th, td { padding: .5rem .9rem; text-align: left; border-top: 1px solid var(--lin
 thead th { font-size: .82rem; color: var(--soft); background: #eef2f5; border-top: 0; }
 tbody th { width: 14rem; font-weight: 500; color: var(--soft); }
 td.total, th.total { text-align: right; font-variant-numeric: tabular-nums; }
-td.deed { width: 6rem; padding-block: .3rem; text-align: right; }
-td.deed form { margin: 0; }
+td.action { width: 6rem; padding-block: .3rem; text-align: right; }
+td.action form { margin: 0; }
 tr { height: 2.9rem; }
 .badge { display: inline-block; padding: .05rem .6rem; border-radius: 99px; font-size: .85rem; color: var(--open); background: #fbefe2; }
 .badge.paid { color: var(--good); background: #e3f4ea; }

@@ -161,7 +161,7 @@ def _table(orders: list[Order], back: str) -> str:
     rows = "\n".join(
         f'<tr data-order="{order.number}"><td class="no"><a href="/orders/{order.number}">{order.number}</a></td>'
         f'<td class="customer">{escape(order.customer)}</td><td class="ordered">{order.ordered}</td><td class="total">{order.total}</td>'
-        f'<td class="status">{_badge(order)}</td><td class="deed">{_pay_form(order, back)}</td></tr>'
+        f'<td class="status">{_badge(order)}</td><td class="action">{_pay_form(order, back)}</td></tr>'
         for order in orders
     )
     return (

@@ -44,9 +44,9 @@ class Building(conversation.Conversation):
         super().__init__(writer, here, models, screen)
         # The budget is the session's, and what it leaves holds for each run.
         of_runs = here.settings.model_copy(update={"budget": None, "model_timeout": settings.load().model_timeout})
-        self.shop = open_build.of_session(writer, self.state, here.having(of_runs), screen, who, self.price)
-        self._about = open_build.subject_of(self.shop)
-        self._toolsets = open_build.toolsets(self.shop)
+        self.build = open_build.of_session(writer, self.state, here.having(of_runs), screen, who, self.price)
+        self._about = open_build.subject_of(self.build)
+        self._toolsets = open_build.toolsets(self.build)
         screen.follow(lambda: self.session, lambda: self.state.value("plan"))
 
     @property
@@ -67,7 +67,7 @@ class Building(conversation.Conversation):
     @override
     async def close(self) -> None:
         try:
-            await self.shop.close()
+            await self.build.close()
         finally:
             await super().close()
 
@@ -148,7 +148,7 @@ def _followed(
     """The exit code, and how it ended; the error where it did not end by itself."""
     held.screen.say(f"build  {held.id}  {held.subject.title}")
     foreground_run.say_taken(held.writer.conversation.taken_from)
-    one = loop.Build(held.shop, held.talk)
+    one = loop.Build(held.build, held.talk)
     try:
         ended = front.run(one.to_its_end(word))
     except signals.Interrupted as interrupted:

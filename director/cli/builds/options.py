@@ -93,7 +93,7 @@ class BuildOrder:
         if said:
             raise UsageError(
                 "usage",
-                f"a build that goes on keeps its wish: {', '.join(said)} cannot be changed",
+                f"a build that goes on keeps its goal: {', '.join(said)} cannot be changed",
                 fix="leave it out, or begin another build",
             )
         if self.answer is not None and not self.answer.strip():
@@ -209,7 +209,7 @@ def found(name: str, kept: store.Kept) -> tuple[str, log_session.Session]:
 async def open_build(
     order: BuildOrder, here: host.Host, models: session_options.Models
 ) -> LogWriter[log_session.Session]:
-    """The pen of a new build, or of one that goes on, with the answer that was given it."""
+    """The writer of a new build, or of one that goes on, with the answer that was given it."""
     chosen, kept = here.settings, here.kept
     budget = str(chosen.budget) if chosen.budget is not None else None
     models.check(chosen.budget)
@@ -242,7 +242,7 @@ async def open_build(
 
 
 def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> None:
-    """Raise UsageError ``secret-in-input`` where a secret stands in the wish: the log would keep a mask in its place, and a mask is no value."""
+    """Raise UsageError ``secret-in-input`` where a secret stands in the goal: the log would keep a mask in its place, and a mask is no value."""
     said: dict[str, Json] = {"the goal": goal.goal, "`--url`": goal.url}
     said["`--save`"] = str(goal.save) if order.save is not None else None
     said |= {f"`-i {name}`": value for name, value in goal.inputs.items()}
@@ -250,7 +250,7 @@ def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> Non
     if wrong:
         raise UsageError(
             "secret-in-input",
-            f"{', '.join(wrong)}: a secret stands in it, and what is wished for is told to the model and kept in the log",
+            f"{', '.join(wrong)}: a secret stands in it, and what is wanted is told to the model and kept in the log",
             fix="leave it out; a secret is given by its name only: `--secret NAME`",
         )
 
@@ -260,5 +260,5 @@ def _said(order: BuildOrder, chosen: settings.Settings) -> dict[str, Json]:
 
 
 def _secrets(goal: Goal, here: host.Host) -> Mapping[str, str]:
-    """The secrets of a wish. Raises SetupError ``secret-missing``, ``secret-too-short``."""
+    """The secrets of a goal. Raises SetupError ``secret-missing``, ``secret-too-short``."""
     return sources.read(here.secrets, goal.secrets, goal.place.parent)

@@ -130,7 +130,7 @@ def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
         yield "fails", one_line(str(left["failing"]))
     effects: list[dict[str, Json]] = left.get("effects") or []
     for number, each in enumerate(effects):
-        yield ("deeds" if not number else " " * (number + 1)), one_line(f"{each['node']}: {each['what']}")
+        yield ("actions" if not number else " " * (number + 1)), one_line(f"{each['node']}: {each['what']}")
 
 
 def _gives(left: dict[str, Json]) -> Iterator[tuple[str, str]]:

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 SAID = {
     "proved": "proved: a copy of the run went on from there to its end",
-    "held": "proved up to a deed that was held",
+    "held": "proved up to an action that was held",
     "guess": "not proved: nothing tells for sure that this is what was meant",
 }
 SAID_OF_BUILDS = {
     "proved": "proved: the whole workflow passed, in fresh browsers",
-    "held": "proved up to a deed that was held, in fresh browsers",
+    "held": "proved up to an action that was held, in fresh browsers",
 }
 """The same of a fix that a model has built."""
 
@@ -205,7 +205,7 @@ def _changed(loaded: workflow.Loaded, past: history.History) -> bool:
 
 
 def _policy(goal: RepairOptions, loaded: workflow.Loaded, past: history.History) -> Policy:
-    """What becomes of the deeds of a proof. Raises UsageError ``effects-not-local``."""
+    """What becomes of the actions of a proof. Raises UsageError ``effects-not-local``."""
     if goal.effects == "allow":
         assert past.header is not None
         known = {name: value for name, value in past.header.inputs.items() if name in loaded.workflow.inputs}
@@ -281,8 +281,8 @@ def _next(run: str, known: patch_files.KnownPatch, going_on: str) -> str:
         return f"again  {going_on}"
     if known.verdict == "proved":
         return f"done   run {known.proof} went on to the end in its place: {run} is not to be resumed"
-    deeds = ", ".join(briefs.ours(each) for each in known.done)
-    return f"look   runops show {known.proof}   (it did {deeds} on the site: resuming {run} would do that again)"
+    actions = ", ".join(briefs.ours(each) for each in known.done)
+    return f"look   runops show {known.proof}   (it did {actions} on the site: resuming {run} would do that again)"
 
 
 def _told(

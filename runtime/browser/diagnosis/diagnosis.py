@@ -27,7 +27,7 @@ ENDING_SECONDS = 0.2
 _BUSY = (408, 429)
 
 EVIDENCE_SECONDS = 1.0
-"""How long evidence may be gathered once a deed has failed."""
+"""How long evidence may be gathered once an action has failed."""
 
 
 _SAYS = isolated_world.Script[dict[str, Json]](
@@ -177,7 +177,7 @@ class Diagnosis:
         )
 
     def not_actionable(self, target: Target, problem: str, words: str, element: str | None, phase: Phase) -> SiteError:
-        """The element is there, and cannot take the deed."""
+        """The element is there, and cannot take the action."""
         return SiteError(
             "target-not-actionable",
             f"{target} is there, but {words}",

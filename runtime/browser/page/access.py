@@ -1,4 +1,4 @@
-"""What every deed and every reading of a tab has in common: finding the element, keeping to the time, saying what went wrong."""
+"""What every action and every reading of a tab has in common: finding the element, keeping to the time, saying what went wrong."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class PageState(DiagnosisFacts, Protocol):
         ...
 
     def begin(self, page: Page, *, driver_waits: bool = False) -> None:
-        """A deed begins in ``page``: what was asked for before it is forgotten. Raises where documents are no longer guarded.
+        """An action begins in ``page``: what was asked for before it is forgotten. Raises where documents are no longer guarded.
 
-        ``driver_waits``: Playwright itself waits for the document that the deed asks for.
+        ``driver_waits``: Playwright itself waits for the document that the action asks for.
         """
         ...
 
@@ -72,7 +72,7 @@ class PageState(DiagnosisFacts, Protocol):
 
 
 class ElementAccess(ABC):
-    """A tab within reach: ``runtime.browser.page.tab.Tab`` is one, made of what deeds and readings add to this."""
+    """A tab within reach: ``runtime.browser.page.tab.Tab`` is one, made of what actions and readings add to this."""
 
     page: Page
     _patience: Deadline
@@ -104,16 +104,16 @@ class ElementAccess(ABC):
     async def _do(
         self,
         target: Target,
-        deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
+        action: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
         *,
         sends: bool = False,
         driver_waits: bool = False,
     ) -> Answer | None:
-        """Do a deed on the one element that matches; it is given the locator and how many milliseconds are left.
+        """Do an action on the one element that matches; it is given the locator and how many milliseconds are left.
 
         An error has the phase ``before`` only where Playwright's call log proves that nothing was sent. With ``sends`` the
-        deed begins with the input itself, so every error has the phase ``after``: what can fail before it is done before.
-        ``driver_waits``: Playwright waits for the document that the deed asks for.
+        action begins with the input itself, so every error has the phase ``after``: what can fail before it is done before.
+        ``driver_waits``: Playwright waits for the document that the action asks for.
 
         None where it opened a dialog, or closed its own tab: then nobody knows what it would have answered.
         """

@@ -1,4 +1,4 @@
-"""Deeds on the elements of a page: with the keyboard, with the mouse, with files."""
+"""Actions on the elements of a page: with the keyboard, with the mouse, with files."""
 
 from __future__ import annotations
 

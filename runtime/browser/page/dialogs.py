@@ -1,6 +1,6 @@
 """The dialog that a tab shows: ``alert``, ``confirm``, ``prompt``, or the question whether to leave the page.
 
-While one is open the page computes nothing and answers nothing. So a deed that opens one is let go of, to be finished once somebody has
+While one is open the page computes nothing and answers nothing. So an action that opens one is let go of, to be finished once somebody has
 answered, and whatever waits for the page is told at once.
 """
 
@@ -89,7 +89,7 @@ class Dialogs:
         return next((other for other in self._all if other is not self and other._open is not None), None)
 
     def refuse(self, phase: Phase = "before") -> None:
-        """Raise SiteError ``dialog-open`` where a dialog is open; and, told once, what kept a deed from being done that one had held up."""
+        """Raise SiteError ``dialog-open`` where a dialog is open; and, told once, what kept an action from being done that one had held up."""
         if self._open is not None:
             raise opened(self._open.type, self._open.message, phase)
         if (undone := self._undone) is not None:
@@ -139,7 +139,7 @@ class Dialogs:
     def _finished(self, doing: asyncio.Future[Any]) -> None:
         self._aside.discard(doing)
         error = None if doing.cancelled() else doing.exception()
-        # Its step has had its result, so what came of the deed is for the page to show; but one that was not even begun is not.
+        # Its step has had its result, so what came of the action is for the page to show; but one that was not even begun is not.
         if isinstance(error, RunOpsError) and error.phase == "before":
             self._undone = error
 
@@ -153,7 +153,7 @@ class Dialogs:
     async def answer(self, *, accept: bool, text: str | None) -> None:
         """Answer the open dialog, and wait until what it held up has gone on, or the next dialog opens.
 
-        Raises what kept a deed from being done that it had held up: its phase is ``after``, for the answer is given.
+        Raises what kept an action from being done that it had held up: its phase is ``after``, for the answer is given.
         """
         assert self._open is not None, "there is no dialog to answer"
         dialog, self._open = self._open, None

@@ -1,4 +1,4 @@
-"""Elements by the refs of the last look: what is known of one, which targets match it, what it says; and waiting for what a deed sets off."""
+"""Elements by the refs of the last look: what is known of one, which targets match it, what it says; and waiting for what an action sets off."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runtime.browser.page.dialogs import Dialogs
 Answer = TypeVar("Answer")
 
 QUIET_SECONDS = 0.1
-"""How long nothing must be under way before what a deed set off counts as over."""
+"""How long nothing must be under way before what an action set off counts as over."""
 
 _IDENTITY = isolated_world.Script[str]("(element) => {" + element_facts.IDENTITY + "return identity(element); }", str)
 
@@ -143,7 +143,7 @@ class Refs(ElementAccess):
 
     @contextlib.asynccontextmanager
     async def settling(self, seconds: float) -> AsyncGenerator[None]:
-        """What the deed within sets off is waited for: its documents loaded, the requests that the page sends answered, the tabs there that it opens.
+        """What the action within sets off is waited for: its documents loaded, the requests that the page sends answered, the tabs there that it opens.
 
         It is waited for ``seconds`` at most, and not where a dialog opens.
         """

@@ -297,7 +297,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
     @contextlib.asynccontextmanager
     async def opening(self, name: str | None) -> AsyncGenerator[None]:
-        """The deed within opens a tab: wait for it, and call it ``name``. Without a name nothing is waited for."""
+        """The action within opens a tab: wait for it, and call it ``name``. Without a name nothing is waited for."""
         if name is None:
             yield
             return
@@ -390,15 +390,15 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             target = await self._settle(target)
         return target, locators.locator(self.page, target)
 
-    async def ready(self, target: Target, deed: ElementAction) -> None:
-        """Wait until exactly one element matches and could take the deed, without doing it."""
+    async def ready(self, target: Target, action: ElementAction) -> None:
+        """Wait until exactly one element matches and could take the action, without doing it."""
         target, found = await self._found(target)
-        # A dry run of the deed would see a cover or a movement too, and costs two frames; the deed itself sees those before it
+        # A dry run of the action would see a cover or a movement too, and costs two frames; the action itself sees those before it
         # begins, and says so.
         try:
             async with self._answering():
                 # A file field is mostly hidden behind something that looks better.
-                shown = "attached" if deed == "upload" else "visible"
+                shown = "attached" if action == "upload" else "visible"
                 await found.wait_for(state=shown, timeout=self._patience.milliseconds())
                 # The last look may take longer than there is time for: its answer counts.
                 while not await found.is_enabled(timeout=EVIDENCE_SECONDS * 1000):
@@ -422,12 +422,12 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
     async def _do(
         self,
         target: Target,
-        deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
+        action: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
         *,
         sends: bool = False,
         driver_waits: bool = False,
     ) -> Answer | None:
-        """Do a deed. From its beginning the document counts as holding input: a deed that fails may still have typed something."""
+        """Do an action. From its beginning the document counts as holding input: an action that fails may still have typed something."""
         target, found = await self._found(target)
         self.dialogs.refuse()
         if self.dialogs.elsewhere is not None:
@@ -437,20 +437,20 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         self.pending_input = True
         try:
             async with self._patience.limit():
-                return await self.dialogs.through(self._deed(target, found, deed, sends=sends))
+                return await self.dialogs.through(self._action(target, found, action, sends=sends))
         except TimeoutError:
             raise self._inquiry.silent("after") from None
 
-    async def _deed(
+    async def _action(
         self,
         target: Target,
         found: Locator,
-        deed: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
+        action: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
         *,
         sends: bool,
     ) -> Answer | None:
         try:
-            return await deed(found, self._patience.milliseconds())
+            return await action(found, self._patience.milliseconds())
         except Error as error:
             if not sends and playwright_errors.only_waited(error):
                 raise await self._inquiry.failed(error, target, "before") from None

@@ -194,7 +194,7 @@ class Tabs:
 
     @contextlib.asynccontextmanager
     async def opening(self, name: str, opener: Tab) -> AsyncGenerator[None]:
-        """The deed within opens a tab, at once or later: wait for it and give it the name. Raises SiteError ``no-tab-opened``."""
+        """The action within opens a tab, at once or later: wait for it and give it the name. Raises SiteError ``no-tab-opened``."""
         arrived: list[Page] = []
         self._arrivals.append(arrived)
         try:
@@ -209,7 +209,7 @@ class Tabs:
         await self._tell()
 
     def _first(self, arrived: list[Page], opener: Page) -> Page | None:
-        """The tab that the deed has opened. One whose opener is closed already may be it as well."""
+        """The tab that the action has opened. One whose opener is closed already may be it as well."""
         return next((page for page in arrived if self._openers.get(page, opener) is opener), None)
 
     def _unopened(self, name: str, opener: Tab) -> SiteError:

@@ -1,4 +1,4 @@
-"""``runops decide``: a person says whether a deed happened."""
+"""``runops decide``: a person says whether an action happened."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def decide(
         Literal["done", "not-done", "skip"],
         typer.Argument(
             metavar="VERDICT",
-            help="Whether the deed happened; `skip`: pass over the step.",
+            help="Whether the action happened; `skip`: pass over the step.",
             show_default=False,
         ),
     ],
@@ -32,7 +32,7 @@ def decide(
 ) -> None:
     """Answer the question with which a run paused, and go on.
 
-    A run pauses where nobody can tell whether a deed happened: it was killed in the middle of a click, or the answer was lost. Look at the
+    A run pauses where nobody can tell whether an action happened: it was killed in the middle of a click, or the answer was lost. Look at the
     site. `done`: it happened, and is not done again. `not-done`: it did not, and is done now. `skip`: go on without it.
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)

@@ -22,7 +22,7 @@ def resume(
     """Resume a run that was killed, interrupted, paused, or failed. What is done is not done again.
 
     It goes on with the text it began with. With `--allow-changed` it takes its file as it is now: what did not finish may be changed at will, and what
-    did is done again where nothing that is done depends on it. A deed that must not be done twice stays as it was.
+    did is done again where nothing that is done depends on it. An action that must not be done twice stays as it was.
 
     A run that a living process holds is left to it. With `--take-over` that process is ended, with all that it does, also where it is stopped or stuck; the
     run goes on here, in its browser where that is still there.

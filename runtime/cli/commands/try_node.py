@@ -51,7 +51,7 @@ def try_node(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Stop before the deed, and tell what was found ready.")
+        bool, typer.Option("--dry-run", help="Stop before the action, and tell what was found ready.")
     ] = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
@@ -63,7 +63,7 @@ def try_node(
 ) -> None:
     """Run one node of a workflow by itself, with a value for everything that it reads. Prints its value as JSON.
 
-    What it reads and nobody gave is listed, ready to be added. A deed is really done; with `--dry-run` it is not. A container runs what is in it.
+    What it reads and nobody gave is listed, ready to be added. An action is really done; with `--dry-run` it is not. A container runs what is in it.
     """
     here = host.load(
         headed=headed,
@@ -84,9 +84,9 @@ def try_node(
         found.file, found.node, given_values.pins(pins or []), url, session, loaded.workflow.secrets, dry_run
     )
     prepared = one.prepare(values.of(found.file), here.secrets)
-    if one.deeds and not dry_run and not quiet:
-        deeds = ", ".join(leaf.id for leaf in one.deeds)
-        console.say(f"this is really done on the site: {deeds} (with --dry-run it is not)")
+    if one.actions and not dry_run and not quiet:
+        actions = ", ".join(leaf.id for leaf in one.actions)
+        console.say(f"this is really done on the site: {actions} (with --dry-run it is not)")
 
     def begin(carrier: Runtime, listener: events.Listener) -> Awaitable[Run]:
         return carrier.begin(prepared, options=start.Options(part=one), listener=lambda event: listener(calm(event)))
@@ -96,7 +96,7 @@ def try_node(
 
 
 def calm(event: events.Event) -> events.Event:
-    """A deed that was held, as a step that went well: nothing is wrong."""
+    """An action that was held, as a step that went well: nothing is wrong."""
     if isinstance(event, events.StepFinished) and event.error is not None and event.error["code"] == "held":
         return events.Said(f"{event.path}: {event.error['message']}")
     return event

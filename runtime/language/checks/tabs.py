@@ -1,4 +1,4 @@
-"""The names of tabs: ``open_tab`` and ``opens`` give them, ``tab`` uses them. A name that nobody gives is a slip of the pen."""
+"""The names of tabs: ``open_tab`` and ``opens`` give them, ``tab`` uses them. A name that nobody gives is a slip of the writer."""
 
 from __future__ import annotations
 

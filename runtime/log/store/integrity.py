@@ -1,8 +1,8 @@
 """What a log file holds: its entries, and whether what follows them is torn, which may be cut, or damaged, which nobody may touch.
 
-A deed begins only once its call is on the disk. So a line that an interrupted append, or a power cut, kept from getting there in one piece
-announces no deed that has begun, and it is safe to cut it. A line that was there, and is another one now, may be the call of a deed that
-happened: to cut that would be to do the deed twice. What tells the two apart is how each of them can come to be.
+An action begins only once its call is on the disk. So a line that an interrupted append, or a power cut, kept from getting there in one piece
+announces no action that has begun, and it is safe to cut it. A line that was there, and is another one now, may be the call of an action that
+happened: to cut that would be to do the action twice. What tells the two apart is how each of them can come to be.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _whole(line: bytes) -> int | None:
 
 
 def _holds_synced(tail: bytes, *, copying: bool) -> bool:
-    """Whether a line in it was brought to the disk before anything else was done: the call of a deed, a request to a model or its answer, a pause, an end.
+    """Whether a line in it was brought to the disk before anything else was done: the call of an action, a request to a model or its answer, a pause, an end.
 
     What a fork takes over is not synced line by line.
     """

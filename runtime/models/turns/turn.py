@@ -24,15 +24,15 @@ _HAVE_A_TURN = (entries.User, threads.Exchange, entries.ModelError)
 """What is said that gives the next word to somebody."""
 
 _FAILED = "failed"
-"""Why no more deeds of an answer are done behind one that failed."""
+"""Why no more actions of an answer are done behind one that failed."""
 
 INTERRUPTED = (
     "This was interrupted: it may have happened, and it is not done again. Look first, then go on from what you find."
 )
-"""What the model is told of a deed of which only its beginning is known."""
+"""What the model is told of an action of which only its beginning is known."""
 
 NOT_DONE = "This waited for a person, and was not done."
-"""What the model is told of a deed that was given up while a person was asked."""
+"""What the model is told of an action that was given up while a person was asked."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

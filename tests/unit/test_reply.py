@@ -18,7 +18,7 @@ from runtime.models import requests
 from runtime.models.client.errors import Failed
 from runtime.models.turns import turn
 from tests import talks
-from tests.unit.test_talking_crashes import demand_closed
+from tests.unit.test_reply_crashes import demand_closed
 
 LOOK = talks.asks(("get_workflow_summary", {}), text="Let me look.")
 

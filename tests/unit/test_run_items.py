@@ -81,11 +81,11 @@ async def _lived(tmp_path_factory: pytest.TempPathFactory) -> list[Rig]:
     failed.die()
 
     killed = rig_of(tmp_path_factory.mktemp("killed"), missing="")
-    deeds: list[str] = []
+    actions: list[str] = []
 
     async def kill(target: str, _page: FakePage) -> None:
-        deeds.append(target)
-        if len(deeds) == 2:
+        actions.append(target)
+        if len(actions) == 2:
             raise Killed
 
     killed.site.before_click = kill

@@ -1,4 +1,4 @@
-"""The tab as a node sees it: deeds, readings, targets and rules on real pages."""
+"""The tab as a node sees it: actions, readings, targets and rules on real pages."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def tab(driven: Session) -> Tab:
 
 
 async def test_a_form_is_filled_and_sent(tab: Tab, shown: site.Site) -> None:
-    """Fill, select (by label or value), check, choose and click arrive at the site as a person's deeds would."""
+    """Fill, select (by label or value), check, choose and click arrive at the site as a person's actions would."""
     shown.requests.clear()
     assert await tab.goto(f"{shown.origin}/form") == f"{shown.origin}/form"
     await tab.fill(Target(label="Name"), "Ada")
@@ -378,7 +378,7 @@ LOST: list[tuple[str, dict[str, Any], str | None]] = [
 async def test_a_lost_answer_is_noticed(
     script: str, lost: str | None, tab: Tab, driven: Session, shown: site.Site
 ) -> None:
-    """A deed's request whose answer never came is told, without its query; readings and what the page itself gives up are not."""
+    """An action's request whose answer never came is told, without its query; readings and what the page itself gives up are not."""
     shown.answer("/dropped", lambda _request: site.Answer(drop=True))
     shown.answer("/slow", lambda _request: site.Answer("late"))
     await tab.goto(shown.page("/risky", "<form method=post action=/dropped></form><button>Go</button>"))

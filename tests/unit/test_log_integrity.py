@@ -1,4 +1,4 @@
-"""A log that is not as it was written: what is torn is cut, what is damaged is refused by its line, and no deed is done twice."""
+"""A log that is not as it was written: what is torn is cut, what is damaged is refused by its line, and no action is done twice."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ nodes:
   - {id: end, type: browser_query, query: text, target: {css: paid}}
 output: ["{{ cart }}", "{{ end }}"]
 """
-DEEDS = ["css=add", "css=pay"]
+ACTIONS = ["css=add", "css=pay"]
 OUTPUT = ["yes", "yes"]
 SHOWS = {"css=add": "css=cart", "css=pay": "css=paid"}
 
@@ -82,7 +82,7 @@ class Order(Rig):
         """The same run on another disk: its log holds ``data``, and the site is what it is."""
         shutil.copytree(self.home, home)
         other = Order(home)
-        other.id, other.site.deeds, other.site.texts = self.id, [*self.site.deeds], dict(self.site.texts)
+        other.id, other.site.actions, other.site.texts = self.id, [*self.site.actions], dict(self.site.texts)
         other.log.write_bytes(data)
         return other
 
@@ -131,7 +131,7 @@ def lines_of(data: bytes) -> list[tuple[int, int]]:
 async def test_a_log_that_lost_its_end_in_a_power_cut_is_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever of the lines that were not on the disk is lost, at whichever point the run died: it passes, and each deed is done once."""
+    """Whatever of the lines that were not on the disk is lost, at whichever point the run died: it passes, and each action is done once."""
     count = 0
     for order, point in await all_deaths(tmp_path, monkeypatch):
         data = order.log.read_bytes()
@@ -141,7 +141,7 @@ async def test_a_log_that_lost_its_end_in_a_power_cut_is_gone_on_with(
                 count += 1
                 other = order.again(tmp_path / f"cut-{count}", data[:cut])
                 ended = await other.resume()
-                assert (ended.status, ended.output, other.site.deeds) == ("passed", OUTPUT, DEEDS), (point, cut)
+                assert (ended.status, ended.output, other.site.actions) == ("passed", OUTPUT, ACTIONS), (point, cut)
                 shutil.rmtree(other.home)
     assert count > 60
 
@@ -189,25 +189,25 @@ async def test_a_flipped_byte_is_refused_by_its_line(tmp_path: Path, monkeypatch
     assert integrity.parse(beside.log, beside.log.read_bytes())[1] == 0
 
 
-async def test_a_damaged_call_of_a_deed_that_happened_is_not_cut(
+async def test_a_damaged_call_of_an_action_that_happened_is_not_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last line tells of a deed that the site has carried out: where it does not fit its checksum the run is refused, and the deed not done again."""
+    """The last line tells of an action that the site has carried out: where it does not fit its checksum the run is refused, and the action not done again."""
     for order, point in await all_deaths(tmp_path, monkeypatch):
-        if point != CrashPoint.DEED_OVER:
+        if point != CrashPoint.EFFECT_DONE:
             continue
         data = order.log.read_bytes()
         for number, hurt in list(flips(data))[-8:]:
             assert number == data.count(b"\n")
             order.log.write_bytes(hurt)
-            deeds = [*order.site.deeds]
+            actions = [*order.site.actions]
             with pytest.raises(LogError, match=f"{order.log}:{number}:"):
                 await order.resume()
-            assert order.site.deeds == deeds
+            assert order.site.actions == actions
 
 
 async def test_a_question_whose_line_is_torn_is_asked_again(tmp_path: Path) -> None:
-    """Cut anywhere behind the call of a deed that nobody knows of, the log of a paused run still makes it ask, and the deed is not done again."""
+    """Cut anywhere behind the call of an action that nobody knows of, the log of a paused run still makes it ask, and the action is not done again."""
     order = Order(tmp_path / "home")
 
     async def lose(_target: str, _page: object) -> None:
@@ -218,19 +218,19 @@ async def test_a_question_whose_line_is_torn_is_asked_again(tmp_path: Path) -> N
     order.die()
     data = order.log.read_bytes()
     calls = [each for each in order.store.read(order.id).entries if isinstance(each, log_entries.Call)]
-    (deed,) = (each.seq for each in calls if each.effect == "effect")
-    behind = lines_of(data)[deed:]
+    (action,) = (each.seq for each in calls if each.effect == "effect")
+    behind = lines_of(data)[action:]
     assert len(behind) >= 2
     for begin, end in behind:
         for cut in (begin, begin + 1, (begin + end) // 2, end - 1):
             other = order.again(tmp_path / f"cut-{cut}", data[:cut])
             other.missing = order.missing
             ended = await other.resume()
-            assert (ended.status, ended.path, other.site.deeds) == ("paused", "unit/add", ["css=add"]), cut
+            assert (ended.status, ended.path, other.site.actions) == ("paused", "unit/add", ["css=add"]), cut
 
 
 def entry(number: int, effect: bool = False) -> log_entries.AnyEntry:
-    """Any line, or the call of a deed."""
+    """Any line, or the call of an action."""
     if effect:
         return log_entries.Call(path="pay", node="browser_action", attempt=1, effect="effect", fingerprint="f" * 400)
     return log_entries.Note(name="restored", data={"mode": "attached", "number": number, "more": "x" * 300})
@@ -262,8 +262,8 @@ def test_what_a_power_cut_kept_from_the_disk_is_torn_whatever_lies_behind_it(tmp
         assert integrity.parse(tmp_path, zeroed(data, begin, min(size, begin + integrity.SECTOR)))[0] == entries[:known]
 
 
-def test_zeros_before_the_call_of_a_deed_are_damage(tmp_path: Path) -> None:
-    """A deed's call behind zeros may have been on the disk, and then so was what the zeros stand for: nothing is cut."""
+def test_zeros_before_the_call_of_an_action_are_damage(tmp_path: Path) -> None:
+    """An action's call behind zeros may have been on the disk, and then so was what the zeros stand for: nothing is cut."""
     data, _entries, lines = written(False, False, False, False, False, True)
     sector = lines[2][0] // integrity.SECTOR * integrity.SECTOR + integrity.SECTOR
     for begin, end, line in ((lines[1][1], sector, 3), (sector, sector + integrity.SECTOR, 3)):

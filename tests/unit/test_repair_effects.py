@@ -1,4 +1,4 @@
-"""What a person is asked before a proof does a deed on the site, and what a no means."""
+"""What a person is asked before a proof does an action on the site, and what a no means."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from director.effects import grants
 from director.repair import effects
 from runtime.language import reader
-from tests import workshops
+from tests import build_contexts
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ WANTED = effects.after(FILE, "pay")
 
 async def test_a_question_says_on_what_for_what_and_where() -> None:
     """References are filled in, blanks are folded, and the page, what is filled in before, and the inputs that count are told."""
-    who = workshops.Answering("yes", "yes")
+    who = build_contexts.Answering("yes", "yes")
     one = effects.Effects("ask", who)
     holds = await one.demand(FILE, WANTED, inputs=INPUTS, at="pay", page="http://127.0.0.1:1/orders/1002?tab=2")
     first, second = who.asked
@@ -48,8 +48,8 @@ async def test_a_question_says_on_what_for_what_and_where() -> None:
 
 @pytest.mark.parametrize("said", [grants.NO, grants.HOLD_ALL])
 async def test_what_is_refused_is_held_and_asked_for_once(said: str) -> None:
-    """A no is for that deed, whoever wants it again; to hold all is a no to whatever comes."""
-    who = workshops.Answering(said, "yes")
+    """A no is for that action, whoever wants it again; to hold all is a no to whatever comes."""
+    who = build_contexts.Answering(said, "yes")
     one = effects.Effects("ask", who)
     for _again in range(2):
         holds = await one.demand(FILE, WANTED, inputs=INPUTS)

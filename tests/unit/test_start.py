@@ -90,7 +90,7 @@ async def test_a_run_that_passed_is_told_again_and_not_written_to(
 
 
 async def test_a_finished_node_may_not_be_changed_under_a_run(tmp_path: Path, chosen: settings.Settings) -> None:
-    """A node that has its value is refused when the file says something else of it; one that only failed before its deed is not."""
+    """A node that has its value is refused when the file says something else of it; one that only failed before its action is not."""
     path = file(tmp_path, FLOW.replace('"{{ one }}{{ inputs.who }}"', '"{{ one.nothing }}"') % "x")
     failed = await start.start(path, {}, host.of_command(chosen))
     assert failed.path == "two"

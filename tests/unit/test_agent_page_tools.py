@@ -1,4 +1,4 @@
-"""What an agent may do and is told, how it ends, and what is found out about its deeds: on a fake page, with a model behind the real client."""
+"""What an agent may do and is told, how it ends, and what is found out about its actions: on a fake page, with a model behind the real client."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.fakes import FakePage
 async def test_what_it_asks_for_is_done_and_its_value_is_the_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call is a deed of the engine's own, with the class that it would have in a file; the value is that of `finish`."""
+    """Each call is an action of the engine's own, with the class that it would have in a file; the value is that of `finish`."""
     model = Obedient(LOOK, fill("Note", "soon"), click("Gift"), click("Pay"), output={"number": "1007"})
     with bench(tmp_path, monkeypatch, model, flow(VALUE)) as on:
         ended = await on.rig.start()
         assert (ended.status, ended.output) == ("passed", {"number": "1007"})
-        assert on.site.deeds == [PAY]
+        assert on.site.actions == [PAY]
         assert on.site.records == [{'label="Note"': "soon", 'label="Gift"': "True"}]
         assert on.effects() == {
             "look": "read",
@@ -66,7 +66,7 @@ async def test_a_goal_that_the_page_does_not_show_is_told_and_the_work_goes_on(
 
         on.site.on_click = paid
         ended = await on.rig.start()
-        assert (ended.status, on.site.deeds, on.errors()) == ("passed", [PAY], ["rule-failed"])
+        assert (ended.status, on.site.actions, on.errors()) == ("passed", [PAY], ["rule-failed"])
     assert "the work is not done" in model.told[1]
 
 
@@ -87,7 +87,7 @@ async def test_an_element_that_is_called_otherwise_by_now_is_not_clicked(
 
         monkeypatch.setattr(FakePage, "look", look)
         assert code(await on.rig.start()) == "agent-gave-up"
-        assert (on.site.deeds, on.errors()) == ([], ["ref-gone"])
+        assert (on.site.actions, on.errors()) == ([], ["ref-gone"])
     assert "Delete all" in model.told[1]
 
 
@@ -100,11 +100,11 @@ def test_a_clock_in_a_name_makes_no_other_element() -> None:
 
 
 async def test_an_agent_that_can_only_look_is_a_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With tools that leave the site as it is, the step has class *read*, and a deed that it asks for all the same is none of its tools."""
+    """With tools that leave the site as it is, the step has class *read*, and an action that it asks for all the same is none of its tools."""
     model = Obedient(LOOK, click("Pay"), output={"number": "1007"})
     with bench(tmp_path, monkeypatch, model, flow("    tools: [look, read]\n" + VALUE), strict=False) as on:
         ended = await on.rig.start()
-        assert (ended.status, on.site.deeds, on.errors()) == ("passed", [], ["tool-unknown"])
+        assert (ended.status, on.site.actions, on.errors()) == ("passed", [], ["tool-unknown"])
         assert on.rig.history.attempts["work"][-1].call.effect == "read"
 
 
@@ -172,11 +172,11 @@ async def test_the_same_call_failing_three_times_ends_it(tmp_path: Path, monkeyp
     with bench(tmp_path, monkeypatch, model, flow()) as on:
         ended = await on.rig.start()
         assert (code(ended), on.errors()) == ("agent-stuck", ["ref-gone"] * 3)
-        assert on.site.deeds == []
+        assert on.site.actions == []
 
 
 async def test_a_dialog_must_be_answered_before_anything_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model is told what the dialog says; a look is refused while it is open, and `dialog` answers it, as a deed of class *effect*."""
+    """The model is told what the dialog says; a look is refused while it is open, and `dialog` answers it, as a side effect."""
     model = Obedient(
         ("dialog", {"accept": True, "text": None}), LOOK, click("Pay"), LOOK, ("dialog", {"accept": True, "text": None})
     )
@@ -187,7 +187,7 @@ async def test_a_dialog_must_be_answered_before_anything_else(tmp_path: Path, mo
 
         on.site.on_click = ask
         assert (await on.rig.start()).status == "passed"
-        assert on.site.deeds == [PAY, "accept Really pay?"]
+        assert on.site.actions == [PAY, "accept Really pay?"]
         assert on.errors() == ["no-dialog", "dialog-open"]
         assert on.effects()["dialog"] == "effect"
     assert "Really pay?" in model.told[2].partition("[page]")[2]
@@ -202,7 +202,7 @@ async def test_a_page_that_leaves_while_it_is_looked_at_is_told_as_refused(
         real, left = FakePage.look, list[str]()
 
         async def look(self: FakePage, *given: Any) -> Any:
-            if on.site.deeds and not left:
+            if on.site.actions and not left:
                 left.append(self.address)
                 self.visited += [self.address, self.address]
                 self.address = "chrome-error://chromewebdata/"
@@ -234,7 +234,7 @@ async def test_it_stays_in_its_tab_until_it_goes_to_another(tmp_path: Path, monk
     assert "a tab opened, called tab2" in model.told[1].partition("[page]")[0]
 
 
-# A deed of which nobody knows what became.
+# An action of which nobody knows what became.
 
 
 def lost(on: Bench, *, then: str | None = None) -> None:
@@ -275,19 +275,19 @@ class Closing:
 async def test_a_goal_that_the_site_says_is_reached_is_asked_for_its_value_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The deed's answer is lost, `confirm` says done: the conversation gives its value, a look works, another deed is refused."""
+    """The action's answer is lost, `confirm` says done: the conversation gives its value, a look works, another action is refused."""
     model = Closing()
     with bench(tmp_path, monkeypatch, model, flow(VALUE + CONFIRM)) as on:
         lost(on)
         on.site.texts["css=paid"] = "yes"
         ended = await on.rig.start()
         assert (ended.status, ended.output) == ("passed", {"number": "1007"})
-        assert (on.site.deeds, on.errors()) == ([PAY], ["goal-reached"])
+        assert (on.site.actions, on.errors()) == ([PAY], ["goal-reached"])
         assert on.rig.calls("work") == ["interrupted done", "ok"]
 
 
 async def test_in_closing_what_no_one_counts_is_still_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused are deeds of class *effect*; a field may still be filled on the way to the value."""
+    """Refused are side effects; a field may still be filled on the way to the value."""
 
     def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         said = " ".join(scripted_model.text_of(item) for item in asked.items)
@@ -299,7 +299,7 @@ async def test_in_closing_what_no_one_counts_is_still_done(tmp_path: Path, monke
         lost(on)
         on.site.texts["css=paid"] = "yes"
         ended = await on.rig.start()
-        assert (ended.status, on.errors(), on.site.deeds) == ("passed", [], [PAY])
+        assert (ended.status, on.errors(), on.site.actions) == ("passed", [], [PAY])
         assert "fill" in on.effects()
 
 
@@ -312,7 +312,7 @@ async def test_a_goal_without_a_value_is_over_once_the_site_says_so(
         on.site.texts["css=paid"] = "yes"
         ended = await on.rig.start()
         assert (ended.status, ended.output, on.rig.calls("work")) == ("passed", None, ["recovered"])
-        assert on.site.deeds == [PAY]
+        assert on.site.actions == [PAY]
         assert ended.costs is not None
         assert ended.costs["requests"] == 2
 
@@ -320,13 +320,13 @@ async def test_a_goal_without_a_value_is_over_once_the_site_says_so(
 async def test_a_goal_that_the_site_denies_is_an_error_and_a_retry_begins_afresh(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`confirm` says not done, twice: the attempt has failed with the lost answer, and the next one does the deed."""
+    """`confirm` says not done, twice: the attempt has failed with the lost answer, and the next one does the action."""
     text = flow(CONFIRM + "    retry: {attempts: 2, delay: 0}\n")
     with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), text) as on:
         lost(on, then="yes")
         ended = await on.rig.start()
         assert (ended.status, on.rig.calls("work")) == ("passed", ["error not-done", "ok"])
-        assert on.site.deeds == [PAY, PAY]
+        assert on.site.actions == [PAY, PAY]
 
 
 @pytest.mark.parametrize("clicks", [1, 2])
@@ -338,11 +338,11 @@ async def test_a_model_is_not_believed_where_the_site_does_not_have_it(
     with bench(tmp_path, monkeypatch, Obedient(*given), flow(CONFIRM)) as on:
 
         async def take_the_second(_target: str, _page: FakePage) -> None:
-            on.site.texts["css=paid"] = "no" if len(on.site.deeds) == 1 else "yes"
+            on.site.texts["css=paid"] = "no" if len(on.site.actions) == 1 else "yes"
 
         on.site.on_click = take_the_second
         ended = await on.rig.start()
-        assert on.site.deeds == [PAY] * clicks
+        assert on.site.actions == [PAY] * clicks
         assert set(on.errors()) == {"goal-denied"}
         assert (ended.status, code(ended) if clicks == 1 else None) == (
             ("failed", "agent-stuck") if clicks == 1 else ("passed", None)
@@ -366,19 +366,19 @@ async def test_a_goal_that_the_site_denies_fails_where_no_attempt_is_left(
     with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), flow(CONFIRM)) as on:
         lost(on)
         ended = await on.rig.start()
-        assert (code(ended), on.rig.calls("work"), on.site.deeds) == ("answer-lost", ["error not-done"], [PAY])
+        assert (code(ended), on.rig.calls("work"), on.site.actions) == ("answer-lost", ["error not-done"], [PAY])
 
 
 @pytest.mark.parametrize("confirm", ["", CONFIRM])
 async def test_where_nobody_knows_a_person_is_asked_about_the_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str
 ) -> None:
-    """Without a `confirm`, or where it fails, the run pauses at the agent's own path, and the question lists its deeds."""
+    """Without a `confirm`, or where it fails, the run pauses at the agent's own path, and the question lists its actions."""
     with bench(tmp_path, monkeypatch, Obedient(LOOK, click("Pay")), flow(confirm)) as on:
         lost(on)
         on.rig.missing = {"css=paid"}
         ended = await on.rig.start()
-        assert (ended.status, on.site.deeds) == ("paused", [PAY])
+        assert (ended.status, on.site.actions) == ("paused", [PAY])
         assert ended.question is not None
         evidence: Any = ended.question["evidence"]
-        assert (ended.question["path"], [each["deed"] for each in evidence["deeds"]]) == ("work", ["click"])
+        assert (ended.question["path"], [each["action"] for each in evidence["actions"]]) == ("work", ["click"])

@@ -13,7 +13,7 @@ from nodes.targets import Target
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from tests import browsers, site
-from tests.integration.test_page_deeds import Field
+from tests.integration.test_page_actions import Field
 
 TABLES = """<!doctype html><title>Tables</title>
 <table id=plain><thead><tr><th>No</th><th>Total</th><th></th></tr></thead>

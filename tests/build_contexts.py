@@ -59,14 +59,14 @@ def opened(
     goal: str = "Do it.",
     **flags: Any,
 ) -> BuildContext:
-    """A workshop whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await shop.close()`` ends its browsers."""
+    """A workshop whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await build.close()`` ends its browsers."""
     here = host.load(home=folder / ".runops", **flags)
     header = entries.SessionHeader(purpose="build", versions=version.versions())
     writer = now(open_session.begin(here.store, header, masking.Masker(known or {})))
     own = SessionState(writer)
     own.keep(entries.Version(of="mode", number=0, reason="a build", by="person"), "agent")
     heard = listener or Listener()
-    shop = BuildContext(
+    build = BuildContext(
         writer=writer,
         state=own,
         here=here,
@@ -76,20 +76,22 @@ def opened(
         runs=session_runs.Runs(writer, here.kept, heard, lambda _usage, _model: None),
         known=lambda: known or {},
     )
-    open_build.furnish(shop)
+    open_build.furnish(build)
     if text is not None:
         own.write_draft(draft.Draft.of(text), reason="as given", by="model")
-    return shop
+    return build
 
 
 _numbers = itertools.count(1)
 
 
 async def call(
-    shop: BuildContext, name: str, more: Sequence[Toolset] | None = None, /, **arguments: Json
+    build: BuildContext, name: str, more: Sequence[Toolset] | None = None, /, **arguments: Json
 ) -> turn.Outcome:
     """What a tool of the build answers; ``more`` are its tools, where they are not all of them."""
-    box = Toolbox(shop.state, About(), shop.writer, shop.listener, open_build.toolsets(shop) if more is None else more)
+    box = Toolbox(
+        build.state, About(), build.writer, build.listener, open_build.toolsets(build) if more is None else more
+    )
     number = next(_numbers)
     asked = ToolCall(f"call_{number}", name, json.dumps(arguments))
     tool = next(each for each in box.offered if each.name == name)

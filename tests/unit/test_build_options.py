@@ -59,7 +59,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("given", "ci", "policy"),
     [({}, "", "ask"), ({"yes": True}, "", "hold"), ({}, "true", "hold"), ({"yes": True, "effects": "ask"}, "1", "ask")],
 )
-def test_deeds_are_asked_for_where_somebody_is_there(
+def test_actions_are_asked_for_where_somebody_is_there(
     given: dict[str, Any], ci: str, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With `--yes` and in CI they are held, unless something else was said."""
@@ -172,8 +172,8 @@ def test_what_is_set_counts_before_what_a_build_has_by_itself(monkeypatch: pytes
     assert (said.model_timeout, said.window_recent_outputs) == (60.0, 0)
 
 
-def test_deeds_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> None:
-    """What is said then holds from then on, whoever goes on with it; deeds without a question stay with sites on this machine."""
+def test_actions_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> None:
+    """What is said then holds from then on, whoever goes on with it; actions without a question stay with sites on this machine."""
     chosen = settings.load(home=tmp_path / ".runops", model_director="m", model_base_url="http://127.0.0.1:9")
     here = host.of_command(chosen)
     models = session_options.Models.of(here)

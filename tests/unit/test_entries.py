@@ -180,7 +180,7 @@ def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[l
     asked: dict[str, Any] = {"key": "0" * 64, "model": "m", "estimate": 90, "raw": 90, "limit": 500, "seconds": 60.0}
     lost: dict[str, Any] = {"thread": thread, "error": {**error, "code": "model-failed", "who": "model"}}
     step: dict[str, Any] = {"path": "buy", "node": "agent", "effect": "effect", "fingerprint": "f" * 64}
-    deed: dict[str, Any] = {"thread": thread, "attempt": 1, "fingerprint": "f" * 64}
+    action: dict[str, Any] = {"thread": thread, "attempt": 1, "fingerprint": "f" * 64}
     return [
         log_entries.Call(call="c15", attempt=1, **step),
         log_entries.User(thread=thread, text="Pay the order."),
@@ -217,12 +217,12 @@ def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[l
             asked="a",
             effect="read",
             args={"name": "Pay"},
-            **deed,
+            **action,
         ),
         log_entries.Result(call="c22", thread=thread, status="ok", seconds=0.5),
         log_entries.ToolResult(thread=thread, asked="a", text='button "Pay" [ref=e5]'),
         log_entries.Call(
-            call="c25", path="buy/2_click", node="browser_action", action="click", asked="b", effect="effect", **deed
+            call="c25", path="buy/2_click", node="browser_action", action="click", asked="b", effect="effect", **action
         ),
         log_entries.Result(call="c15", status="interrupted"),
         log_entries.Call(call="c27", attempt=2, again="c15", **step),

@@ -33,12 +33,12 @@ def made(name: str, expr: str, more: str = "") -> str:
 
 
 def click(name: str, target: str = "", more: str = "") -> str:
-    """A deed that must not happen twice, and has no way to tell whether it did."""
+    """An action that must not happen twice, and has no way to tell whether it did."""
     return f"{{id: {name}, type: browser_action, action: click, target: {{css: '{target or name}'}}{more}}}"
 
 
 def confirm(name: str) -> str:
-    """A way to tell whether the deed of that name happened."""
+    """A way to tell whether the action of that name happened."""
     look = f"{{id: look_{name}, type: browser_query, query: text, target: {{css: {name}_done}}}}"
     return f", confirm: {{settle: 0, nodes: [{look}], done: \"{{{{ look_{name} == 'yes' }}}}\"}}"
 
@@ -98,7 +98,7 @@ async def test_the_target_of_a_failed_step_may_be_fixed(tmp_path: Path) -> None:
     rig = Rig(tmp_path, flow(OPEN, click("pay"), click("ship", "old"), FAIL), missing={"css=old"})
     await failed(rig)
     ended = await rig.resume_changed(flow(OPEN, click("pay"), click("ship", "new"), FAIL))
-    assert (ended.path, rig.site.deeds) == ("stop", ["css=pay", "css=new"])
+    assert (ended.path, rig.site.actions) == ("stop", ["css=pay", "css=new"])
     header = rig.history.header
     assert header is not None
     assert "css: 'new'" in rig.store.blob(header.text.sha256).decode()
@@ -121,8 +121,8 @@ async def test_the_target_of_a_failed_step_may_be_fixed(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("happened", [True, False])
-async def test_a_deed_stays_what_and_where_it_was(tmp_path: Path, now: list[str], why: str, happened: bool) -> None:
-    """Finished, or killed between deed and answer: it is not changed, removed, renamed or moved, nor what it worked on. A deed that is open may be changed where it is."""
+async def test_an_action_stays_what_and_where_it_was(tmp_path: Path, now: list[str], why: str, happened: bool) -> None:
+    """Finished, or killed between action and answer: it is not changed, removed, renamed or moved, nor what it worked on. An action that is open may be changed where it is."""
     rig = Rig(tmp_path, flow(OPEN, click("pay"), FAIL))
     await (failed(rig) if happened else killed(rig))
     if not happened and now[1:] in ([click("pay", "other")], [click("pay", more=", effect: idempotent")]):
@@ -132,33 +132,33 @@ async def test_a_deed_stays_what_and_where_it_was(tmp_path: Path, now: list[str]
             why = why.replace("`pay`: it is done", "`pay`: it may have happened")
         said = await refused(rig, flow(*now, GO))
         assert why in said or (not happened and "`pay`: it may have happened" in said)
-    assert rig.site.deeds == ["css=pay"]
+    assert rig.site.actions == ["css=pay"]
 
 
-async def test_how_a_finished_deed_is_judged_may_be_changed(tmp_path: Path) -> None:
+async def test_how_a_finished_action_is_judged_may_be_changed(tmp_path: Path) -> None:
     """Another `confirm`, `verify`, `timeout`, `retry`, `after_crash`, `on_error` or description does not change what was done."""
     rig = Rig(tmp_path, flow(OPEN, click("pay"), FAIL))
     await failed(rig)
     more = f"{confirm('pay')}, timeout: 3, retry: {{}}, after_crash: ask, on_error: continue, description: x, verify: [{{url: x}}]"
     ended = await rig.resume_changed(flow(OPEN, click("pay", more=more), GO))
-    assert (ended.status, rig.site.deeds) == ("passed", ["css=pay"])
+    assert (ended.status, rig.site.actions) == ("passed", ["css=pay"])
 
 
-async def test_an_open_deed_is_judged_by_its_node_as_it_is_now(tmp_path: Path) -> None:
+async def test_an_open_action_is_judged_by_its_node_as_it_is_now(tmp_path: Path) -> None:
     """Nobody knew, and a person was asked; the author adds a `confirm`, and the run goes on without an answer."""
     rig = Rig(tmp_path, flow(OPEN, click("pay"), GO))
     await killed(rig)
     assert (await rig.resume()).status == "paused"
     rig.die()
     ended = await rig.resume_changed(flow(OPEN, click("pay", more=confirm("pay")), GO))
-    assert (ended.status, rig.site.deeds) == ("passed", ["css=pay"])
+    assert (ended.status, rig.site.actions) == ("passed", ["css=pay"])
 
 
-@pytest.mark.parametrize(("rule", "deeds"), [("new", 2), ("old", 1)])
-async def test_rules_that_were_not_looked_at_before_the_deed_prove_nothing(
-    tmp_path: Path, rule: str, deeds: int
+@pytest.mark.parametrize(("rule", "actions"), [("new", 2), ("old", 1)])
+async def test_rules_that_were_not_looked_at_before_the_action_prove_nothing(
+    tmp_path: Path, rule: str, actions: int
 ) -> None:
-    """`verify` holds on the surviving page: that proves the deed only where the same rules did not hold before it."""
+    """`verify` holds on the surviving page: that proves the action only where the same rules did not hold before it."""
 
     def text(rule: str) -> str:
         rules = f", verify: [{{text: yes, target: {{css: {rule}}}}}], after_crash: retry"
@@ -168,7 +168,7 @@ async def test_rules_that_were_not_looked_at_before_the_deed_prove_nothing(
     await killed(rig, survives=True)
     rig.site.texts["=css=old"] = "yes"
     ended = await (rig.resume_changed(text(rule)) if rule == "new" else rig.resume())
-    assert (ended.status, len(rig.site.deeds)) == ("passed", deeds)
+    assert (ended.status, len(rig.site.actions)) == ("passed", actions)
 
 
 @pytest.mark.parametrize("on_page", [False, True])
@@ -260,12 +260,12 @@ async def test_what_a_checkpoint_holds_is_not_taken_back(tmp_path: Path) -> None
     assert "`submit`: what it did to the page cannot be taken back: the last checkpoint holds it" in said
 
 
-@pytest.mark.parametrize(("deed", "accepted"), [(False, True), (True, False)])
-async def test_a_container_goes_another_way_where_nothing_in_it_was_a_deed(
-    tmp_path: Path, deed: bool, accepted: bool
+@pytest.mark.parametrize(("action", "accepted"), [(False, True), (True, False)])
+async def test_a_container_goes_another_way_where_nothing_in_it_was_an_action(
+    tmp_path: Path, action: bool, accepted: bool
 ) -> None:
-    """Another condition takes another branch, another list is walked from its beginning; after a deed in it both are refused."""
-    inside = click("pay") if deed else made("pay", "1")
+    """Another condition takes another branch, another list is walked from its beginning; after an action in it both are refused."""
+    inside = click("pay") if action else made("pay", "1")
 
     def way(when: str) -> str:
         return f"{{id: way, type: route, branches: [{{name: left, when: '{{{{ {when} }}}}', nodes: [{inside}]}}], otherwise: [{made('other', '2')}]}}"
@@ -288,13 +288,13 @@ async def test_a_step_that_is_added_to_a_loop_runs_in_the_turns_that_are_left(tm
     await failed(rig)
     rig.missing.clear()
     ended = await rig.resume_changed(flow(OPEN, each(goto("go", "{{ o }}"), click("pay", "pay_{{ o }}"))))
-    assert (ended.status, rig.site.deeds) == ("passed", ["css=pay_a", "css=pay_b"])
+    assert (ended.status, rig.site.actions) == ("passed", ["css=pay_a", "css=pay_b"])
     assert (rig.calls("each[#a]/go"), rig.calls("each[#b]/go")) == ([], ["ok"])
 
 
 @pytest.mark.parametrize("finished", [True, False])
-async def test_the_target_of_a_deed_may_be_fixed_for_the_turns_that_are_left(tmp_path: Path, finished: bool) -> None:
-    """Its element was found for the first item and not for the second: the first stays as it was. In a turn that is not finished a deed that happened stays what it is."""
+async def test_the_target_of_an_action_may_be_fixed_for_the_turns_that_are_left(tmp_path: Path, finished: bool) -> None:
+    """Its element was found for the first item and not for the second: the first stays as it was. In a turn that is not finished an action that happened stays what it is."""
     then = click("ship", "ship_{{ o }}") if finished else "{id: stop, type: transform, expr: '{{ 1 // 0 }}'}"
     rig = Rig(
         tmp_path, flow(OPEN, each(click("pay", "pay_{{ o }}"), then)), missing={"css=pay_b"} if finished else set()
@@ -304,13 +304,13 @@ async def test_the_target_of_a_deed_may_be_fixed_for_the_turns_that_are_left(tmp
     now = flow(OPEN, each(click("pay", "fixed_{{ o }}"), then))
     if finished:
         assert (await rig.resume_changed(now)).status == "passed"
-        assert rig.site.deeds == ["css=pay_a", "css=ship_a", "css=fixed_b", "css=ship_b"]
+        assert rig.site.actions == ["css=pay_a", "css=ship_a", "css=fixed_b", "css=ship_b"]
     else:
         assert "`each[#a]/pay`: it is done" in await refused(rig, now)
 
 
-async def test_a_finished_turn_that_is_gone_through_again_judges_its_deed(tmp_path: Path) -> None:
-    """The run died before the first turn's checkpoint was taken, with its browser: the deed whose target was fixed is asked about, and not done again."""
+async def test_a_finished_turn_that_is_gone_through_again_judges_its_action(tmp_path: Path) -> None:
+    """The run died before the first turn's checkpoint was taken, with its browser: the action whose target was fixed is asked about, and not done again."""
     site = FakeSite()
 
     async def die_at_the_second(target: str, _page: FakePage) -> None:
@@ -330,7 +330,7 @@ async def test_a_finished_turn_that_is_gone_through_again_judges_its_deed(tmp_pa
     site.before_click = None
     ended = await rig.resume_changed(flow(OPEN, each(click("pay", "fixed_{{ o }}", more))))
     assert ended.status == "passed", ended
-    assert site.deeds == ["css=pay_a"]
+    assert site.actions == ["css=pay_a"]
 
 
 async def test_a_step_that_was_passed_over_may_be_wanted_now(tmp_path: Path) -> None:

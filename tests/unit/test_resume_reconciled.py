@@ -1,4 +1,4 @@
-"""What was said or found about a deed: it counts for that deed, in every later life, and for no other."""
+"""What was said or found about an action: it counts for that action, in every later life, and for no other."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def decide(rig: Rig, verdict: run_index.Verdict) -> None:
 
 
 async def test_not_done_is_said_once(tmp_path: Path) -> None:
-    """A lost answer leaves the call open; `not-done` lets the deed be done, and nobody is asked the same again."""
+    """A lost answer leaves the call open; `not-done` lets the action be done, and nobody is asked the same again."""
     rig = Rig(tmp_path, flow(OPEN, click("pay")))
     lost = [1]
 
@@ -56,13 +56,13 @@ async def test_not_done_is_said_once(tmp_path: Path) -> None:
     rig.site.before_click = lose
     assert (await rig.start()).status == "paused"
     decide(rig, "not-done")
-    assert ((await rig.resume()).status, rig.site.deeds) == ("passed", ["css=pay"])
+    assert ((await rig.resume()).status, rig.site.actions) == ("passed", ["css=pay"])
     assert rig.calls("pay") == ["interrupted not-done", "ok"]
 
 
 @pytest.mark.parametrize("policy", ["skip", "ask", "retry"])
 async def test_what_the_site_refused_is_no_unknown(tmp_path: Path, policy: str) -> None:
-    """`after_crash` is for what nobody knows: a deed that the site refused is an error, also where the node has a `confirm`."""
+    """`after_crash` is for what nobody knows: an action that the site refused is an error, also where the node has a `confirm`."""
     rig = Rig(tmp_path, flow(OPEN, click("pay", f"{tells('pay')}, after_crash: {policy}")))
 
     async def refuse(_target: str, _page: FakePage) -> None:
@@ -76,7 +76,7 @@ async def test_what_the_site_refused_is_no_unknown(tmp_path: Path, policy: str) 
 
 
 async def test_an_answer_about_one_turn_is_none_about_another(tmp_path: Path) -> None:
-    """A handle begins again and its loop has no key: each turn's deed is asked for, and one that was never done is done."""
+    """A handle begins again and its loop has no key: each turn's action is asked for, and one that was never done is done."""
     pay = click("pay", "").replace("'pay'", "'pay{{ n }}'")
     loop = f"{{id: each, type: iterate, over: [1, 2, 3], as: n, nodes: [{pay}]}}"
     sweep = click("sweep", ", effect: idempotent")
@@ -91,7 +91,7 @@ async def test_an_answer_about_one_turn_is_none_about_another(tmp_path: Path) ->
         evidence: Any = ended.question["evidence"]
         asked.append(evidence["step"])
         decide(rig, "done" if evidence["step"].endswith("pay1") else "not-done")
-    assert (ended.status, rig.site.deeds) == (
+    assert (ended.status, rig.site.actions) == (
         "passed",
         ["css=pay1", "css=sweep", "css=pay2", "css=pay3", "css=sweep"],
     )
@@ -103,7 +103,7 @@ SENT = [{'label="Name"': "A"}, {}]
 
 
 async def test_what_went_out_does_not_go_out_again_after_a_decision(tmp_path: Path) -> None:
-    """A person says that a deed happened; what is typed again for it in the new browser is cleared, and the next deed sends none of it."""
+    """A person says that an action happened; what is typed again for it in the new browser is cleared, and the next action sends none of it."""
     rig = Rig(tmp_path, flow(OPEN, FILL, click("send"), click("other")))
 
     async def die(_target: str, _page: FakePage) -> None:
@@ -121,13 +121,13 @@ async def test_what_went_out_does_not_go_out_again_after_a_decision(tmp_path: Pa
 
 
 async def test_what_a_turn_sent_does_not_go_out_with_the_next_one(tmp_path: Path) -> None:
-    """A turn was given up after its deed, and the run goes on from before it: what is typed again is cleared before the next turn."""
+    """A turn was given up after its action, and the run goes on from before it: what is typed again is cleared before the next turn."""
     bad = '{id: bad, type: transform, expr: "{{ 1 / (n - 1) }}"}'
     loop = f"{{id: each, type: iterate, over: [1, 2], as: n, each_error: continue, nodes: [{click('send')}, {bad}]}}"
     rig = Rig(tmp_path, flow(OPEN, FILL, loop, output="{{ each }}"))
 
     async def die(_target: str, _page: FakePage) -> None:
-        if rig.site.deeds:
+        if rig.site.actions:
             rig.site.before_click = None
             raise Killed
 
@@ -143,8 +143,8 @@ async def test_what_a_turn_sent_does_not_go_out_with_the_next_one(tmp_path: Path
     assert (ended.status, ended.output, rig.site.records) == ("passed", [1.0], SENT)
 
 
-async def test_a_deed_that_failed_and_is_found_done_has_its_value(tmp_path: Path) -> None:
-    """The page came to what `verify` asks for only after the run had failed: the step yields the address, like any deed that is found done."""
+async def test_an_action_that_failed_and_is_found_done_has_its_value(tmp_path: Path) -> None:
+    """The page came to what `verify` asks for only after the run had failed: the step yields the address, like any action that is found done."""
     rule = ", verify: [{text: paid, target: {css: status}}]"
     rig = Rig(tmp_path, flow(OPEN, click("pay", rule), output="{{ pay }}"), keep_browser=True)
     assert (await rig.start()).status == "failed"
@@ -152,7 +152,7 @@ async def test_a_deed_that_failed_and_is_found_done_has_its_value(tmp_path: Path
     rig.survivor = rig.browser
     ended = await rig.resume()
     assert (ended.status, ended.output, rig.calls("pay")) == ("passed", "http://shop.test/", ["error done"])
-    assert rig.site.deeds == ["css=pay"]
+    assert rig.site.actions == ["css=pay"]
 
 
 @pytest.mark.parametrize(("page", "touched"), [(entries.PageState(documents=1, pending=True), True), (None, False)])
@@ -173,7 +173,7 @@ async def test_an_attempt_that_may_have_done_it_is_not_forgotten(tmp_path: Path,
     rig = Rig(tmp_path, flow(OPEN, click("pay", more + again)))
 
     async def no_button_any_more(target: str, _page: FakePage) -> None:
-        if rig.site.deeds:
+        if rig.site.actions:
             raise SiteError("target-not-found", f"there is no {target}")
 
     async def too_slow(target: str, _page: FakePage) -> None:
@@ -187,7 +187,7 @@ async def test_an_attempt_that_may_have_done_it_is_not_forgotten(tmp_path: Path,
     rig.site.before_click = rig.site.on_click = None
     for _ in range(2):
         assert (await rig.resume()).status == ends
-        assert rig.site.deeds == ["css=pay"]
+        assert rig.site.actions == ["css=pay"]
         rig.die()
 
 
@@ -197,7 +197,7 @@ async def test_an_attempt_that_may_have_done_it_is_not_forgotten(tmp_path: Path,
 async def test_the_site_is_asked_before_the_author_is_taken_at_their_word(
     tmp_path: Path, policy: str, browser_survives: bool, done: bool
 ) -> None:
-    """`after_crash: retry` or `skip` beside a `confirm` is for what the site cannot tell: a deed that it says happened is not repeated, one that did not is not passed over."""
+    """`after_crash: retry` or `skip` beside a `confirm` is for what the site cannot tell: an action that it says happened is not repeated, one that did not is not passed over."""
     rig = Rig(tmp_path, flow(OPEN, click("pay", f"{tells('pay')}, after_crash: {policy}")))
 
     async def die(target: str, _page: FakePage) -> None:
@@ -213,7 +213,7 @@ async def test_the_site_is_asked_before_the_author_is_taken_at_their_word(
     rig.die(browser_survives=browser_survives)
     rig.site.on_click = rig.site.before_click = None
     assert (await rig.resume()).status == "passed"
-    assert rig.site.deeds == ["css=pay"]
+    assert rig.site.actions == ["css=pay"]
 
 
 async def die_before(_target: str, _page: FakePage) -> None:
@@ -223,7 +223,7 @@ async def die_before(_target: str, _page: FakePage) -> None:
 
 @pytest.mark.parametrize("policy", ["retry", "skip"])
 async def test_after_a_crash_is_not_about_what_was_finished(tmp_path: Path, policy: str) -> None:
-    """A finished deed behind the checkpoint, of which `confirm` cannot tell any more, is asked about: the author's word was for a lost answer."""
+    """A finished action behind the checkpoint, of which `confirm` cannot tell any more, is asked about: the author's word was for a lost answer."""
     one = click("one", f"{tells('one')}, after_crash: {policy}")
     rig = Rig(tmp_path, flow(f"{{id: unit, type: group, nodes: [{OPEN}, {one}, {click('two', tells('two'))}]}}"))
 
@@ -238,4 +238,4 @@ async def test_after_a_crash_is_not_about_what_was_finished(tmp_path: Path, poli
     rig.site.before_click = None
     rig.missing = {"css=one_done"}
     ended = await rig.resume()
-    assert (ended.status, rig.site.deeds) == ("paused", ["css=one"])
+    assert (ended.status, rig.site.actions) == ("paused", ["css=one"])

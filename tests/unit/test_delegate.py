@@ -25,7 +25,7 @@ from runtime.log import session as log_session
 from runtime.messages.messages import Answer, Message, Request, is_models
 from runtime.models.client.errors import Failed
 from tests import breadth, talks
-from tests.unit.test_talking_crashes import answered, demand_closed, spoken
+from tests.unit.test_reply_crashes import answered, demand_closed, spoken
 
 Scripts = Mapping[str, Sequence[Answer | Exception]]
 
@@ -276,7 +276,7 @@ def demand_costs(session: log_session.Session) -> None:
     parts = [ledger.totals([row for row in rows if row.path == ""])]
     tops = [
         each.call.path
-        for each in session.deeds.values()
+        for each in session.actions.values()
         if each.call.thread == log_entries.SESSION_THREAD and each.call.node == "delegate"
     ]
     parts += [ledger.totals([*session.ledger.within(path)]) for path in tops]

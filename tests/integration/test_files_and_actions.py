@@ -1,4 +1,4 @@
-"""The remaining deeds on real pages: keys, mouse, files both ways, pictures, signed-in states."""
+"""The remaining actions on real pages: keys, mouse, files both ways, pictures, signed-in states."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from runtime.browser.session import Session
 from runtime.secrets import masking
 from tests import browsers, site
 
-pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.4, of="files_and_deeds")]
+pytestmark = [pytest.mark.full_browser, pytest.mark.drawn(share=0.4, of="files_and_actions")]
 
-DEEDS = """<!doctype html><title>Deeds</title>
+ACTIONS = """<!doctype html><title>Actions</title>
 <input aria-label=Search><ul id=log></ul>
 <div id=menu style="width:100px;height:20px">Menu<ul hidden><li>Settings</ul></div>
 <div id=box draggable=true style="width:60px;height:60px;background:red">Box</div>
@@ -68,7 +68,7 @@ REPORT = "number,total\n1007,12.50\n"
 def shown() -> Iterator[site.Site]:
     """A site that takes files and gives some."""
     with site.serve() as served:
-        served.page("/deeds", DEEDS)
+        served.page("/actions", ACTIONS)
         served.page("/uploads", UPLOADS)
         served.page("/links", LINKS)
         served.page("/uploaded", "<title>Uploaded</title>")
@@ -120,7 +120,7 @@ WHOLE = Whole()
 
 async def test_keys_mouse_and_scrolling(tab: Tab, shown: site.Site) -> None:
     """Keys arrive one by one, a menu opens under the mouse, what is dragged is dropped, and the page is where it was scrolled to."""
-    await tab.goto(f"{shown.origin}/deeds")
+    await tab.goto(f"{shown.origin}/actions")
     search = Target(label="Search")
     await tab.fill(search, "old")
     await tab.type(search, "ab", 5)

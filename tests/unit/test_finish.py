@@ -17,7 +17,7 @@ from nodes.values import Json
 from runtime.engine import run_state
 from runtime.language import callees, prepare, reader
 from runtime.log import entries
-from tests import workshops
+from tests import build_contexts
 from tests.finishes import SITE, TEXT, Browsers, clicks, finish, installed, left, opened
 
 pytestmark = pytest.mark.anyio
@@ -46,21 +46,21 @@ LACKING: dict[str, tuple[dict[str, Any], dict[str, Json], str]] = {
 
 async def test_a_build_that_is_done(tmp_path: Path, browsers: Browsers) -> None:
     """Accepted, it has passed as often as was asked for, each time in a fresh browser; what is left runs, and says how far it is proved."""
-    shop = opened(tmp_path, inputs={"number": "1002"}, runs=3)
-    outcome = await finish(shop)
-    assert (outcome.error, browsers.opened, len(browsers.site.deeds)) == (None, 3, 3)
+    build = opened(tmp_path, inputs={"number": "1002"}, runs=3)
+    outcome = await finish(build)
+    assert (outcome.error, browsers.opened, len(browsers.site.actions)) == (None, 3, 3)
     value: Any = outcome.value
     assert (value["done"], value["proved"], len(value["runs"])) == (True, "full", 3)
-    text, notes = left(shop)
-    assert reader.load(shop.goal.save).workflow == reader.parse(TEXT, str(shop.goal.save)).workflow
+    text, notes = left(build)
+    assert reader.load(build.goal.save).workflow == reader.parse(TEXT, str(build.goal.save)).workflow
     assert "# proved: full; 3 of 3 runs passed" in text
-    for said in (shop.writer.conversation.id, "done in 3 of 3 runs", "It pays.", '"1002"'):
+    for said in (build.writer.conversation.id, "done in 3 of 3 runs", "It pays.", '"1002"'):
         assert said in notes
     for each in value["runs"]:
-        past = shop.runs.past(each["run"])
+        past = build.runs.past(each["run"])
         assert past is not None
         assert past.header is not None
-        assert (past.header.parent, past.header.inputs["number"]) == (shop.writer.conversation.id, "1002")
+        assert (past.header.parent, past.header.inputs["number"]) == (build.writer.conversation.id, "1002")
 
 
 @pytest.mark.parametrize("lacking", LACKING)
@@ -68,15 +68,15 @@ async def test_what_is_lacking_is_told_before_anything_runs(tmp_path: Path, brow
     """A draft that lacks something is refused with the fix of it, without a run, and nothing is left."""
     given, said, words = LACKING[lacking]
     text = given.get("text", TEXT)
-    shop = opened(tmp_path, **{**given, "text": None})
+    build = opened(tmp_path, **{**given, "text": None})
     if text is not None:
         # What a draft uses stands where the build looks for it, and not where the draft will be left.
-        shop.state = SessionState(shop.writer, callees.Texts({"x.yaml": TEXT}))
-        open_build.furnish(shop)
-        shop.state.write_draft(draft.Draft.of(text, callees.Texts({"x.yaml": TEXT})), reason="as given", by="model")
-    outcome = await finish(shop, **said)
+        build.state = SessionState(build.writer, callees.Texts({"x.yaml": TEXT}))
+        open_build.furnish(build)
+        build.state.write_draft(draft.Draft.of(text, callees.Texts({"x.yaml": TEXT})), reason="as given", by="model")
+    outcome = await finish(build, **said)
     assert outcome.error is not None
-    assert (outcome.error["code"], browsers.opened, shop.goal.save.exists()) == ("not-finished", 0, False)
+    assert (outcome.error["code"], browsers.opened, build.goal.save.exists()) == ("not-finished", 0, False)
     assert words in outcome.told
     lacks = outcome.told.partition("it could say better:")[0]
     assert lacks.count("\n  ") == lacks.count("\n- ")
@@ -84,13 +84,13 @@ async def test_what_is_lacking_is_told_before_anything_runs(tmp_path: Path, brow
 
 async def test_everything_that_is_lacking_is_told_at_once(tmp_path: Path, browsers: Browsers) -> None:
     """Several things that are lacking are told in one answer, and an output that was not wanted need only be spoken of."""
-    shop = opened(tmp_path, TEXT.partition("output:")[0], inputs={"colour": "red"})
-    outcome = await finish(shop, summary="")
+    build = opened(tmp_path, TEXT.partition("output:")[0], inputs={"colour": "red"})
+    outcome = await finish(build, summary="")
     lacking, _heading, better = outcome.told.partition("it could say better:")
     assert lacking.count("\n- ") == 3
-    assert "pay: nothing says that the deed succeeded" in better
-    shop = opened(tmp_path / "b", TEXT.partition("output:")[0])
-    outcome = await finish(shop, unproved="output: nothing was asked for")
+    assert "pay: nothing says that the action succeeded" in better
+    build = opened(tmp_path / "b", TEXT.partition("output:")[0])
+    outcome = await finish(build, unproved="output: nothing was asked for")
     assert (outcome.error, browsers.opened) == (None, 2)
 
 
@@ -102,10 +102,10 @@ async def test_a_run_that_fails_ends_the_proof(tmp_path: Path, browsers: Browser
             raise SiteError("not-actionable", "it is paid [page] already", evidence={"seen": "paid"})
 
     clicks(browsers, click)
-    shop = opened(tmp_path, runs=3)
-    outcome = await finish(shop)
+    build = opened(tmp_path, runs=3)
+    outcome = await finish(build)
     assert outcome.error is not None
-    assert (outcome.error["code"], browsers.opened, shop.goal.save.exists()) == ("not-proved", 2, False)
+    assert (outcome.error["code"], browsers.opened, build.goal.save.exists()) == ("not-proved", 2, False)
     for words in (
         "proof run 2 of 3",
         "failed at pay",
@@ -129,20 +129,20 @@ async def test_of_an_error_nothing_is_said_twice(tmp_path: Path, browsers: Brows
         )  # fmt: skip
 
     clicks(browsers, elsewhere)
-    shop = opened(tmp_path)
-    outcome = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
+    build = opened(tmp_path)
+    outcome = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     assert outcome.told.partition("the page, as")[0].count(here) == 1
     assert "waited: 2.0" in outcome.told
 
 
 async def test_what_is_held_is_said(tmp_path: Path, browsers: Browsers) -> None:
-    """Where deeds are held the draft is accepted as far as it came in every run: no deed was done, and headline, file and notes say so."""
-    shop = opened(tmp_path, policy="hold")
-    outcome = await finish(shop)
+    """Where actions are held the draft is accepted as far as it came in every run: no action was done, and headline, file and notes say so."""
+    build = opened(tmp_path, policy="hold")
+    outcome = await finish(build)
     value: Any = outcome.value
-    assert (outcome.error, browsers.opened, browsers.site.deeds) == (None, 2, [])
+    assert (outcome.error, browsers.opened, browsers.site.actions) == (None, 2, [])
     assert value["proved"] == "up to pay (held: ready, not done)"
-    for text in left(shop):
+    for text in left(build):
         assert "up to" in text
         assert "held: ready, not done in 2 of 2 runs" in text
     assert "`not executed`" not in outcome.told
@@ -154,66 +154,68 @@ async def test_a_sign_in_that_is_held_is_no_proof(tmp_path: Path, browsers: Brow
         "  - {id: pay",
         "  - {id: word, type: browser_action, action: fill, target: {label: Word}, value: '{{ secrets.WORD }}'}\n  - {id: pay",
     )
-    shop = opened(tmp_path, text, policy="hold", known={"WORD": "tops3cret-word"})
-    tried = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
+    build = opened(tmp_path, text, policy="hold", known={"WORD": "tops3cret-word"})
+    tried = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     assert (tried.error, "effect: idempotent" in tried.told) == (None, True)
-    refused = await finish(shop)
+    refused = await finish(build)
     assert refused.error is not None
     assert "`pay`" in refused.told
     assert "effect: idempotent" in refused.told
-    accepted = await finish(shop, unproved="pay does more than sign in")
+    accepted = await finish(build, unproved="pay does more than sign in")
     value: Any = accepted.value
     assert (accepted.error, value["not_executed"]) == (None, ["told"])
-    assert "executed in no run: `told`" in left(shop)[1]
+    assert "executed in no run: `told`" in left(build)[1]
 
 
 async def test_inputs_lead_to_no_other_site(tmp_path: Path, browsers: Browsers) -> None:
     """A draft is run with other inputs only on the sites that the person has named: no run is begun on another one."""
-    shop = opened(tmp_path)
+    build = opened(tmp_path)
     for url, code in (("http://evil.test", "origin-not-named"), (SITE, None)):
         given = json.dumps({"base_url": url})
-        outcome = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=given, reason="try")
+        outcome = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=given, reason="try")
         assert (outcome.error or {}).get("code") == code
     assert browsers.opened == 1
 
 
-async def test_a_deed_that_no_run_did_must_be_spoken_of(tmp_path: Path, browsers: Browsers) -> None:
-    """A deed that no run reached, and an output that is always empty, are named; once the model speaks of them the runs that were made count, and the proof is not full."""
+async def test_an_action_that_no_run_did_must_be_spoken_of(tmp_path: Path, browsers: Browsers) -> None:
+    """An action that no run reached, and an output that is always empty, are named; once the model speaks of them the runs that were made count, and the proof is not full."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: '{{ false }}'").replace("{{ told }}", "{{ told[:0] }}")
-    shop = opened(tmp_path, text)
-    toolsets = tools.toolsets(shop)
+    build = opened(tmp_path, text)
+    toolsets = tools.toolsets(build)
     arguments: dict[str, Json] = {"done": True, "summary": "It pays.", "unproved": None, "reason": "done"}
-    refused = await workshops.call(shop, "finish", toolsets, **arguments)
+    refused = await build_contexts.call(build, "finish", toolsets, **arguments)
     assert refused.error is not None
     assert "`pay`, `status`" in refused.told
-    refused = await workshops.call(shop, "finish", toolsets, **{**arguments, "unproved": "payments are made elsewhere"})
+    refused = await build_contexts.call(
+        build, "finish", toolsets, **{**arguments, "unproved": "payments are made elsewhere"}
+    )
     assert refused.error is not None
     assert browsers.opened == 2
     said = "pay: everything is paid; status is empty then"
-    accepted = await workshops.call(shop, "finish", toolsets, **{**arguments, "unproved": said})
+    accepted = await build_contexts.call(build, "finish", toolsets, **{**arguments, "unproved": said})
     value: Any = accepted.value
     assert (accepted.error, browsers.opened) == (None, 2)
     assert value["proved"] == "all but pay (never reached), status (always empty)"
-    assert said in left(shop)[1]
+    assert said in left(build)[1]
 
 
 async def test_what_no_run_could_prove_is_lacking(tmp_path: Path, browsers: Browsers) -> None:
     """An input of the person's that nothing reads, and an output that is the same whatever a run finds: once the model says why, it is taken."""
     text = TEXT.replace("/{{ inputs.number }}", "").replace("{{ told }}", "paid")
-    shop = opened(tmp_path, text, inputs={"number": "7"})
-    refused = await finish(shop)
+    build = opened(tmp_path, text, inputs={"number": "7"})
+    refused = await finish(build)
     assert "nothing reads the input `number`" in refused.told
     assert "`status` of the output is the same whatever a run finds" in refused.told
     assert browsers.opened == 0
-    assert (await finish(shop, unproved="number is not needed, and status is always the same")).error is None
+    assert (await finish(build, unproved="number is not needed, and status is always the same")).error is None
 
 
 async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers: Browsers) -> None:
     """How often the draft is run then, whether this run counts, what is lacking, and of what must be spoken; what the end refuses first is no less."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"").partition("output:")[0]
-    shop = opened(tmp_path, text, inputs={"number": "8"})
+    build = opened(tmp_path, text, inputs={"number": "8"})
     run = {"inputs": None, "reason": "try"}
-    tried = (await workshops.call(shop, "run_draft", tools.toolsets(shop), **run)).told
+    tried = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).told
     assert (
         "`finish` runs this draft 2 times anew with the wish's inputs. Lacking for it: the draft has no `output`."
         in tried
@@ -222,13 +224,13 @@ async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers:
         "What this one did counts there, too. Unless a run does or yields it, name in `unproved`, with why: `pay`"
         in tried
     )
-    refused = (await finish(shop)).told
+    refused = (await finish(build)).told
     assert "the draft has no `output`" in refused
     assert "never did, or always left empty: `pay`" in refused
-    other = await workshops.call(shop, "run_draft", tools.toolsets(shop), **{**run, "inputs": '{"number": "7"}'})
+    other = await build_contexts.call(build, "run_draft", tools.toolsets(build), **{**run, "inputs": '{"number": "7"}'})
     assert "This run, with other inputs, does not count there." in other.told
-    shop.state.write_draft(draft.Draft.of(TEXT), reason="pays each", by="model")
-    whole = (await workshops.call(shop, "run_draft", tools.toolsets(shop), **run)).told
+    build.state.write_draft(draft.Draft.of(TEXT), reason="pays each", by="model")
+    whole = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).told
     assert whole.endswith("with the wish's inputs. What this one did counts there, too.")
 
 
@@ -246,17 +248,17 @@ async def test_a_run_with_other_inputs_takes_nothing_from_the_bench(
 ) -> None:
     """Only a run with the inputs of the wish gives its values to the bench: those of another one would make stale what counts."""
     text = TEXT.replace("name: Pay}", "name: Pay}, when: \"{{ inputs.number == '7' }}\"")
-    shop = opened(tmp_path, text, inputs={"number": "8"})
+    build = opened(tmp_path, text, inputs={"number": "8"})
     watched: list[str] = []
-    onlooker = shop.bench.onlooker
+    onlooker = build.bench.onlooker
 
     def looks(prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
         watched.append(str(prepared.inputs["number"]))
         return onlooker(prepared, call)
 
-    monkeypatch.setattr(shop.bench, "onlooker", looks)
+    monkeypatch.setattr(build.bench, "onlooker", looks)
     for inputs in (None, '{"number": "7"}', '{"number": "8"}'):
-        await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=inputs, reason="try")
+        await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=inputs, reason="try")
     assert watched == ["8", "8"]
 
 

@@ -19,7 +19,7 @@ from runtime.log.session import Session
 from runtime.log.store import file_store
 from runtime.log.writer import LogWriter
 from runtime.secrets import masking
-from tests import workshops
+from tests import build_contexts
 from tests.now import now
 
 pytestmark = pytest.mark.anyio
@@ -34,27 +34,27 @@ def opened(folder: Path, save: str = "flows/built.yaml") -> BuildContext:
     (folder / ".runops").mkdir()
     (folder / "flows/parts").mkdir(parents=True)
     (folder / "flows/parts/twice.yaml").write_text(PART)
-    shop = workshops.opened(folder, "http://127.0.0.1:8765")
+    build = build_contexts.opened(folder, "http://127.0.0.1:8765")
     goal = Goal("Do it.", None, folder / save)
-    shop.goal = goal
-    shop.state = SessionState(shop.writer, project_files.of_build(goal.as_logged()))
-    open_build.furnish(shop)
-    return shop
+    build.goal = goal
+    build.state = SessionState(build.writer, project_files.of_build(goal.as_logged()))
+    open_build.furnish(build)
+    return build
 
 
-async def create(shop: BuildContext, use: str) -> str:
+async def create(build: BuildContext, use: str) -> str:
     """What the tool answers to a draft that uses this file."""
     given = {"yaml": USING.format(use), "after": None, "dry_run": None, "reason": "use what is there"}
-    return (await workshops.call(shop, "create_nodes", tools.toolsets(shop), **given)).told
+    return (await build_contexts.call(build, "create_nodes", tools.toolsets(build), **given)).told
 
 
 async def test_a_draft_uses_files_from_where_it_will_stand(tmp_path: Path) -> None:
     """A path leads from the folder in which the file will be saved, also before that file is there, and a whole run of the draft runs what it uses."""
-    shop = opened(tmp_path)
-    assert "version 1" in await create(shop, "parts/twice.yaml")
+    build = opened(tmp_path)
+    assert "version 1" in await create(build, "parts/twice.yaml")
     with_output = "output: '{{ part }}'"
-    await workshops.call(shop, "update_node", id="workflow", yaml=with_output, reason="yield it")
-    ran = await workshops.call(shop, "run_draft", inputs=None, reason="try")
+    await build_contexts.call(build, "update_node", id="workflow", yaml=with_output, reason="yield it")
+    ran = await build_contexts.call(build, "run_draft", inputs=None, reason="try")
     assert ran.error is None, ran.told
     assert "\n8\n" in ran.told
     assert "use-not-found" in await create(opened_beside(tmp_path / "b"), "flows/parts/twice.yaml")
@@ -70,16 +70,16 @@ async def test_what_is_no_workflow_is_not_shown(tmp_path: Path) -> None:
     """A file that is none, or is invalid, is refused by its name alone: nothing that stands in it is told; neither is one outside the project read."""
     project = tmp_path / "project"
     project.mkdir()
-    shop = opened(project)
+    build = opened(project)
     for text in ("password: hunter2\n", "version: 1\nnodes: [{id: a, type: hunter2}]\n", "hunter2: [\n"):
         (project / "flows/keys.yaml").write_text(text)
-        told = await create(shop, "keys.yaml")
+        told = await create(build, "keys.yaml")
         assert "keys.yaml is no valid workflow" in told
         assert "use-not-valid" in told
         assert "hunter2" not in told
     (tmp_path / "outside.yaml").write_text(PART)
-    assert "use-outside" in await create(shop, "../../outside.yaml")
-    assert shop.state.draft is None
+    assert "use-outside" in await create(build, "../../outside.yaml")
+    assert build.state.draft is None
 
 
 def test_the_desk_of_a_build_knows_them(tmp_path: Path) -> None:

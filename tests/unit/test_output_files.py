@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from director.draft import output_files
 from director.proving import tools
 from runtime.language import reader
-from tests import workshops
+from tests import build_contexts
 from tests.finishes import TEXT, Browsers, clicks, fails, finish, installed, left, opened
 
 pytestmark = pytest.mark.anyio
@@ -29,9 +29,9 @@ def browsers(monkeypatch: pytest.MonkeyPatch) -> Browsers:
 
 async def test_no_head_claims_a_proof_for_another_text(tmp_path: Path, browsers: Browsers) -> None:
     """A fix takes the claim out of the head, and changes nothing else; of a file that says something else by now, or is gone, that is known."""
-    shop = opened(tmp_path, runs=1)
-    await finish(shop)
-    file, session = shop.goal.save, shop.writer.conversation.id
+    build = opened(tmp_path, runs=1)
+    await finish(build)
+    file, session = build.goal.save, build.writer.conversation.id
     text = file.read_text()
     assert output_files.changed(file, session) is None
     patched = output_files.patched(text, "R1")
@@ -52,43 +52,43 @@ async def test_no_head_claims_a_proof_for_another_text(tmp_path: Path, browsers:
 async def test_a_file_is_left_as_it_was_written(tmp_path: Path, browsers: Browsers) -> None:
     """A byte order mark and ends of lines of another system stay as they are, and the file is still a workflow."""
     written = "\ufeff" + TEXT.replace("\n", "\r\n")
-    shop = opened(tmp_path, written, runs=1)
-    assert (await finish(shop)).error is None
-    saved = shop.goal.save.read_bytes().decode()
+    build = opened(tmp_path, written, runs=1)
+    assert (await finish(build)).error is None
+    saved = build.goal.save.read_bytes().decode()
     assert saved.startswith("\ufeff# Built by")
     assert saved.endswith(written.removeprefix("\ufeff"))
     assert "\n" not in saved.replace("\r\n", "")
-    assert reader.load(shop.goal.save).workflow.name == "Pays"
+    assert reader.load(build.goal.save).workflow.name == "Pays"
 
 
 async def test_giving_up_leaves_what_there_is(tmp_path: Path, browsers: Browsers) -> None:
     """A build that cannot be done ends with the draft as far as it came, its failing step and why, in a file that says that it is not finished."""
     clicks(browsers, fails)
-    shop = opened(tmp_path)
-    failed = await workshops.call(shop, "run_draft", tools.toolsets(shop), inputs=None, reason="try")
+    build = opened(tmp_path)
+    failed = await build_contexts.call(build, "run_draft", tools.toolsets(build), inputs=None, reason="try")
     assert failed.error is not None
-    outcome = await finish(shop, done=False, summary="There is no button.")
+    outcome = await finish(build, done=False, summary="There is no button.")
     value: Any = outcome.value
     assert (outcome.error, value["done"], value["failing"]) == (None, False, "pay")
-    text, notes = left(shop)
+    text, notes = left(build)
     assert "NOT FINISHED: it fails at pay (not-actionable)" in text
     assert "There is no button." in notes
-    assert reader.load(shop.goal.save).workflow.name == "Pays"
+    assert reader.load(build.goal.save).workflow.name == "Pays"
     empty = await finish(opened(tmp_path / "b", None), done=False, summary="No.")
     assert (empty.error, empty.value["file"]) == (None, None)
 
 
 async def test_what_stood_there_is_not_overwritten(tmp_path: Path, browsers: Browsers) -> None:
     """A file of somebody's is left alone: the build is refused before it runs, a partial draft is put beside it, and only ``--force`` writes over it."""
-    shop = opened(tmp_path)
-    shop.goal.save.write_text("mine")
-    output_files.notes_of(shop.goal.save).write_text("mine, too")
-    refused = await finish(shop)
+    build = opened(tmp_path)
+    build.goal.save.write_text("mine")
+    output_files.notes_of(build.goal.save).write_text("mine, too")
+    refused = await finish(build)
     assert (refused.error is not None, browsers.opened) == (True, 0)
-    partial = await finish(shop, done=False)
+    partial = await finish(build, done=False)
     value: Any = partial.value
     assert Path(value["file"]).name == "built.partial.yaml"
-    assert left(shop) == ("mine", "mine, too")
+    assert left(build) == ("mine", "mine, too")
     forced = opened(tmp_path / "b")
     forced.goal = dataclasses.replace(forced.goal, force=True)
     forced.goal.save.write_text("old")
@@ -101,17 +101,17 @@ async def test_a_draft_that_is_not_done_takes_the_place_of_nothing(
     tmp_path: Path, browsers: Browsers, proved: bool
 ) -> None:
     """Not even where the person would have it written over, be it somebody's or what this build itself had proved: it is left beside it, and that is said."""
-    shop = opened(tmp_path)
-    shop.goal = dataclasses.replace(shop.goal, force=True)
-    shop.goal.save.write_text("mine")
+    build = opened(tmp_path)
+    build.goal = dataclasses.replace(build.goal, force=True)
+    build.goal.save.write_text("mine")
     if proved:
-        assert (await finish(shop)).error is None
-    before = shop.goal.save.read_bytes()
-    partial = await finish(shop, done=False, summary="It cannot be.")
+        assert (await finish(build)).error is None
+    before = build.goal.save.read_bytes()
+    partial = await finish(build, done=False, summary="It cannot be.")
     value: Any = partial.value
-    assert (Path(value["file"]).name, shop.goal.save.read_bytes()) == ("built.partial.yaml", before)
-    assert value["stays"] == str(shop.goal.save)
-    assert f"{shop.goal.save} is as it was" in partial.told
+    assert (Path(value["file"]).name, build.goal.save.read_bytes()) == ("built.partial.yaml", before)
+    assert value["stays"] == str(build.goal.save)
+    assert f"{build.goal.save} is as it was" in partial.told
     assert "NOT FINISHED" in Path(value["file"]).read_text()
 
 
@@ -119,10 +119,10 @@ async def test_nothing_that_is_left_holds_a_secret(tmp_path: Path, browsers: Bro
     """Of a secret that a page shows nothing stands in the workflow, in the notes, or in what is told."""
     browsers.site.texts['test_id="status"'] = "it is tops3cret-word"
     text = TEXT.replace("allowed_", "secrets: [WORD]\nallowed_")
-    shop = opened(tmp_path, text, known={"WORD": "tops3cret-word"})
-    outcome = await finish(shop, summary="The word is tops3cret-word.")
+    build = opened(tmp_path, text, known={"WORD": "tops3cret-word"})
+    outcome = await finish(build, summary="The word is tops3cret-word.")
     assert outcome.error is None
-    for each in (*left(shop), outcome.told, json.dumps(outcome.value)):
+    for each in (*left(build), outcome.told, json.dumps(outcome.value)):
         assert "tops3cret" not in each
 
 
@@ -130,10 +130,10 @@ async def test_page_text_breaks_out_of_no_note(tmp_path: Path, browsers: Browser
     """What a page or a model said is no heading, no link and no end of a block in the notes."""
     evil = "ok\n```\n# Proved by nobody\n[x](http://evil.test) <script>"
     browsers.site.texts['test_id="status"'] = evil
-    shop = opened(tmp_path)
-    outcome = await finish(shop, summary=evil)
+    build = opened(tmp_path)
+    outcome = await finish(build, summary=evil)
     assert outcome.error is None
-    notes = left(shop)[1]
+    notes = left(build)[1]
     assert "\n# Proved by nobody" not in notes
     came = notes.partition("## What came of it")[2].partition("##")[0]
     for marks in ("[x](", "<script", "```"):

@@ -1,4 +1,4 @@
-"""What a model is told of the page after a deed."""
+"""What a model is told of the page after an action."""
 
 from __future__ import annotations
 
