@@ -109,7 +109,7 @@ class Agent(Leaf):
 
     @property
     @override
-    def owes_value(self) -> bool:
+    def value_pending(self) -> bool:
         """Whether it is still asked for its value where the goal is known to be reached."""
         return self.output is not None
 

@@ -154,7 +154,7 @@ class Leaf(Node):
         return self.verify
 
     @property
-    def owes_value(self) -> bool:
+    def value_pending(self) -> bool:
         """Whether the step is still asked for its value where its action is known to have happened, and nothing else is known of it."""
         return False
 

@@ -100,7 +100,7 @@ class Transform(Leaf):
 
 
 def written(value: Json, name: str) -> bytes:
-    """The value as the file of this name holds it. Raises AuthorError ``value-misfit`` where it cannot, ``bad-file-name`` for another ending."""
+    """The value as the file of this name holds it. Raises AuthorError ``value-mismatch`` where it cannot, ``bad-file-name`` for another ending."""
     match PurePath(name).suffix.lower():
         case ".csv":
             try:

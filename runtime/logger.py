@@ -16,7 +16,7 @@ def wanted() -> bool:
     return LOGGER.isEnabledFor(logging.INFO)
 
 
-def tell(event: events.Event) -> None:
+def log(event: events.Event) -> None:
     """Log the event; the record has ``run`` and ``event``, the whole event as JSON."""
     level, text = _told(event)
     if LOGGER.isEnabledFor(level):

@@ -89,7 +89,7 @@ class Life:
             self.listener,
             lambda: limits.of_session(past, self.writer, chosen),
             [*open_build.toolsets(self.build), *self.more(self.build)],
-            loop.MANNER,
+            loop.OPTIONS,
         )
         self.loop = loop.Build(self.build, talk)
 

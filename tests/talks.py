@@ -83,7 +83,7 @@ class About(subject.Subject):
         return None
 
     @override
-    def pieces(self) -> Sequence[window.WindowItem]:
+    def items(self) -> Sequence[window.WindowItem]:
         return ()
 
 
@@ -95,7 +95,7 @@ class Client:
         self._answers, self._requests = answers, requests
 
     async def ask(
-        self, request: Request, _seconds: float, _manner: model_client.ClientOptions, progress: Callable[[str], None]
+        self, request: Request, _seconds: float, _options: model_client.ClientOptions, progress: Callable[[str], None]
     ) -> Answer:
         """The function's answer, in two pieces."""
         demand_protocol(request)

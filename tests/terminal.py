@@ -28,7 +28,7 @@ from rich.cells import cell_len
 
 from tests import warm
 
-PATIENCE = 30.0
+DEADLINE = 30.0
 """Seconds after which a wait is given up."""
 
 _CONTROL = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[@-Z\\-_]")
@@ -206,24 +206,24 @@ class Terminal:
         self.screen.feed(text)
         return bool(data)
 
-    def wait_for(self, condition: Callable[[], bool], patience: float = PATIENCE) -> None:
+    def wait_for(self, condition: Callable[[], bool], deadline: float = DEADLINE) -> None:
         """Read until the condition holds. Raises AssertionError with the screen when the program ends or the patience does."""
-        until = time.monotonic() + patience
+        until = time.monotonic() + deadline
         while not condition():
             if not self.read() and not condition():
                 raise AssertionError(f"the program ended first; its screen:\n{self.everything}")
             if time.monotonic() > until:
-                raise AssertionError(f"waited {patience} s; the screen:\n{self.everything}")
+                raise AssertionError(f"waited {deadline} s; the screen:\n{self.everything}")
 
-    def wait(self, patience: float = PATIENCE) -> int:
+    def wait(self, deadline: float = DEADLINE) -> int:
         """Read to the end; the exit code."""
-        until = time.monotonic() + patience
+        until = time.monotonic() + deadline
         while self.read():
             # The kernel hands over what was written last in its own time; and who else holds the terminal may hold it for ever.
             if self.process.poll() is not None and not select.select([self._master], [], [], LAST_WORDS)[0]:
                 break
             if time.monotonic() > until:
-                raise AssertionError(f"still running after {patience} s; the screen:\n{self.everything}")
+                raise AssertionError(f"still running after {deadline} s; the screen:\n{self.everything}")
         return self.process.wait(max(until - time.monotonic(), 1))
 
     def note_children(self) -> list[psutil.Process]:
@@ -232,14 +232,14 @@ class Terminal:
         self.started += [each for each in below if each not in self.started]
         return below
 
-    def survivors(self, patience: float = 10.0) -> list[psutil.Process]:
+    def survivors(self, deadline: float = 10.0) -> list[psutil.Process]:
         """Those of the remembered processes that still run when the patience ends; empty as soon as none does."""
-        return still_running(self.started, patience)
+        return still_running(self.started, deadline)
 
 
-def still_running(processes: Sequence[psutil.Process], patience: float = 10.0) -> list[psutil.Process]:
+def still_running(processes: Sequence[psutil.Process], deadline: float = 10.0) -> list[psutil.Process]:
     """Those that still run when the patience ends; empty as soon as none does. A zombie does not run."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + deadline
     while left := [process for process in processes if _runs(process)]:
         if time.monotonic() > until:
             break

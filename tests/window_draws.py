@@ -132,7 +132,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 def _edges(talk: Talk, around: window.RequestFrame) -> list[int]:
     """Limits at which something comes to have room: what must be told, the state, each tool in its share and beside it, so much of the thread."""
-    thread = talk.pieces
+    thread = talk.items
     system = estimates.of_text("\n\n".join(each.text for each in around.prefix if each.text)) + estimates.AN_ANSWER
     word = thread.word.size(pointers=False).tokens if thread.word is not None else 0
     tools = [estimates.of_tools(around.tools[:count]) for count in range(len(around.tools) + 1)]

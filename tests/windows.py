@@ -89,13 +89,13 @@ class Talk:
         self.writer.said(log_entries.Summary(thread=self.thread, upto=upto), text, "")
 
     @property
-    def pieces(self) -> items.Thread:
+    def items(self) -> items.Thread:
         """What a window may hold of it."""
         return items.Thread(self.writer.history.thread(self.thread), self.writer)
 
     def window(self, around: window.RequestFrame | None = None, **limits: object) -> window.Window:
         """What a request would hold."""
-        return window.build(self.pieces, around or AROUND, window.Limits.model_validate(limits))
+        return window.build(self.items, around or AROUND, window.Limits.model_validate(limits))
 
 
 def request(built: window.Window, model: str = MODEL) -> Request:

@@ -96,24 +96,24 @@ class Bench(build_context.Bench):
     @override
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
         places, reason = self.known.places, str(call.args.get("reason") or call.action)
-        hands = watcher.RecordingPage(
+        recording = watcher.RecordingPage(
             # Pins are the bench's: the whole reads what its own nodes yield.
             judge=lambda: self.known.judge(places, prepared.inputs, pins={}),
             keep=lambda record: self.known.keep(record, reason),
             masks=self._masks,
             run=lambda: next(reversed(self._build.runs.of(call)), ""),
         )
-        return watcher.Watcher(places, (), hands)
+        return watcher.Watcher(places, (), recording)
 
     @override
     async def take_over(self, run: str) -> None:
-        hands = watcher.RecordingPage(
+        recording = watcher.RecordingPage(
             judge=lambda: self.known.judge(self.known.places, pins={}),
             keep=lambda record: self.known.keep(record, restore.WHY),
             masks=self._masks,
             run=lambda: run,
         )
-        await restore.take(self._build, self.known, hands, run)
+        await restore.take(self._build, self.known, recording, run)
 
     def _masks(self, value: Json) -> bool:
         """Whether a secret stands in a value."""
@@ -157,9 +157,9 @@ class Bench(build_context.Bench):
         shown = self.own.shown()
         for row in rows:
             report.notes += plans.gaps(places, row)
-            trip = await self._trip(call, places, row, given, wanted, prepared, holds)
-            report.trips.append(trip)
-            if trip.ended.status != "passed":
+            setup = await self._setup(call, places, row, given, wanted, prepared, holds)
+            report.trips.append(setup)
+            if setup.ended.status != "passed":
                 break
         if shown is not None and report.view is not None:
             page, before = shown
@@ -198,7 +198,7 @@ class Bench(build_context.Bench):
             live = plans.Live(self.own.lineage, fits=self.own.fits(prepared))
         return planner.plan(ids, wanted.begin, live, self.known.states)
 
-    async def _trip(
+    async def _setup(
         self,
         call: entries.Call,
         places: NodeMap,
@@ -215,10 +215,10 @@ class Bench(build_context.Bench):
         redone = [place.id for place, _key in start.redo]
         if start.fresh:
             await self.close()
-        hands = self._hands(lambda: self.known.judge(places, prepared.inputs), wanted.reason, began)
-        watch = watcher.Watcher(places, start.lineage, hands, redone)
+        recording = self._recording(lambda: self.known.judge(places, prepared.inputs), wanted.reason, began)
+        watch = watcher.Watcher(places, start.lineage, recording, redone)
         part = excerpt.Excerpt(
-            pieces=plan.pieces,
+            segments=plan.segments,
             names=[*redone, *ids],
             values=plan.values,
             variables=plan.variables,
@@ -278,7 +278,9 @@ class Bench(build_context.Bench):
             watch.break_off()
         return stopped
 
-    def _hands(self, judge: Callable[[], FreshnessCheck], reason: str, began: Sequence[str]) -> watcher.RecordingPage:
+    def _recording(
+        self, judge: Callable[[], FreshnessCheck], reason: str, began: Sequence[str]
+    ) -> watcher.RecordingPage:
         """What a watch takes hold of."""
 
         async def capture(lineage: Lineage) -> None:

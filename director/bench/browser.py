@@ -49,7 +49,7 @@ class Browser:
         """As the last nodes left it; None before any ran."""
         self.lineage: Lineage = ()
         """What was done to its page."""
-        self.ears: page_errors.Complaints | None = None
+        self.ears: page_errors.PageErrors | None = None
         self._made_as: Json = None
         """How it was asked for: another one is needed where the draft asks for it otherwise."""
         self._shown: tuple[object, Observation] | None = None
@@ -76,7 +76,7 @@ class Browser:
         self.now = await self.make(options, origins)
         self._made_as = _said(options)
         if isinstance(self.now, Session):
-            self.ears = page_errors.Complaints(self.now.page.page.context)
+            self.ears = page_errors.PageErrors(self.now.page.page.context)
         return self.now
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
@@ -103,14 +103,14 @@ class Browser:
 
     async def look(self, browser: port.Browser) -> Observation:
         """A look that the eyes of the build remember: what a model is told of it, it may point at. Raises SiteError."""
-        page, seeing = browser.page, self._build.eyes
+        page, seeing = browser.page, self._build.observer
         if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             return await seeing.look_at(page)
         return (await cast("ports.Page", page).look()).masked(self._build.writer.masker.text)
 
     def shown(self) -> tuple[object, Observation] | None:
         """What the model of the build was last shown: the page, and how it was; None before it was shown any."""
-        page, seeing = self.now.page if self.now is not None else None, self._build.eyes
+        page, seeing = self.now.page if self.now is not None else None, self._build.observer
         if (
             isinstance(page, Tab)
             and isinstance(seeing, observer.PageObserver)
@@ -122,7 +122,7 @@ class Browser:
 
     def around(self) -> Collection[str]:
         """The frames of sites that the model of the build was told, and need not be told again."""
-        page, seeing = self.now.page if self.now is not None else None, self._build.eyes
+        page, seeing = self.now.page if self.now is not None else None, self._build.observer
         if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             return seeing.around(page, entries.SESSION_THREAD)
         return self._shown[1].around if self._shown is not None else ()
@@ -133,7 +133,7 @@ class Browser:
 
     def told(self, view: Observation, text: str, *, whole: bool) -> None:
         """The model of the build is told this of the page as the last nodes left it; where it is the ``whole`` of it, it is not shown it again."""
-        page, seeing = self.now.page if self.now is not None else None, self._build.eyes
+        page, seeing = self.now.page if self.now is not None else None, self._build.observer
         self._shown = (page, view)
         if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             seeing.shown(page, text, entries.SESSION_THREAD if whole else None)

@@ -270,7 +270,7 @@ def _source(chain: Chain, bound: set[str], given: set[str], ids: set[str]) -> Ch
 
 def _below(unit: NodeSource) -> Iterator[NodeSource]:
     yield unit
-    for each in (*(child for _path, block in unit.blocks for child in block), *unit.confirm):
+    for each in (*(subagent for _path, block in unit.blocks for subagent in block), *unit.confirm):
         yield from _below(each)
 
 

@@ -64,7 +64,7 @@ class Plan:
     """What one run is given."""
 
     start: Start
-    pieces: list[excerpt.Segment | excerpt.Placed]
+    segments: list[excerpt.Segment | excerpt.Placed]
     values: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     variables: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     facts: dict[str, dict[str, Json]] = dataclasses.field(default_factory=dict[str, dict[str, Json]])
@@ -106,7 +106,7 @@ class Planner:
         if first is not None:
             start = self._start(first, ids[: ids.index(first)], begin, live, kept)
         row = [*(place.id for place, _key in start.redo), *ids]
-        self._refuse_lacks(row)
+        self._refuse_missing(row)
         plan = Plan(start, [])
         for node_id in row:
             self._give(plan, node_id)
@@ -174,7 +174,7 @@ class Planner:
                 if known:
                     _put(names, read, value)
                 elif not read.guarded and read.chain[0] not in names:
-                    lacking += self._judge.lack(read.chain, place.id, items)
+                    lacking += self._judge.missing(read.chain, place.id, items)
             if lacking:
                 raise self._lacking(lacking)
             item = self._turn(loop, names)
@@ -193,7 +193,7 @@ class Planner:
             loop, wanted = loop.model_copy(update={"over": [self._pins[loop.as_]], "limit": None}), None
         return excerpt.turn(loop, excerpt.turns(self._places.loaded, loop, names), wanted)
 
-    def _refuse_lacks(self, row: Sequence[str]) -> None:
+    def _refuse_missing(self, row: Sequence[str]) -> None:
         """Raise ModelError where a node reads what has no value that counts, and nothing before it in the row makes it."""
         made: set[str] = set()
         lacks: list[MissingRecord] = []
@@ -216,9 +216,9 @@ class Planner:
                 if known:
                     plan.give(read, value)
         if place.loops:
-            plan.pieces.append(lambda names: self._placed(place, names))
+            plan.segments.append(lambda names: self._placed(place, names))
         else:
-            plan.pieces.append(excerpt.Segment(place.node, places.path(node_id)))
+            plan.segments.append(excerpt.Segment(place.node, places.path(node_id)))
 
     def _placed(self, place: NodePlace, names: Mapping[str, Json]) -> excerpt.Segment:
         """A node of a loop in its turn, by the values that there are once it is next."""

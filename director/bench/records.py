@@ -274,11 +274,11 @@ class FreshnessCheck:
         for read in self.sources(node_id):
             if read.chain[0] in bound or any(each in made for each in self._makers(read.chain, node_id)):
                 continue
-            lack = self.lack(read.chain, node_id, items)
-            found += [each for each in lack if each.how != "missing" or not read.guarded]
+            missing = self.missing(read.chain, node_id, items)
+            found += [each for each in missing if each.how != "missing" or not read.guarded]
         return found
 
-    def lack(self, chain: Chain, reader: str, items: Mapping[str, str]) -> list[MissingRecord]:
+    def missing(self, chain: Chain, reader: str, items: Mapping[str, str]) -> list[MissingRecord]:
         """The name, where it has no value that counts and should have one."""
         if self.value(chain, items, reader)[0] or chain[:1] == ("inputs",):
             return []

@@ -26,7 +26,7 @@ LONGEST = 5_000
 AN_ERROR = 900
 """Characters of what is known of an error."""
 
-A_VALUE, A_PIECE = 600, 250
+A_VALUE, AN_ITEM = 600, 250
 """Characters of a value that is told whole, and of an item of one that is longer."""
 
 _LOOK = re.compile(r"(: )look\((?:ref=(\w+))?\)$", re.MULTILINE)
@@ -37,10 +37,10 @@ def told(report: Report) -> str:
     """The whole of it. Masked already, as far as the session knows secrets."""
     lines = [_head(report)]
     lines += [f"note: {each}" for each in report.notes]
-    shown = [(trip, seen) for trip in report.trips for seen in trip.seen]
-    ending = next((seen for _trip, seen in reversed(shown) if not seen.inner), None)
-    for trip, seen in shown:
-        lines += _node(trip, seen, last=seen is ending)
+    shown = [(setup, seen) for setup in report.trips for seen in setup.seen]
+    ending = next((seen for _setup, seen in reversed(shown) if not seen.inner), None)
+    for setup, seen in shown:
+        lines += _node(setup, seen, last=seen is ending)
     lines += _end(report)
     lines += (_LOOK.sub(_inspect, each) for each in behind(report))
     return _fitted(lines)
@@ -48,7 +48,7 @@ def told(report: Report) -> str:
 
 def _head(report: Report) -> str:
     """What was executed, how far it came, and on what page it began."""
-    done = [seen for trip in report.trips for seen in trip.seen if seen.over and not seen.redone and not seen.inner]
+    done = [seen for setup in report.trips for seen in setup.seen if seen.over and not seen.redone and not seen.inner]
     last = report.trips[-1]
     how = {"passed": "all done", "failed": "stopped at the first failure", "paused": "stopped"}
     status = "held" if last.held is not None else last.ended.status
@@ -61,7 +61,7 @@ def _head(report: Report) -> str:
     lines = [f"{first}: {len(done)} of {_number(report)} nodes ran (run {last.ended.run})"]
     if begun.how:
         lines.append(f"began on {begun.how}")
-    redone = [place.id for trip in report.trips for place, _key in trip.start.redo]
+    redone = [place.id for setup in report.trips for place, _key in setup.start.redo]
     if redone:
         lines.append(f"redone first, to come there: {', '.join(dict.fromkeys(redone))}")
     return "; ".join(lines)
@@ -69,7 +69,7 @@ def _head(report: Report) -> str:
 
 def _doubts(report: Report) -> list[str]:
     """What is said first of all: where the site answered with an error. Rules may hold there that were meant for success, and what is read there says nothing."""
-    shown = [seen for trip in report.trips for seen in trip.seen if seen.status is not None and not seen.inner]
+    shown = [seen for setup in report.trips for seen in setup.seen if seen.status is not None and not seen.inner]
     met = [seen for seen in shown if _meets(seen)]
     if shown and not met:
         return [f"`{shown[0].place.id}` worked on an error page of the site ({shown[0].status})"]
@@ -97,13 +97,13 @@ def _number(report: Report) -> int:
     return found
 
 
-def _node(trip: Setup, seen: Seen, *, last: bool) -> Iterator[str]:
+def _node(setup: Setup, seen: Seen, *, last: bool) -> Iterator[str]:
     """One node: our own words, and behind them what the page says, fenced."""
     place = seen.place
-    stopped = seen is trip.stopped
+    stopped = seen is setup.stopped
     if not (seen.over or stopped):
         return
-    words = [f"{place.position} {briefs.ours(seen.path)}", f"{_status(trip, seen)}{_answered(seen)}"]
+    words = [f"{place.position} {briefs.ours(seen.path)}", f"{_status(setup, seen)}{_answered(seen)}"]
     if seen.redone:
         words.append("(redone)")
     if seen.seconds >= 1:
@@ -111,10 +111,10 @@ def _node(trip: Setup, seen: Seen, *, last: bool) -> Iterator[str]:
     yield "  ".join(words)
     if seen.redone and not stopped:
         return
-    theirs = [*_values(seen), *_error(trip, seen), *of_node(seen, last=stopped or last)]
+    theirs = [*_values(seen), *_error(setup, seen), *of_node(seen, last=stopped or last)]
     if theirs:
         yield page_text.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
-    if seen is trip.stopped and seen.error is not None and trip.held is None and (fix := seen.error.get("fix")):
+    if seen is setup.stopped and seen.error is not None and setup.held is None and (fix := seen.error.get("fix")):
         yield f"fix: {fix}"
 
 
@@ -130,16 +130,16 @@ def _answered(seen: Seen) -> str:
     return f"{but} the site answered {seen.status}" if _meets(seen) else f"{but} on an error page ({seen.status})"
 
 
-def _status(trip: Setup, seen: Seen) -> str:
-    if seen is trip.stopped:
-        if trip.held is not None:
+def _status(setup: Setup, seen: Seen) -> str:
+    if seen is setup.stopped:
+        if setup.held is not None:
             return "held: ready, not done"
-        error = seen.error or (trip.ended.question or {})
+        error = seen.error or (setup.ended.question or {})
         where = f" in {briefs.ours(seen.at)}" if seen.at else ""
         phase = {"before": ", before its action", "after": ", after its action: it may have happened"}
         said = phase.get(str(error.get("phase")), "")
-        status = "failed" if trip.ended.status == "failed" else trip.ended.status
-        return f"{status}{where} ({error.get('code') or error.get('reason') or trip.ended.status}{said})"
+        status = "failed" if setup.ended.status == "failed" else setup.ended.status
+        return f"{status}{where} ({error.get('code') or error.get('reason') or setup.ended.status}{said})"
     if not seen.ran:
         return "no value: its error was passed over" if seen.tolerated else "skipped: its `when` is false"
     node = seen.place.node
@@ -147,7 +147,7 @@ def _status(trip: Setup, seen: Seen) -> str:
         return "ok"
     held = [", verify held"] if node.verify else []
     if node.confirm is not None:
-        held.append(", confirm says that it was done" if seen.path in trip.confirmed else ", confirm was not needed")
+        held.append(", confirm says that it was done" if seen.path in setup.confirmed else ", confirm was not needed")
     return f"ok{''.join(held)}"
 
 
@@ -166,8 +166,8 @@ def _value(seen: Seen) -> str:
         return f"{name} = {text}{' (empty)' if value == [] else ''}"
     if isinstance(value, list):
         items: list[Json] = value
-        begins = _short(items[0], A_PIECE)
-        ends = [_short(items[-1], A_PIECE)] if isinstance(seen.place.node, Iterate) and len(items) > 1 else []
+        begins = _short(items[0], AN_ITEM)
+        ends = [_short(items[-1], AN_ITEM)] if isinstance(seen.place.node, Iterate) and len(items) > 1 else []
         more = ["…"] if len(items) > 1 + len(ends) else []
         text = f"[{', '.join([begins, *more, *ends])}] ({len(items)})"
     elif isinstance(value, dict):
@@ -185,17 +185,17 @@ def _value(seen: Seen) -> str:
     return f"{name} = {text}{where}"
 
 
-def _error(trip: Setup, seen: Seen) -> Iterator[str]:
+def _error(setup: Setup, seen: Seen) -> Iterator[str]:
     """What is known of the error: the nearest candidates, the address, what was expected and seen."""
-    if seen is not trip.stopped:
+    if seen is not setup.stopped:
         return
-    if trip.held is not None:
-        args: Mapping[str, Json] = trip.held.get("args") or {}
+    if setup.held is not None:
+        args: Mapping[str, Json] = setup.held.get("args") or {}
         action: Json = {name: each for name, each in args.items() if name not in ("verify", "confirm")}
-        matched = ", ".join(map(str, trip.held.get("matched") or ()))
+        matched = ", ".join(map(str, setup.held.get("matched") or ()))
         yield f"would do: {_short(action, 400)}{f' on {matched}' if matched else ''}"
         return
-    error: Mapping[str, Json] = seen.error or trip.ended.question or {}
+    error: Mapping[str, Json] = seen.error or setup.ended.question or {}
     yield f"error: {_short(error.get('message'), 400)}"
     left = AN_ERROR
     for name, text in proving_report.evidence_of(error):
@@ -224,7 +224,7 @@ def _end(report: Report) -> Iterator[str]:
         yield "it asks a person: pin what they would answer (`set_variable` vars.NAME), and execute what comes behind it"
     elif ended.status == "out-of-budget":
         yield "the budget of the session does not allow what a model was to be asked"
-    done = {seen.place.id for trip in report.trips for seen in trip.seen}
+    done = {seen.place.id for setup in report.trips for seen in setup.seen}
     left = [each for each in report.ids if each not in done]
     if left:
         yield f"not executed: {', '.join(left[:20])}{' …' if len(left) > 20 else ''}"
@@ -291,7 +291,7 @@ A_CHANGE = 350
 """Characters of a page, and of what changed on it behind one node; behind the last one twice that."""
 
 
-MOST_COMPLAINTS = 5
+MOST_PAGE_ERRORS = 5
 """Complaints of a page that are told of one node."""
 
 
@@ -307,7 +307,7 @@ def of_node(seen: Seen, *, last: bool) -> Iterator[str]:
     moved = seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before
     if moved and not proving_report.by_address(seen.error or {}):
         yield f"url: {seen.url_before} -> {seen.url_after}"
-    for each in seen.complaints[:MOST_COMPLAINTS]:
+    for each in seen.page_errors[:MOST_PAGE_ERRORS]:
         yield f"page complains: {each[:A_COMPLAINT]}"
     if seen.unseen is not None:
         yield f"the page cannot be looked at: {seen.unseen[:200]}"

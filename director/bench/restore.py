@@ -36,10 +36,12 @@ WHY = "what the run that failed had come by"
 class Restore(watcher.Watcher):
     """Looks on while a walk goes through what is recorded: what nodes yielded, and which of them lie before a line of the log."""
 
-    def __init__(self, known: Results, hands: watcher.RecordingPage, line: int, walked: Callable[[], int]) -> None:
-        """``walked`` tells by which line the walk has come; ``line`` is that of the last checkpoint."""
-        super().__init__(known.places, (), hands)
-        self._line, self._walked = line, walked
+    def __init__(
+        self, known: Results, recording: watcher.RecordingPage, line: int, replayed_to: Callable[[], int]
+    ) -> None:
+        """``replayed_to`` tells by which line the walk has come; ``line`` is that of the last checkpoint."""
+        super().__init__(known.places, (), recording)
+        self._line, self._replayed = line, replayed_to
         self.before_line: Lineage = ()
         """What had been done to the page by then."""
         self.within = False
@@ -48,7 +50,7 @@ class Restore(watcher.Watcher):
     @override
     async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
         await super().after(node, frame, path, ran=ran)
-        if self._walked() > self._line:
+        if self._replayed() > self._line:
             return
         if len(self.lineage) > len(self.before_line):
             self.before_line, self.within = self.lineage, False
@@ -58,7 +60,7 @@ class Restore(watcher.Watcher):
             self.within = self.within or place is None or not place.loops
 
 
-async def take(build: BuildContext, known: Results, hands: watcher.RecordingPage, run: str) -> None:
+async def take(build: BuildContext, known: Results, recording: watcher.RecordingPage, run: str) -> None:
     """Take what there is, where the file says still what it said to that run; where not, nothing is taken."""
     with contextlib.suppress(RunOpsError):
         past, _reading = await asyncio.to_thread(run_index.load_history, build.here.kept, run)
@@ -78,7 +80,7 @@ async def take(build: BuildContext, known: Results, hands: watcher.RecordingPage
         )
         walker = engine.ExecutionEngine(state)
         line = past.checkpoint.after if past.checkpoint is not None else 0
-        watch = state.watch = Restore(known, hands, line, lambda: state.walked)
+        watch = state.watch = Restore(known, recording, line, lambda: state.replayed_to)
         with contextlib.suppress(RunOpsError):
             # Where it fails on the way, it failed there.
             await walker.find_open_step()

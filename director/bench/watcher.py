@@ -50,7 +50,7 @@ class Seen:
     after: Observation | None = None
     unseen: str | None = None
     """Why the page could not be looked at."""
-    complaints: list[str] = dataclasses.field(default_factory=list[str])
+    page_errors: list[str] = dataclasses.field(default_factory=list[str])
     status: int | None = None
     """The error with which the site answered for the document that is shown."""
     error: dict[str, Json] | None = None
@@ -82,11 +82,11 @@ class RecordingPage:
 class Watcher(run_state.Watch):
     """Looks on during one run of the bench."""
 
-    def __init__(self, places: NodeMap, lineage: Lineage, hands: RecordingPage, redone: Sequence[str] = ()) -> None:
+    def __init__(self, places: NodeMap, lineage: Lineage, recording: RecordingPage, redone: Sequence[str] = ()) -> None:
         """``lineage`` is what was done to the page with which the run begins; the nodes ``redone`` nobody asked for."""
         self.lineage = lineage
         self.seen: list[Seen] = []
-        self._places, self._judge, self._hands = places, hands.judge(), hands
+        self._places, self._judge, self._recording = places, recording.judge(), recording
         self._redone = set(redone)
         self._open: list[Seen] = []
         """The nodes that are begun and not over, the innermost last."""
@@ -111,7 +111,7 @@ class Watcher(run_state.Watch):
         if self._inside(place):
             return
         self.seen.append(seen)
-        own = self._hands.own
+        own = self._recording.own
         if own is None or own.now is None or not looks or transparent(node):
             return
         seen.url_before = own.now.page.url
@@ -133,21 +133,21 @@ class Watcher(run_state.Watch):
             return
         record = self._record(seen, frame)
         seen.value = record.value
-        seen.hidden = record.masked or self._hands.masks(record.value)
+        seen.hidden = record.masked or self._recording.masks(record.value)
         seen.tolerated = not ran and "errors" in record.facts
-        self._hands.keep(record)
+        self._recording.keep(record)
         if self._inside(place):
             if self._taken(place):
                 seen.inner = True
                 self.seen.append(seen)
             return
-        if self._places.is_unit(place, self._around_pieces(place)):
+        if self._places.is_unit(place, self._around_items(place)):
             self.lineage = (*self.lineage, seen.done)
         await self._look_after(seen)
-        own, capture = self._hands.own, self._hands.capture
+        own, capture = self._recording.own, self._recording.capture
         if own is None or own.now is None or capture is None:
             return
-        if not self._places.is_unit(place, self._around_pieces(place)):
+        if not self._places.is_unit(place, self._around_items(place)):
             return
         items = self._places.items_in(path)
         keys = [key for _place, key in self._places.up_to(place.id, items)]
@@ -179,7 +179,7 @@ class Watcher(run_state.Watch):
         """The page as the run has left it, at the node where it ``stopped`` or behind the last one; None where none worked on a page, or it cannot be looked at."""
         if stopped is not None:
             await self._look_after(stopped)
-        own = self._hands.own
+        own = self._recording.own
         if own is None or own.now is None or not any(self._places.on_page(each.place) for each in self.seen):
             return None
         if not self._looked:
@@ -211,7 +211,7 @@ class Watcher(run_state.Watch):
         running = {each.place.id for each in self._open}
         return not any(each.id in running for each in place.loops)
 
-    def _around_pieces(self, place: NodePlace) -> list[Node]:
+    def _around_items(self, place: NodePlace) -> list[Node]:
         """The containers around the node that are not being run: only their one block, or turn, counts."""
         running = {each.place.id for each in self._open}
         return [each for each in place.around if each.id not in running]
@@ -252,16 +252,16 @@ class Watcher(run_state.Watch):
             kind: program.facts[kind][place.id] for kind in FACTS if place.id in program.facts[kind]
         }
         items = self._places.items_in(seen.path)
-        page = self._hands.judge().page_of(seen.page, seen.done, items)
-        return Record(seen.done, items, page, self._hands.run(), seen.ran, value, lost, sets, facts)
+        page = self._recording.judge().page_of(seen.page, seen.done, items)
+        return Record(seen.done, items, page, self._recording.run(), seen.ran, value, lost, sets, facts)
 
     async def _look_after(self, seen: Seen) -> None:
-        own = self._hands.own
+        own = self._recording.own
         if own is None or own.now is None or not self._places.on_page(seen.place) or transparent(seen.place.node):
             return
         seen.url_after, seen.status = own.now.page.url, own.status()
         if own.ears is not None:
-            seen.complaints = own.ears.take()
+            seen.page_errors = own.ears.take()
         self._looked = not isinstance(seen.place.node, Leaf) or seen.place.node.moves_page or seen.error is not None
         if self._looked:
             seen.after, seen.unseen = await self._look(own, own.now)

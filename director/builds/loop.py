@@ -17,7 +17,7 @@ from nodes.errors import ModelError, UsageError
 from nodes.values import Json
 from runtime.log import entries, threads
 
-MANNER = reply.ReplyOptions(turns=60, an_answer=3600.0, max_output=16_000, left_open=True)
+OPTIONS = reply.ReplyOptions(turns=60, an_answer=3600.0, max_output=16_000, left_open=True)
 
 REMINDER = f"Nothing is finished yet. Go on with the build; end it with `{FINISH}`, and ask the person with `ask_user`."
 """What a model is told that answers without asking for a tool."""

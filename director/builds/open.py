@@ -77,7 +77,7 @@ def _states(build: build_context.BuildContext) -> Mapping[str, str]:
 def _tabs(build: build_context.BuildContext) -> Sequence[str]:
     """A line for each tab: in which browser, its name, and whether it is the one that is meant where none is named."""
     lines: list[str] = []
-    for each in build.eyes.tabs():
+    for each in build.observer.tabs():
         name = "/".join(filter(None, (each.where, each.name)))
         title = f' "{each.title}"' if each.title else ""
         lines.append(f"- {name}{' (current)' if each.current else ''} {each.url}{title}")
@@ -86,7 +86,7 @@ def _tabs(build: build_context.BuildContext) -> Sequence[str]:
 
 def furnish(build: BuildContext) -> None:
     """Put into the build context what its tools work with. Nothing is opened yet."""
-    build.eyes = observer.PageObserver(build)
+    build.observer = observer.PageObserver(build)
     build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
     build.bench = bench.Bench(build)
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from runtime.display import escapes, stream
-from runtime.display.plain import PATIENCE
+from runtime.display.plain import DEADLINE
 from runtime.display.text import cut, duration, one_line
 
 WIDE = 78
@@ -63,7 +63,7 @@ class Waits:
             self._stands = True
             self._talk.write(f"{escapes.ERASED}{cut(text, self._wide())}")
             self._talk.flush()
-        elif self._clock() - max(self._told_at, found[1]) >= PATIENCE:
+        elif self._clock() - max(self._told_at, found[1]) >= DEADLINE:
             self._told_at = self._clock()
             self._talk.line(text)
 

@@ -64,9 +64,9 @@ class Screen(Listener):
         self.say(f"--  {told}\n    {self.more_room}", YELLOW)
 
     @override
-    def text(self, piece: str) -> None:
-        if self._as_it_comes and piece:
-            shown = harmless(piece)
+    def text(self, part: str) -> None:
+        if self._as_it_comes and part:
+            shown = harmless(part)
             self._begun = shown
             self._answers.write(shown)
             self._answers.flush()

@@ -61,5 +61,5 @@ def _of_build(writer: open_session.SessionWriter, own: SessionState, here: host.
         quiet,
         lambda: limits.of_session(writer.history, writer, here.settings),
         open_build.toolsets(build),
-        loop.MANNER,
+        loop.OPTIONS,
     )

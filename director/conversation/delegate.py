@@ -108,10 +108,10 @@ class Delegation(subagents.SubagentCall):
         return items[:ends]
 
     @override
-    def outfit(self, call: entries.Call, child: subagents.Subagent) -> subagents.SubagentConfig:
+    def config(self, call: entries.Call, subagent: subagents.Subagent) -> subagents.SubagentConfig:
         more: Delegation | None = None
-        if child.sender.depth + 1 < DEPTH:
-            own = Sender(child.sender.depth + 1, child.share, child.items)
+        if subagent.sender.depth + 1 < DEPTH:
+            own = Sender(subagent.sender.depth + 1, subagent.share, subagent.items)
             more = Delegation(
                 self._writer, self._models, self._tools, self._listener, self._limits, own, clean=self._clean
             )

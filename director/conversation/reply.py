@@ -69,14 +69,14 @@ class Talk:
         listener: Listener,
         limits: Callable[[], window.Limits],
         more: Sequence[Toolset] = (),
-        manner: ReplyOptions | None = None,
+        options: ReplyOptions | None = None,
     ) -> None:
-        """``limits`` are asked for each request; ``more`` are tools beside those of every session; ``manner`` is that of a chat, unless another one is given. Without ``models`` nothing can be said. Nothing is written or sent yet.
+        """``limits`` are asked for each request; ``more`` are tools beside those of every session; ``options`` is that of a chat, unless another one is given. Without ``models`` nothing can be said. Nothing is written or sent yet.
 
         Raises UsageError where the knowledge that the settings name cannot be read.
         """
         self._writer, self._subject, self._state, self._listener = writer, subject, state, listener
-        self._limits, self._manner = limits, manner or CHAT
+        self._limits, self._options = limits, options or CHAT
         self.ended: turn.Done | None = None
         """The call of the last answer that ended the work; None where it asked for no tool."""
         known = [chosen.chat_knowledge] if chosen.chat_knowledge is not None else []
@@ -98,26 +98,26 @@ class Talk:
             entries.SESSION_THREAD,
             self._around,
             limits,
-            max_output=self._manner.max_output,
+            max_output=self._options.max_output,
             models=models,
             asks=subagents.asks(models, writer, self._left, listener.waiting) if models is not None else None,
             ids=self._names,
             warn=lambda report: listener.fills(report, limits().overflow),
-            joined=lambda thread: run_items.Behind(subject.pieces(), thread),
+            joined=lambda thread: run_items.Behind(subject.items(), thread),
         )
         if models is None:
             return
-        asker = requests.RequestScope(
+        requester = requests.RequestScope(
             "", entries.SESSION_THREAD, "director", self._left, listener.waiting, hear=listener.text
         )
-        self._exchanges = requests.Exchanges(models, writer, asker, None, None)
-        seat = turn.TurnOptions("", entries.SESSION_THREAD, NODE)
+        self._exchanges = requests.Exchanges(models, writer, requester, None, None)
+        turn_options = turn.TurnOptions("", entries.SESSION_THREAD, NODE)
         self._turns = turn.Turns(
             self._exchanges,
             _Told(self._frame, listener),
             self._tools,
             writer,
-            seat,
+            turn_options,
             talks=True,
             find_out=lambda call: next(filter(None, (each.find_out(call) for each in every)), None),
             refused=self._tools.refused,
@@ -172,19 +172,19 @@ class Talk:
     async def _until_answered(self, turns: turn.Turns) -> str:
         try:
             while True:
-                if turns.since_word >= self._manner.turns:
+                if turns.since_word >= self._options.turns:
                     raise ModelError(
                         "talk-turns",
-                        f"there was no answer after {self._manner.turns} requests",
+                        f"there was no answer after {self._options.turns} requests",
                         fix="say `continue`, or ask for less at once",
                     )
-                self._until = time.monotonic() + self._manner.an_answer
+                self._until = time.monotonic() + self._options.an_answer
                 latest = await turns.turn()
                 self.ended = latest.final(self._tools)
                 if self.ended is not None or not latest.answer.calls:
                     return latest.answer.text
         except asyncio.CancelledError:
-            if not self._manner.left_open:
+            if not self._options.left_open:
                 turns.break_off()
                 await self._broken_off(conversation_delegate.interrupted())
             raise

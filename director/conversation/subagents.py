@@ -101,7 +101,7 @@ class SubagentCall(Toolset):
         return True
 
     @abstractmethod
-    def outfit(self, call: entries.Call, child: Subagent) -> SubagentConfig:
+    def config(self, call: entries.Call, subagent: Subagent) -> SubagentConfig:
         """What one works with; nothing of it is opened yet."""
 
     def word(self, arguments: dict[str, Json]) -> str:
@@ -136,22 +136,22 @@ class SubagentCall(Toolset):
         )
         call = await self._writer.announce(call)
         begun = time.monotonic()
-        child = self._child(call, self.before(arguments, place.asked))
+        subagent = self._subagent(call, self.before(arguments, place.asked))
         try:
-            answer = await child.work(word)
+            answer = await subagent.work(word)
         except asyncio.CancelledError:
-            child.close()
+            subagent.close()
             raise
         except RunOpsError as error:
             if error.who in ENDS:
                 raise
-            child.close(error)
+            subagent.close(error)
             outcome = self._failed(error, call)
         else:
             told = self._answered(answer, call)
             outcome = turn.Outcome(told, told, written=True)
         finally:
-            await child.outfit.close()
+            await subagent.config.close()
         status = "ok" if outcome.error is None else "error"
         seconds = round(time.monotonic() - begun, 4)
         self._writer.result(call, status, value=outcome.value, error=outcome.error, seconds=seconds)
@@ -167,7 +167,7 @@ class SubagentCall(Toolset):
             told = self._answered(self._writer.text_of(last.answer), call)
             return turn.Outcome(told, told)
         if self._models is not None:
-            self._child(call, ()).close()
+            self._subagent(call, ()).close()
         error = ModelError(
             "delegate-interrupted",
             f"the {self.who} was interrupted before it had an answer ({self._cost(call)})",
@@ -175,7 +175,7 @@ class SubagentCall(Toolset):
         )
         return turn.Outcome("", error=error.as_json())
 
-    def _child(self, call: entries.Call, before: tuple[Item, ...]) -> Subagent:
+    def _subagent(self, call: entries.Call, before: tuple[Item, ...]) -> Subagent:
         assert self._models is not None, "whoever sends one was asked by a model"
         return Subagent(self, self._writer, self._models, self._listener, self._limits, self._sender, call, before)
 
@@ -214,33 +214,33 @@ class Subagent:
         self._thread = entries.delegate_thread(call.call)
         self._most, budget = sending.turns, sending.budget
         self._begun = time.monotonic()
-        asker = requests.RequestScope(
+        requester = requests.RequestScope(
             call.path,
             self._thread,
             "director",
             lambda: self._begun + float(budget.time or math.inf) - time.monotonic(),
             lambda what: listener.waiting(f"{call.path}: {what}"),
         )
-        self._exchanges = requests.Exchanges(models, writer, asker, None, budget, sender.budgets)
-        self.outfit = sending.outfit(call, self)
+        self._exchanges = requests.Exchanges(models, writer, requester, None, budget, sender.budgets)
+        self.config = sending.config(call, self)
         """What it works with."""
         frame = context_request.Frame(
             writer,
             self._thread,
-            self.outfit.around,
+            self.config.around,
             self._room,
             max_output=MAX_OUTPUT,
             models=models,
-            asks=asks(models, writer, asker.left, asker.tell, budget, sender.budgets),
+            asks=asks(models, writer, requester.left, requester.tell, budget, sender.budgets),
         )
         self._turns = turn.Turns(
             self._exchanges,
             _Behind(frame, before),
-            self.outfit,
+            self.config,
             writer,
             turn.TurnOptions(call.path, self._thread, sending.name),
             talks=True,
-            find_out=self.outfit.find_out,
+            find_out=self.config.find_out,
         )
 
     @property
@@ -274,7 +274,7 @@ class Subagent:
     def items(self) -> tuple[Item, ...]:
         """What a request of it would hold of what was said to it."""
         thread = window_items.Thread(self._writer.history.thread(self._thread), self._writer)
-        return (*self._before, *window.build(thread, self.outfit.around(), self._room()).items)
+        return (*self._before, *window.build(thread, self.config.around(), self._room()).items)
 
     def _room(self) -> window.Limits:
         """The limits of its own part of a request: what stands before that has its place."""
@@ -328,9 +328,9 @@ def asks(
     """Opens such threads: ``left`` are the seconds that are left, ``tell`` says what is waited for, ``budget`` and ``within`` are those of who speaks."""
 
     def opened(thread: str) -> requests.Exchanges:
-        asker = requests.RequestScope(
+        requester = requests.RequestScope(
             writer.history.path_of(thread), thread, "summary", left, lambda what: tell(f"a summary: {what}")
         )
-        return requests.Exchanges(models, writer, asker, None, budget, within)
+        return requests.Exchanges(models, writer, requester, None, budget, within)
 
     return opened

@@ -84,7 +84,7 @@ class Seen:
     candidates: list[elements.Candidate] = dataclasses.field(default_factory=list[elements.Candidate])
     left_out: list[str] = dataclasses.field(default_factory=list[str])
     """What is no candidate though it could take the action, and why, each in a sentence."""
-    closer: Inspection | None = None
+    inspector: Inspection | None = None
 
 
 @dataclasses.dataclass(slots=True)
@@ -133,7 +133,7 @@ class Looker:
             self.seen = Seen(failure_kinds.PageLook(glance, error.path, None))
             if self.code == "target-not-actionable" and error.path == self.path:
                 with contextlib.suppress(RunOpsError, Error):
-                    self.seen.closer = await self._closer(page, await page.look())
+                    self.seen.inspector = await self._inspector(page, await page.look())
             return
         look = failure_kinds.PageLook(glance, error.path, error.code)
         self.seen = Seen(look)
@@ -167,7 +167,7 @@ class Looker:
         look = dataclasses.replace(look, parts=parts, came_after=came, behind=behind, rows=rows)
         self.seen.look = look
         view = await page.look()
-        self.seen.closer = await self._closer(page, view)
+        self.seen.inspector = await self._inspector(page, view)
         if came is None:
             await self._likely(page, view)
         already, proves = await self._holding(page)
@@ -221,7 +221,7 @@ class Looker:
         self.seen.candidates = await found.candidates(page, view)
         self.seen.left_out = found.left_out
 
-    async def _closer(self, page: Tab, view: Observation) -> Inspection | None:
+    async def _inspector(self, page: Tab, view: Observation) -> Inspection | None:
         """What closes that which lies over the page, what decides least first."""
         assert self.seen is not None
         front = self.seen.look.glance.front

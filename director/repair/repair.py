@@ -214,8 +214,8 @@ class Repair:
             seconds = float(round(min(MOST_SECONDS, max(LEAST_SECONDS, 4 * case.failure.seconds))))
             text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
             return [self._fix(case, f"give it {seconds:g} s", text, named=True)]
-        if found.kind == "overlay" and seen.closer is not None:
-            return [self._closing(case, seen.closer)]
+        if found.kind == "overlay" and seen.inspector is not None:
+            return [self._closing(case, seen.inspector)]
         if found.kind == "drift" and case.failure.code == "column-not-found":
             return self._columns(case)
         if found.kind == "drift":
@@ -239,7 +239,7 @@ class Repair:
         file = case.found.file.path
         return Patch(case.failure.path, what, file, text, shares, named, verified, clear, target, others)
 
-    def _closing(self, case: failures.Case, closer: inspection.Inspection) -> Patch:
+    def _closing(self, case: failures.Case, inspector: inspection.Inspection) -> Patch:
         """A step in front of the one that failed, which closes what lies over the page where it is there."""
         assert case.found is not None
         assert case.leaf is not None
@@ -249,14 +249,14 @@ class Repair:
             "id": name,
             "type": "browser_action",
             "action": "click",
-            "target": closer.target.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "target": inspector.target.model_dump(mode="json", by_alias=True, exclude_none=True),
             "timeout": 3,
             "on_error": "continue",
         }
-        if closer.harmless:
+        if inspector.harmless:
             fields["effect"] = "idempotent"
         text = patches.with_node_before(case.found.file, case.leaf.id, fields)
-        return self._fix(case, f'press "{closer.name}" before it, where that is there', text, named=True)
+        return self._fix(case, f'press "{inspector.name}" before it, where that is there', text, named=True)
 
     def _targets(self, case: failures.Case, seen: inspection.Seen) -> list[Patch]:
         """The target in the place of the one that finds nothing: first what its name tells, then those that are called alike."""

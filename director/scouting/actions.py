@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SETTLE_SECONDS = 3.0
 """How long what an action set off is waited for."""
 
-MOST_COMPLAINTS = 3
+MOST_PAGE_ERRORS = 3
 """Complaints of a page that are told of one action."""
 
 HELD = "held"
@@ -87,13 +87,13 @@ class ScoutActions:
     def __init__(self, build: BuildContext, looks: page_tools.Looking, mine: list[str] | None = None) -> None:
         """``mine`` are the only tabs in which it may do anything; those that open from them become some of them."""
         self._build, self._looks, self._mine = build, looks, mine
-        self._eyes = cast("observer.PageObserver", build.eyes)
+        self._observer = cast("observer.PageObserver", build.observer)
         self._leads = ""
         """Where the link leads that is about to be clicked."""
 
     async def navigate(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Load an address in a tab; the first opens the browser."""
-        async with self._eyes.scout.used() as session:
+        async with self._observer.scout.used() as session:
             if self._mine is not None and self._mine[0] not in session.tabs.named:
                 await session.tabs.open(self._mine[0])
             page = self._page(arguments["tab"])
@@ -105,7 +105,7 @@ class ScoutActions:
         name = str(arguments["name"])
         if name == observer.BENCH or name.startswith(observer.SCOUT):
             raise ModelError("tool-arguments", f"`{name}` is what a browser is called", fix="give another name")
-        async with self._eyes.scout.used() as session:
+        async with self._observer.scout.used() as session:
             if name in session.tabs.named:
                 raise ModelError(
                     "tool-arguments", f"a tab `{name[:80]}` is open", fix="give another name, or `debug_navigate`"
@@ -116,20 +116,20 @@ class ScoutActions:
 
     async def close_tab(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Close a tab."""
-        async with self._eyes.scout.there() as session:
+        async with self._observer.scout.there() as session:
             return await self._do(call, session, self._page(arguments["name"]), {"action": "close_tab"})
 
     async def act(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Do one action in a tab."""
-        async with self._eyes.scout.there() as session:
+        async with self._observer.scout.there() as session:
             page = self._page(arguments["tab"])
-            if page.dialog is None and self._eyes.last_of(page) is None:
+            if page.dialog is None and self._observer.last_of(page) is None:
                 # What the action changes is told against what was there before it.
-                await self._eyes.look_at(page)
+                await self._observer.look_at(page)
             action = str(arguments["action"])
             if page.dialog is not None and action != "dialog":
                 raise SiteError("dialog-open", "the page shows a dialog", fix=f"{page_tools.ANSWER} first")
-            earlier = self._eyes.last_of(page)
+            earlier = self._observer.last_of(page)
             try:
                 fields = await self._fields(page, action, arguments["ref"], arguments["value"])
             except SiteError as error:
@@ -151,11 +151,11 @@ class ScoutActions:
         if self._mine is not None:
             _where, name = self._looks.place(name)
         elif name is not None:
-            where, name = self._eyes.place(name)
+            where, name = self._observer.place(name)
             if where == "bench":
                 fix = "run nodes there: `execute_nodes`; or null"
                 raise ModelError("page-unknown", "the bench is no tab of the scout", fix=fix)
-        return self._eyes.page("scout", name)
+        return self._observer.page("scout", name)
 
     def _address(self, url: str, here: str) -> str:
         """A whole address of a web site."""
@@ -163,7 +163,7 @@ class ScoutActions:
         whole = urllib.parse.urljoin(base, url) if url.startswith(("/", "?")) else url
         if origins.origin(whole) is not None:
             return whole
-        allowed = self._eyes.scout.origins()
+        allowed = self._observer.scout.origins()
         raise OriginRefused(
             "origin-refused",
             f"`{url[:100]}` is no whole address of a web site",
@@ -175,9 +175,9 @@ class ScoutActions:
         """The fields of the node. Raises ModelError ``tool-arguments``, SiteError for an element that is not there, or that no target finds."""
         self._leads = ""
         if action in ON_ELEMENT and ref is None:
-            raise _misfit(f"`{action}` needs the ref of an element")
+            raise _mismatch(f"`{action}` needs the ref of an element")
         if action in WITH_VALUE and value is None:
-            raise _misfit(f"`{action}` needs a value")
+            raise _mismatch(f"`{action}` needs a value")
         if action == "dialog":
             return self._answer(page, value)
         if action == "back":
@@ -210,7 +210,7 @@ class ScoutActions:
 
     async def _target(self, page: Tab, ref: str) -> tuple[Json, element_facts.Facts]:
         masker = self._masker
-        async with self._eyes.pointed_at(page, ref) as (pointed, element):
+        async with self._observer.pointed_at(page, ref) as (pointed, element):
             target = await targets.target_of(
                 pointed, element.role, element.name, lambda text: secret_checks.refusal(text, masker) is None
             )
@@ -234,12 +234,12 @@ class ScoutActions:
         prepared = prepare.Prepared(written.loaded, written.inputs, dict(self._build.known()))
         # No file could name a tab that no node of it opens.
         node = written.node.model_copy(update={"tab": name})
-        earlier, before = self._eyes.last_of(page), set(session.tabs.named)
+        earlier, before = self._observer.last_of(page), set(session.tabs.named)
         holds = None
         if node.effect_class == "effect":
             holds = await self._holds(written.literal, call, page)
         # What it complained of before is none of this action's.
-        self._eyes.scout.complaints()
+        self._observer.scout.page_errors()
         ended = await self._build.runs.follow(
             call,
             lambda listener, options: self._build.carrier.begin(
@@ -255,7 +255,7 @@ class ScoutActions:
         paused = ended.question.get("reason") if ended.question is not None else None
         # What has no target has no summary of its own.
         said = written.literal.summary()
-        what = self._eyes.mask(str(fields["action"]) if said == written.literal.type else said)
+        what = self._observer.mask(str(fields["action"]) if said == written.literal.type else said)
         if paused == HELD:
             refused = self._build.goal.policy == "ask"
             why = "the person does not want it" if refused else "what it needs was found and is ready"
@@ -263,18 +263,18 @@ class ScoutActions:
             # What a person refused is done in no other way either.
             if not refused and origins.origin(self._leads) is not None:
                 ours.append("it is a link: `debug_navigate` loads where it leads")
-                what = f"{what}\nleads to {self._eyes.mask(self._leads)}"
+                what = f"{what}\nleads to {self._observer.mask(self._leads)}"
         elif ended.status == "passed":
             ours.append("done")
         else:
             error = ended.error or _unknown(ended.question)
             if error["code"] in ENDED or not session.tabs.all():
-                await self._eyes.scout.demand_alive()
+                await self._observer.scout.demand_alive()
                 error = {**error, "fix": "`debug_close_tab` closes the tab, `debug_open_tab` opens another one"}
             ours.append(_failed(error))
             what = f"{what}\n{error['message']}"
-        complained = [f"page complains: {self._eyes.mask(each)}" for each in self._eyes.scout.complaints()]
-        what = "\n".join([what, *complained[:MOST_COMPLAINTS]])
+        complained = [f"page complains: {self._observer.mask(each)}" for each in self._observer.scout.page_errors()]
+        what = "\n".join([what, *complained[:MOST_PAGE_ERRORS]])
         left = self._left_on(session, page, name, ours, before)
         if left is None:
             text = "\n".join([*ours, page_text.fenced(what)])
@@ -286,18 +286,18 @@ class ScoutActions:
 
     async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> run_state.Withholds:
         """Whether the one action of the run is held. A person is asked for it as the page calls it."""
-        where = self._eyes.mask(page.url)
+        where = self._observer.mask(page.url)
         if page.dialog is not None:
-            literal = literal.model_copy(update={"text": self._eyes.mask(page.dialog)})
+            literal = literal.model_copy(update={"text": self._observer.mask(page.dialog)})
         decided = await self._build.effects.demand([(literal, literal.id)], place=call.path, page=where)
         held = decided(literal, literal.id)
         return lambda leaf, _path: held and leaf.effect_class == "effect"
 
     def _written(self, fields: dict[str, Json]) -> single_node.Written:
         try:
-            return single_node.written(fields, self._secrets(fields), self._eyes.scout.origins())
+            return single_node.written(fields, self._secrets(fields), self._observer.scout.origins())
         except WorkflowInvalid as error:
-            raise _misfit("; ".join(dict.fromkeys(each.message for each in error.diagnostics))) from None
+            raise _mismatch("; ".join(dict.fromkeys(each.message for each in error.diagnostics))) from None
 
     def _secrets(self, fields: Mapping[str, Json]) -> Sequence[str]:
         """The secrets that are typed. Raises ModelError for one that is none of the session's, and for whatever else looks like one."""
@@ -323,7 +323,7 @@ class ScoutActions:
         found: list[str] = []
         for name in [each for each in session.tabs.named if each not in before]:
             tab = session.tabs.get(name)
-            status = await self._eyes.status(tab) if tab is not told else None
+            status = await self._observer.status(tab) if tab is not told else None
             if status is not None and status >= page_tools.BAD:
                 found.append(f"the document in {name} was answered with HTTP status {status}")
         return found
@@ -341,7 +341,7 @@ class ScoutActions:
         there = [each for each in session.tabs.named if self._mine is None or each in self._mine]
         left = new[0] if new else name if not page.closed else next(iter(there), None)
         if self._mine is None and left is not None:
-            self._eyes.scout.latest = left
+            self._observer.scout.latest = left
         return session.tabs.get(left) if left is not None else None
 
 
@@ -357,7 +357,7 @@ def _options(value: str) -> Json:
     return value
 
 
-def _misfit(message: str) -> ModelError:
+def _mismatch(message: str) -> ModelError:
     return ModelError("tool-arguments", message, fix="call it again, fixed")
 
 

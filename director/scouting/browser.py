@@ -32,7 +32,7 @@ class Browser:
         """Nothing is opened yet."""
         self._build = build
         self._session: Session | None = None
-        self._complaints: page_errors.Complaints | None = None
+        self._page_errors: page_errors.PageErrors | None = None
         self._busy = asyncio.Lock()
         self.latest = MAIN
         """The tab that was last worked in: the one that is meant where none is named."""
@@ -75,9 +75,9 @@ class Browser:
                 return
         await self.close()
 
-    def complaints(self) -> list[str]:
+    def page_errors(self) -> list[str]:
         """What its pages complained of since this was last asked. It is text of the pages."""
-        return self._complaints.take() if self._complaints is not None else []
+        return self._page_errors.take() if self._page_errors is not None else []
 
     def origins(self) -> list[str]:
         """The origins whose documents may load: those that the person has named, and those of the draft as it is now."""
@@ -96,7 +96,7 @@ class Browser:
         self._session = await open_browser.open_browser(
             self._options(), origins=self.origins(), private=private, chosen=chosen
         )
-        self._complaints = page_errors.Complaints(self._session.page.page.context)
+        self._page_errors = page_errors.PageErrors(self._session.page.page.context)
         self.latest = MAIN
         return self._session
 

@@ -35,15 +35,15 @@ class Looking:
     """Looks at pages for one model."""
 
     def __init__(
-        self, build: BuildContext, eyes: observer.PageObserver, thread: str, mine: Sequence[str] | None = None
+        self, build: BuildContext, observer: observer.PageObserver, thread: str, mine: Sequence[str] | None = None
     ) -> None:
         """For the model of this ``thread``; ``mine`` are the tabs of the scout that it may see, and then it sees no other page: the first where it names none."""
-        self._build, self._eyes, self._thread, self._mine = build, eyes, thread, mine
+        self._build, self._observer, self._thread, self._mine = build, observer, thread, mine
 
     def place(self, tab: str | None) -> tuple[Where, str | None]:
         """The page that is meant by ``tab``. Raises ModelError ``page-unknown``."""
         if self._mine is None:
-            return self._eyes.place(tab)
+            return self._observer.place(tab)
         name = tab or self._mine[0]
         if name not in self._mine:
             raise ModelError(
@@ -51,7 +51,7 @@ class Looking:
                 f"`{name[:80]}` is no tab of yours",
                 fix=f"yours: {', '.join(self._mine)}; null is the first",
             )
-        session = self._eyes.scout.session
+        session = self._observer.scout.session
         if session is None or name not in session.tabs.named:
             raise ModelError("page-unknown", "you have no page yet", fix="load one: `debug_navigate`")
         return "scout", name
@@ -60,8 +60,8 @@ class Looking:
     async def _page(self, tab: str | None, *, despite_dialog: bool = False) -> AsyncGenerator[Tab]:
         """The page, for this model alone. Raises SiteError ``dialog-open``."""
         where, name = self.place(tab)
-        async with self._eyes.alone(where):
-            page = self._eyes.page(where, name)
+        async with self._observer.alone(where):
+            page = self._observer.page(where, name)
             if page.dialog is not None and not despite_dialog:
                 fix = f"{ANSWER} first" if where == "scout" else "a `dialog` node of the draft answers it"
                 raise SiteError("dialog-open", "the page shows a dialog", fix=fix)
@@ -73,24 +73,24 @@ class Looking:
         async with self._page(arguments["tab"], despite_dialog=True) as page:
             if page.dialog is not None:
                 return await self.told(
-                    page, "the page shows a dialog, and nothing else can be seen", self._eyes.mask(page.dialog)
+                    page, "the page shows a dialog, and nothing else can be seen", self._observer.mask(page.dialog)
                 )
-            earlier = self._eyes.last_of(page)
-            view = await self._eyes.look_at(page)
+            earlier = self._observer.last_of(page)
+            view = await self._observer.look_at(page)
             if ref is not None and not view.has(ref):
                 raise observer.gone(str(ref))
             ours, whole = "", False
             part = view if ref is None else view.part(str(ref))
             if instruction:
-                theirs = relevance.chosen(part, instruction, known=self._eyes.around(page, self._thread))
+                theirs = relevance.chosen(part, instruction, known=self._observer.around(page, self._thread))
             elif ref is not None:
                 theirs = view.subtree(str(ref), WHOLE)
-            elif earlier is not None and self._eyes.knows(page, self._thread):
+            elif earlier is not None and self._observer.knows(page, self._thread):
                 ours = "what changed since you saw it last; ask once more for all of it"
                 theirs = view.since(earlier, page_text.CHANGED)
-                self._eyes.forget(page, self._thread)
+                self._observer.forget(page, self._thread)
             else:
-                theirs, whole = view.render(WHOLE, known=self._eyes.around(page, self._thread)), True
+                theirs, whole = view.render(WHOLE, known=self._observer.around(page, self._thread)), True
             return await self.told(page, ours, theirs, whole=whole)
 
     async def find(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
@@ -101,18 +101,18 @@ class Looking:
                 "tool-arguments", "give at least one of role, name, row and text", fix="call it again, fixed"
             )
         async with self._page(arguments["tab"]) as page:
-            view = await self._eyes.look_at(page)
+            view = await self._observer.look_at(page)
             return await self.told(page, "", view.find(role, name, row, text, WHOLE))
 
     async def screenshot(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """A picture in the session's files, secrets painted over."""
-        mask = self._eyes.masking()
+        mask = self._observer.masking()
         ref = arguments["ref"]
         async with self._page(arguments["tab"]) as page:
-            view = await self._eyes.look_at(page)
+            view = await self._observer.look_at(page)
             target = None
             if ref is not None:
-                async with self._eyes.pointed_at(page, str(ref)) as (pointed, element):
+                async with self._observer.pointed_at(page, str(ref)) as (pointed, element):
                     target = await targets.target_of(
                         pointed, element.role, element.name, lambda text: mask(text) == text
                     )
@@ -129,9 +129,9 @@ class Looking:
 
     async def told(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
         """What is told of the last look at a page: in our words, and in its own."""
-        self._eyes.shown(page, theirs, self._thread if whole else None)
-        self._eyes.learned(page, theirs, self._thread)
-        status = await self._eyes.status(page)
+        self._observer.shown(page, theirs, self._thread if whole else None)
+        self._observer.learned(page, theirs, self._thread)
+        status = await self._observer.status(page)
         bad = f"the document was answered with HTTP status {status}" if status is not None and status >= BAD else ""
         text = "\n".join(filter(None, [bad, ours, page_text.fenced(_FOLD.sub(r"\1: inspect_tab ref=\2", theirs))]))
         return turn.Outcome(text, text)
@@ -140,16 +140,16 @@ class Looking:
         """What there is to say of a page behind an action: in our words, in its own, and whether that is all of it."""
         if page.dialog is not None:
             asks = f"the page shows a dialog: {ANSWER} before anything else. It says:"
-            return asks, self._eyes.mask(page.dialog), False
+            return asks, self._observer.mask(page.dialog), False
         try:
-            view = await self._eyes.look_at(page)
+            view = await self._observer.look_at(page)
         except SiteError as error:
             if error.code == "page-crashed":
-                await self._eyes.scout.demand_alive()
+                await self._observer.scout.demand_alive()
             return f"the page cannot be looked at now ({error.code})", "", False
         except RunOpsError as error:
             return f"the page cannot be looked at now ({error.code})", "", False
-        known = self._eyes.around(page, self._thread)
+        known = self._observer.around(page, self._thread)
         if earlier is None:
             return "", view.render(WHOLE, known=known), True
         # In another document every ref is another one, also where it looks the same; the frame of the site is found by its own.

@@ -93,7 +93,7 @@ class Scouting(subagents.SubagentCall):
         return f"it did {count(number, 'action')} on the site, or may have: look there first; " if number else ""
 
     @override
-    def outfit(self, call: entries.Call, child: subagents.Subagent) -> subagents.SubagentConfig:
+    def config(self, call: entries.Call, subagent: subagents.Subagent) -> subagents.SubagentConfig:
         return _Tools(self._build, call)
 
 
@@ -126,7 +126,7 @@ class _Tools(ModelTools, subagents.SubagentConfig):
     @override
     async def close(self) -> None:
         """Its tabs are of no use to anybody else."""
-        session = cast("observer.PageObserver", self._build.eyes).scout
+        session = cast("observer.PageObserver", self._build.observer).scout
         await session.shut(self._mine)
 
 

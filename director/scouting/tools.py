@@ -108,9 +108,9 @@ class ActionTool(OfBuild):
 
 def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
     """What became of an action that was interrupted, as the log of its run tells it: done, perhaps done, not begun."""
-    eyes = cast("observer.PageObserver", build.eyes)
+    observer = cast("observer.PageObserver", build.observer)
     gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it anew"
-    if eyes.scout.session is not None:
+    if observer.scout.session is not None:
         gone = "`inspect_tab` shows the page as it is now"
     attempts: list[log_attempts.Attempt] = []
     for run in build.writer.history.runs_of.get(call.call, ()):
@@ -133,8 +133,8 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
 
 def of_thread(build: BuildContext, thread: str, mine: list[str] | None = None) -> Sequence[Toolset]:
     """The tools as the model of one thread has them; ``mine`` are the tabs of a scout that has no others."""
-    eyes = cast("observer.PageObserver", build.eyes)
-    looks = page_tools.Looking(build, eyes, thread, mine)
+    observer = cast("observer.PageObserver", build.observer)
+    looks = page_tools.Looking(build, observer, thread, mine)
     does = actions.ScoutActions(build, looks, mine)
     inspect, find, navigate, action = (
         (INSPECT, FIND, NAVIGATE, ACTION)

@@ -16,7 +16,7 @@ class Listener:
     def fills(self, report: window.Report, overflow: window.Overflow) -> None:
         """So much was said that the oldest of it soon gives way, by being left out or summed up; told again only after it was less."""
 
-    def text(self, piece: str) -> None:
+    def text(self, part: str) -> None:
         """A further piece of the answer's text, as it comes."""
 
     def waiting(self, what: str) -> None:

@@ -61,7 +61,7 @@ class Runs:
 
         status = "interrupted"
         try:
-            options = start.Options(parent=self._writer.conversation.id, purse=self._purse(), begun=begun)
+            options = start.Options(parent=self._writer.conversation.id, allowance=self._allowance(), begun=begun)
             ended = await (await begin(self._listener.ran, options)).to_its_end()
             status = ended.status
         finally:
@@ -87,7 +87,7 @@ class Runs:
             return run_index.load_history(self._kept, run)[0]
         return None
 
-    def _purse(self) -> budgets.Allowance | None:
+    def _allowance(self) -> budgets.Allowance | None:
         """What is left for a run; None where the session has no budget."""
         session = self._writer.history
         if session.budget is None:

@@ -62,6 +62,6 @@ class Subject(Protocol):
         """The text that is kept at a path of its log, ``@state/…``; None where no entry of that log names it."""
         ...
 
-    def pieces(self) -> Sequence[window.WindowItem]:
+    def items(self) -> Sequence[window.WindowItem]:
         """The thread of the run, a piece for each attempt of a step, oldest first; of what is no run none."""
         ...

@@ -71,7 +71,7 @@ class NoRun(Subject):
         return None
 
     @override
-    def pieces(self) -> Sequence[window.WindowItem]:
+    def items(self) -> Sequence[window.WindowItem]:
         return ()
 
 

@@ -109,7 +109,10 @@ class Step(window.WindowItem):
         if result is None:
             return f"{OPEN}{f'; found out since: {verdict}' if verdict else ''}"
         status = [result.status, "the run went on" if result.tolerated else ""]
-        status += [f"found out since: {verdict}" if verdict else "", "done again later" if self.attempt.behind else ""]
+        status += [
+            f"found out since: {verdict}" if verdict else "",
+            "done again later" if self.attempt.rolled_back else "",
+        ]
         head = "; ".join(filter(None, status))
         if result.error is not None:
             return _failed(head, result.error, pointers=pointers)
@@ -148,7 +151,7 @@ class Steps(Sequence[window.WindowItem]):
     def __init__(self, past: history.History) -> None:
         """``past`` is the fold of the run's log."""
         self._attempts = [each for each in past.all_attempts() if each.call.thread == entries.RUN_THREAD]
-        self._piece = functools.lru_cache(KEPT)(self._made)
+        self._item = functools.lru_cache(KEPT)(self._made)
 
     def _made(self, number: int) -> Step:
         return Step(self._attempts[number])
@@ -166,10 +169,10 @@ class Steps(Sequence[window.WindowItem]):
     @override
     def __getitem__(self, number: int | slice, /) -> window.WindowItem | list[window.WindowItem]:
         if isinstance(number, slice):
-            return [self._piece(each) for each in range(*number.indices(len(self)))]
+            return [self._item(each) for each in range(*number.indices(len(self)))]
         if not -len(self) <= number < len(self):
             raise IndexError(number)
-        return self._piece(number % len(self))
+        return self._item(number % len(self))
 
 
 class Behind(window.Pieces):

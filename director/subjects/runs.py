@@ -117,8 +117,8 @@ class RunSubject(Subject):
         return self.now.state_at(path)
 
     @override
-    def pieces(self) -> Sequence[window.WindowItem]:
-        return self.now.pieces
+    def items(self) -> Sequence[window.WindowItem]:
+        return self.now.items
 
 
 class View:
@@ -149,7 +149,7 @@ class View:
         return layout.Layout(self.loaded.document)
 
     @functools.cached_property
-    def pieces(self) -> run_items.Steps:
+    def items(self) -> run_items.Steps:
         """Every attempt."""
         return run_items.Steps(self.past)
 
@@ -265,7 +265,7 @@ class View:
         yield from ((f"secrets.{name}", masking.MASK) for name in self.header.secrets)
         kept: dict[str, Json] = {}
         for attempt in self.past.all_attempts():
-            if attempt.call.node != "context" or not attempt.settled or attempt.behind:
+            if attempt.call.node != "context" or not attempt.settled or attempt.rolled_back:
                 continue
             found = self.loaded.find(attempt.call.path)
             value = self._value(attempt.result) if attempt.result is not None else None
@@ -357,7 +357,7 @@ def _theirs(path: str) -> list[str]:
 def _status(attempts: list[log_attempts.Attempt]) -> str:
     """How a step went."""
     last = log_attempts.deciding(attempts)
-    if last.behind:
+    if last.rolled_back:
         return "to be done again"
     if last.verdict is not None:
         return {"done": "done, as was found out", "skipped": "skipped"}.get(last.verdict, "not done")

@@ -43,7 +43,7 @@ class Propose(OfBuild):
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """The best target as YAML, the fields of its row where it is read, others behind it, with what was proved of each."""
-        masker, sight = self._build.writer.masker, cast("observer.PageObserver", self._build.eyes)
+        masker, sight = self._build.writer.masker, cast("observer.PageObserver", self._build.observer)
         where, name = sight.place(cast("str | None", arguments["tab"]))
         anchor = cast("str | None", arguments["anchor"]) or None
 

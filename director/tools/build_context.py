@@ -150,7 +150,7 @@ class BuildContext:
     """Carries those runs."""
     effects: Effects = dataclasses.field(init=False)
     bench: Bench = dataclasses.field(init=False)
-    eyes: Observer = dataclasses.field(init=False)
+    observer: Observer = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         self.carrier = Runtime.of(self.here)

@@ -153,12 +153,12 @@ class AiExtract(BrowserQuery):
         """The value that ``output`` takes; a null that it does not take is something that the page lacks."""
         try:
             settled, missing = ai_answer.missing(plain, self.output)
-        except Mismatch as misfit:
+        except Mismatch as mismatch:
             raise ModelError(
                 "model-output-invalid",
-                f"the model's answer does not fit `output`: {misfit}",
+                f"the model's answer does not fit `output`: {mismatch}",
                 fix="say in `instruction` what is wanted, or make `output` simpler",
-                evidence={"problems": list[Json](misfit.problems)},
+                evidence={"problems": list[Json](mismatch.problems)},
             ) from None
         if not missing:
             return settled

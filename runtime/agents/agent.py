@@ -37,28 +37,28 @@ class PageAgent:
     """A model that works on the page, on behalf of one attempt. Implements ``nodes.ports.Agent``."""
 
     def __init__(
-        self, place: page_tools.AgentPlace, models: run_models.RunModels, asker: requests.RequestScope
+        self, place: page_tools.AgentPlace, models: run_models.RunModels, requester: requests.RequestScope
     ) -> None:
-        """The call of ``asker`` is written, and is that of ``place``."""
+        """The call of ``requester`` is written, and is that of ``place``."""
         self._place = place
         self._models = models
-        self._asker = asker
+        self._requester = requester
 
     async def work(self, task: Task) -> Json:
         """Let it work until it is done, and has shown so; the value."""
         run = self._place.run
-        thread = requests.Exchanges(self._models, run.writer, self._asker, task.model, task.budget)
+        thread = requests.Exchanges(self._models, run.writer, self._requester, task.model, task.budget)
         at_work = page_tools.PageTools(self._place, task)
         call = self._place.call
         frame = request.Frame(
             run.writer,
-            self._asker.thread,
+            self._requester.thread,
             lambda: window.RequestFrame((window.Part("rules", tool_schemas.RULES),), at_work.offered),
             lambda: LIMITS,
             max_output=task.max_output,
         )
-        seat = turn.TurnOptions(call.path, self._asker.thread, attempts.AGENT, call.fingerprint)
-        turns = turn.Turns(thread, frame, at_work, run.writer, seat)
+        options = turn.TurnOptions(call.path, self._requester.thread, attempts.AGENT, call.fingerprint)
+        turns = turn.Turns(thread, frame, at_work, run.writer, options)
         most = task.max_turns
         if not turns.begun:
             turns.say(task.goal)
@@ -92,11 +92,11 @@ class PageAgent:
                 turns.say(CALL_A_TOOL)
 
 
-def of_step(run: RunState, step: LeafView, models: run_models.RunModels, asker: requests.RequestScope) -> PageAgent:
+def of_step(run: RunState, step: LeafView, models: run_models.RunModels, requester: requests.RequestScope) -> PageAgent:
     """The agent of a step whose call is written."""
     assert step.call is not None, "`await ctx.act()` comes first"
     place = page_tools.AgentPlace(run, step.node, step.frame, step.call, lambda: step.left, step.closing)
-    return PageAgent(place, models, asker)
+    return PageAgent(place, models, requester)
 
 
 def _value(end: turn.Done) -> Json:

@@ -154,7 +154,7 @@ class PageTools:
         elif isinstance(address := arguments.get("url"), str):
             what = f" {address}"
         counted = page_text.counted(self.turn, self._task.max_turns)
-        self._run.tell(events.StepWaiting(self._place.call.path, f"{counted}: {name}{what}"))
+        self._run.emit(events.StepWaiting(self._place.call.path, f"{counted}: {name}{what}"))
 
     def _demand_shown(self, ref: Json) -> None:
         """In a browser that was taken up again refs are given anew: one that was shown before may be another element's by now."""
@@ -449,9 +449,9 @@ class PageTools:
         if self._task.output is not None:
             try:
                 value = self._task.output.read(tool_schemas.answered(self._task.output, arguments["output"]))
-            except Mismatch as misfit:
+            except Mismatch as mismatch:
                 return self._refused(
-                    ModelError("output-misfit", f"`output` does not fit:\n{misfit}", fix="call `finish` again, fixed")
+                    ModelError("output-misfit", f"`output` does not fit:\n{mismatch}", fix="call `finish` again, fixed")
                 )
         return turn.Outcome(told="ended", value={"done": True, "note": note, "output": value})
 

@@ -65,7 +65,7 @@ class Own:
         self._driving = asyncio.ensure_future(driving)
         self._state = private / STATE
         self._guard: origin_guard.Guard | None = None
-        self._ward: origin_guard.GuardedTarget | None = None
+        self._guarded: origin_guard.GuardedTarget | None = None
         self._emulation: Emulation | None = None
         self._browser: Browser | None = None
         self._targets: weakref.WeakKeyDictionary[Page, str] = weakref.WeakKeyDictionary()
@@ -84,7 +84,7 @@ class Own:
             self._guard = origin_guard.Guard(connection, on_lost=self._chromium.end_soon)
             emulation = self._emulation = Emulation(connection, options)
             await self._guard.start(options.headers)
-            self._ward = await self._guard.ward(origins, credentials(options))
+            self._guarded = await self._guard.guarded(origins, credentials(options))
             await emulation.start(REATTACH_SECONDS / 2, current)
             await _set_up(connection, options)
         except devtools_connection.Refused as error:
@@ -111,20 +111,20 @@ class Own:
     async def session(self, context: BrowserContext, known: KnownTab | None, lost: Sequence[LostTab] = ()) -> Session:
         """The session; with the tabs that are ``known`` but ``lost`` where this is a browser that was found again."""
         assert self._guard is not None
-        assert self._ward is not None
+        assert self._guarded is not None
         alive = self._chromium.alive
         state = devtools_downloads.DownloadManager(
             alive.address, self._guard, Path(alive.folders[0]) / "downloads", None
         )
         session = Session(
             context,
-            self._ward,
+            self._guarded,
             self.end,
             watch=self._guard,
             state=state,
             reattached=known is not None,
             lost_tabs=lost,
-            unseen=() if known is None else self._ward.allowed,
+            unseen=() if known is None else self._guarded.allowed,
         )
         if known is None:
             await session.begin_with()

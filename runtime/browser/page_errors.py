@@ -22,7 +22,7 @@ CLIENT_ERROR = 400
 """The first status that says that a document is none."""
 
 
-class Complaints:
+class PageErrors:
     """Listens to one browser context, all its tabs together. What it gives is text of the page."""
 
     def __init__(self, context: BrowserContext) -> None:

@@ -29,7 +29,7 @@ class Session:
     def __init__(
         self,
         context: BrowserContext,
-        ward: origin_guard.GuardedTarget,
+        guarded: origin_guard.GuardedTarget,
         end: Callable[[bool], Awaitable[None]],
         *,
         watch: origin_guard.Guard,
@@ -39,17 +39,17 @@ class Session:
         lost_tabs: Sequence[LostTab] = (),
         unseen: Iterable[str] = (),
     ) -> None:
-        """``ward`` is what ``watch`` lets this context load; ``end`` lets go of the browser, and ends it unless it is to be kept.
+        """``guarded`` is what ``watch`` lets this context load; ``end`` lets go of the browser, and ends it unless it is to be kept.
 
         ``name`` is what ``watch`` calls this context, where the browser has others. In the ``unseen`` origins something may be stored of which Playwright does not know.
         """
         self.reattached = reattached
         self.lost_tabs = lost_tabs
-        self.patience = Deadline()
+        self.deadline = Deadline()
         self.state = state
         """Where files arrive that the site gives."""
         self._context = context
-        self._ward = ward
+        self._guarded = guarded
         self._watch = watch
         self._name = name
         self._end = end
@@ -58,7 +58,7 @@ class Session:
         self._fresh: dict[Page, Tab] = {}
         """Tabs that are none of the run's own: ``confirm`` looks in them."""
         self._unseen = list(unseen)
-        self._answers = site_answers.Answers(context, self.patience, watch.network_process)
+        self._answers = site_answers.Answers(context, self.deadline, watch.network_process)
         self._errors: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
         """With what the site answered for documents, where that was an error, by the request as Playwright has it within."""
         self._reading: asyncio.Task[Captured] | None = None
@@ -128,19 +128,19 @@ class Session:
 
     def bound(self, seconds: float) -> None:
         """How long the page methods may wait from now on."""
-        self.patience.bound(seconds)
+        self.deadline.bound(seconds)
 
     def confine(self, origins: Sequence[str] | None, file: str) -> None:
         """From now on documents load only from these of the origins that the browser was opened with."""
-        self._ward.confine(origins, file)
+        self._guarded.confine(origins, file)
 
     def allow(self, origins: Iterable[str]) -> None:
         """From now on documents load from these origins, and from no others. Only who opened the browser may say so; a run can only narrow them."""
-        self._ward.allow(origins)
+        self._guarded.allow(origins)
 
     def refusal(self) -> OriginRefused | None:
         """The document that the guard refused since this was last asked."""
-        return self._ward.refusal()
+        return self._guarded.refusal()
 
     def begin(self, page: Page, *, driver_waits: bool = False) -> None:
         """An action begins in ``page``: what was asked for before it is forgotten. Raises where documents are no longer guarded."""
@@ -163,17 +163,17 @@ class Session:
     @property
     def allowed(self) -> origins.Allowed:
         """The origins whose documents may load."""
-        return self._ward.allowed
+        return self._guarded.allowed
 
     def admit(self, url: str) -> None:
         """Raises OriginRefused where a document from ``url`` may not load; nothing was sent then."""
-        if not self._ward.allowed.document(url):
-            raise origin_guard.refused(url, self._ward.allowed, "main frame", "before")
+        if not self._guarded.allowed.document(url):
+            raise origin_guard.refused(url, self._guarded.allowed, "main frame", "before")
 
     def committed(self, url: str) -> None:
         """A second look, should a document ever come to stand in a tab without having been asked for."""
         if not url.startswith("chrome-error:"):
-            self._ward.check(url, "main frame")
+            self._guarded.check(url, "main frame")
 
     async def lost_answer(self) -> MissingAnswer | None:
         """The request whose answer was lost since the last action began."""
@@ -227,7 +227,7 @@ class Session:
     async def settled(self) -> None:
         """Wait for the end of a reading of the state that was let go of: until then a tab may be there that is none of the site's."""
         if self._reading is not None:
-            await asyncio.wait([self._reading], timeout=self.patience.left())
+            await asyncio.wait([self._reading], timeout=self.deadline.left())
 
     async def _demand_answers(self) -> None:
         """Raises SiteError ``checkpoint-failed`` where a tab does not answer; one that did not before is given a moment only."""

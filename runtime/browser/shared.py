@@ -85,7 +85,7 @@ class Worker:
             page = await context.new_page()
             # Until the guard knows the context, no document loads in it.
             name = watch.context_of(await own.target_id(context, page))
-            ward = await watch.ward(origins, own.credentials(options), name)
+            guarded = await watch.guarded(origins, own.credentials(options), name)
         except BaseException:
             with contextlib.suppress(Error):
                 await context.close()
@@ -99,7 +99,7 @@ class Worker:
 
         alive = self._chromium.alive
         state = devtools_downloads.DownloadManager(alive.address, watch, Path(alive.folders[0]) / "downloads", name)
-        session = Session(context, ward, end, watch=watch, state=state, name=name)
+        session = Session(context, guarded, end, watch=watch, state=state, name=name)
         await session.begin_with(page)
         return session
 

@@ -48,11 +48,11 @@ class BatchOptions:
 class Batch:
     """The runs of one command."""
 
-    def __init__(self, found: Sequence[collect.Found], manner: BatchOptions) -> None:
+    def __init__(self, found: Sequence[collect.Found], options: BatchOptions) -> None:
         """One run for each file that was found."""
         self.outcomes = [results.Outcome(each.file, each.loaded) for each in found]
-        here = manner.here if len(found) == 1 else dataclasses.replace(manner.here, usual_mode="shared")
-        self._manner = dataclasses.replace(manner, here=here)
+        here = options.here if len(found) == 1 else dataclasses.replace(options.here, usual_mode="shared")
+        self._options = dataclasses.replace(options, here=here)
         self._prepared: dict[Path, language_prepare.Prepared] = {}
         self._signal: int | None = None
         self._unwritten: UsageError | None = None
@@ -70,11 +70,11 @@ class Batch:
         for outcome in fit:
             assert outcome.loaded is not None
             try:
-                functions.check(outcome.loaded, self._manner.here.settings.python_modules)
+                functions.check(outcome.loaded, self._options.here.settings.python_modules)
                 prepared = language_prepare.prepare(
-                    outcome.loaded, inputs.of(outcome.loaded), self._manner.here.secrets
+                    outcome.loaded, inputs.of(outcome.loaded), self._options.here.secrets
                 )
-                model_plan.plan(outcome.loaded, self._manner.here)
+                model_plan.plan(outcome.loaded, self._options.here)
                 self._prepared[outcome.file] = prepared
             except RunOpsError as error:
                 outcome.refuse(error)
@@ -109,19 +109,19 @@ class Batch:
                 clear=lambda: self._present is not None and self._present.clear(),
                 notice=lambda: self._present is not None and self._present.notice(),
             ) as front,
-            front.holding(Runtime.of(self._manner.here)) as carrier,
+            front.holding(Runtime.of(self._options.here)) as carrier,
         ):
             for position, outcome in enumerate(self.outcomes, start=1):
-                if len(self.outcomes) > 1 and not self._manner.quiet:
+                if len(self.outcomes) > 1 and not self._options.quiet:
                     console.say(f"-- {position}/{len(self.outcomes)}  {escapes.line(str(outcome.file))}")
                 self._run(outcome, front, carrier)
                 self._note_report()
-                if self._signal is not None or (self._manner.fail_fast and outcome.state != "passed"):
+                if self._signal is not None or (self._options.fail_fast and outcome.state != "passed"):
                     break
 
     def _run(self, outcome: results.Outcome, front: foreground.Foreground, carrier: Runtime) -> None:
-        prepared, manner = self._prepared[outcome.file], self._manner
-        run = self._present = foreground_run.Run(choose(quiet=manner.quiet), manner.here.kept)
+        prepared, options = self._prepared[outcome.file], self._options
+        run = self._present = foreground_run.Run(choose(quiet=options.quiet), options.here.kept)
         outcome.begin()
         self._note_report()
         try:
@@ -129,12 +129,12 @@ class Batch:
                 front,
                 carrier,
                 lambda carrier, listener: carrier.begin(
-                    prepared, key=manner.key, allow_changed=manner.allow_changed, listener=listener
+                    prepared, key=options.key, allow_changed=options.allow_changed, listener=listener
                 ),
             )
         except RunOpsError as error:
             outcome.refuse(error)
-            console.say(console.failure(error, console.next_command(error, [*manner.arguments])))
+            console.say(console.failure(error, console.next_command(error, [*options.arguments])))
         except Exception:
             outcome.run = run.id
             if run.told is not None:
@@ -145,16 +145,16 @@ class Batch:
 
     def _tell(self, outcome: results.Outcome, run: foreground_run.Run, ended: events.RunEnded | None) -> None:
         """Say how a run of the batch ended, and note it."""
-        manner = self._manner
+        options = self._options
         outcome.run = run.id
         if ended is None and run.id is None:
             outcome.state = "not-begun"
         else:
             outcome.end(ended, run.code(ended))
         self._signal = run.signal
-        run.tell(ended, quiet=manner.quiet)
-        if not manner.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
-            output: Json = ended.output if manner.plain else {str(outcome.file): ended.output}
+        run.tell(ended, quiet=options.quiet)
+        if not options.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
+            output: Json = ended.output if options.plain else {str(outcome.file): ended.output}
             console.result(facts.result_text(output))
 
     def _refuse(self) -> int:
@@ -176,7 +176,7 @@ class Batch:
                     )
                     continue
                 error = diagnostics.WorkflowInvalid(new, str(outcome.file))
-            following = console.next_command(error, [*self._manner.arguments]) if alone else None
+            following = console.next_command(error, [*self._options.arguments]) if alone else None
             console.say(console.failure(error, following, place=None if alone else str(outcome.file)))
         if not alone:
             console.say(f"{len(refused)} of {count(len(self.outcomes), 'file')} cannot be run, so none was begun")
@@ -190,18 +190,18 @@ class Batch:
         if self._unwritten is not None:
             console.say(console.failure(self._unwritten))
             codes.append(self._unwritten.exit)
-        if len(self.outcomes) > 1 and not (self._manner.quiet and not any(codes)):
+        if len(self.outcomes) > 1 and not (self._options.quiet and not any(codes)):
             console.say("\n".join(summary(self.outcomes)))
         return self._result(results.worst(codes))
 
     def _result(self, code: int) -> int:
-        if self._manner.as_json:
+        if self._options.as_json:
             console.result(endings.of_batch(self.outcomes, code).as_json())
         return code
 
     def _write_report(self) -> None:
-        if self._manner.report is not None:
-            self._manner.report.write(self.outcomes, masking.Masker(host.ENVIRONMENT.seen))
+        if self._options.report is not None:
+            self._options.report.write(self.outcomes, masking.Masker(host.ENVIRONMENT.seen))
 
     def _note_report(self) -> None:
         """Write the report anew; that this failed is told at the end, and stops no run."""

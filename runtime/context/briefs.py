@@ -231,10 +231,10 @@ class _Teller:
     def _inputs(self) -> list[str]:
         """The references of the node, field by field, each name once."""
         lines: list[str] = []
-        for hole in sorted(self._run.plan(self._node).holes, key=lambda each: each.field):
-            read = dict.fromkeys(each.chain for each in self._compiled(hole.text).names)
+        for placeholder in sorted(self._run.plan(self._node).placeholders, key=lambda each: each.field):
+            read = dict.fromkeys(each.chain for each in self._compiled(placeholder.text).names)
             told = [f"{{{{ {references.written(chain)} }}}} {self._told(chain)}" for chain in read]
-            lines += [f"- {self._one_line(hole.field, A_NAME)}: {self._one_line(each, A_TEXT)}" for each in told]
+            lines += [f"- {self._one_line(placeholder.field, A_NAME)}: {self._one_line(each, A_TEXT)}" for each in told]
         return lines
 
     def _told(self, chain: Chain) -> str:
@@ -242,7 +242,7 @@ class _Teller:
         if chain[0] == "secrets":
             return "is a secret"
         try:
-            value = _walked(self._frame, chain)
+            value = _replayed(self._frame, chain)
         except KeyError:
             return "has no value"
         except RunOpsError:
@@ -260,7 +260,7 @@ class _Teller:
         """The last steps before this one, the latest last."""
         steps: dict[str, attempts.Attempt] = {}
         for each in self._history.steps_backwards():
-            counts = not (each.behind or each.voided) and each.result is not None
+            counts = not (each.rolled_back or each.invalidated) and each.result is not None
             if counts and each.call.path != self._path:
                 steps.setdefault(each.call.path, each)
             if len(steps) == BEFORE:
@@ -290,7 +290,7 @@ class _Teller:
     def _last_error(self) -> str | None:
         """The error of the last attempt that failed."""
         for each in reversed(self._history.attempts.get(self._path, ())):
-            error = each.result.error if each.result is not None and not each.voided else None
+            error = each.result.error if each.result is not None and not each.invalidated else None
             if error is not None:
                 who, phase = (_code({"code": error.get(name)}) for name in ("who", "phase"))
                 return f"Last error: {_code(error)} (who: {who}, phase: {phase}) in attempt {each.call.attempt}"
@@ -439,7 +439,7 @@ def _code(error: Mapping[str, Json]) -> str:
     return code if isinstance(code, str) and CODE.fullmatch(code) else "unknown"
 
 
-def _walked(frame: scopes.Scope, chain: Chain) -> Json:
+def _replayed(frame: scopes.Scope, chain: Chain) -> Json:
     """What a chain of names leads to. Raises KeyError, and AuthorError ``value-masked``."""
     value: Json = frame[str(chain[0])]
     for key in chain[1:]:

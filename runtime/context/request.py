@@ -68,12 +68,12 @@ class Frame(turn.Frame):
 
     def window(self, model: str) -> window.Window:
         """What a request to the model would hold now. Nothing is summed up, sent or written. Raises ModelError ``window-too-large``."""
-        return self._told(window.build(self._joined(self._pieces()), self._around(), self._narrowed(model)))
+        return self._told(window.build(self._joined(self._items()), self._around(), self._narrowed(model)))
 
     @override
     async def request(self, model: str) -> Request:
         limits = self._narrowed(model)
-        built = window.build(self._joined(self._pieces()), self._around(), limits)
+        built = window.build(self._joined(self._items()), self._around(), limits)
         rung = context_report.Rung("summary", "not needed")
         room = built.report.room if built.report.overflows else ENDLESS
         room = min(room, limits.checkpoint_at or ENDLESS)
@@ -81,7 +81,7 @@ class Frame(turn.Frame):
         if self._summaries is not None and wanted:
             rung = await self._summaries.sum_up(limits, room, built.report.limit)
             if rung.outcome == "saved":
-                built = window.build(self._joined(self._pieces()), self._around(), limits)
+                built = window.build(self._joined(self._items()), self._around(), limits)
         report = dataclasses.replace(built.report, rungs=(*built.report.rungs, rung))
         built = self._told(dataclasses.replace(built, report=report))
         warned = self.report is not None and self.report.warns
@@ -101,7 +101,7 @@ class Frame(turn.Frame):
 
     def _outgrows(self, room: int) -> bool:
         """Whether the thread itself has, with its summary: none takes in what stands before it."""
-        thread = self._pieces()
+        thread = self._items()
         tokens = thread.tokens_before(len(thread))
         if thread.summary is not None:
             tokens += thread.summary.size(pointers=False).tokens
@@ -109,7 +109,7 @@ class Frame(turn.Frame):
             tokens -= thread.word.size(pointers=False).tokens
         return tokens > room
 
-    def _pieces(self) -> items.Thread:
+    def _items(self) -> items.Thread:
         return items.Thread(self._writer.history.thread(self._thread), self._writer)
 
     def _narrowed(self, model: str) -> window.Limits:
@@ -134,7 +134,7 @@ class Frame(turn.Frame):
         rows = self._writer.history.ledger.rows
         for row in reversed(rows[-ROWS:]):
             if row.thread == self._thread and row.usage is not None:
-                thread = self._pieces()
+                thread = self._items()
                 since = thread.tokens_before(len(thread)) - thread.tokens_before(thread.upto(row.line))
                 report = dataclasses.replace(built.report, counted=row.usage.input, since=since)
                 return dataclasses.replace(built, report=report)

@@ -169,12 +169,12 @@ class Window:
     report: Report
 
 
-def build(pieces: Pieces, around: RequestFrame, limits: Limits) -> Window:
+def build(items: Pieces, around: RequestFrame, limits: Limits) -> Window:
     """The window. The same arguments give the same window; a higher limit never gives fewer items.
 
     Raises ModelError ``window-too-large`` where what stands before the thread and the newest word of the user are too much by themselves.
     """
-    return _Builder(pieces, around, limits).build()
+    return _Builder(items, around, limits).build()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -187,11 +187,11 @@ class _Rooms:
 
 
 class _Builder:
-    def __init__(self, pieces: Pieces, around: RequestFrame, limits: Limits) -> None:
-        self._pieces, self._around, self._limits = pieces, around, limits
+    def __init__(self, items: Pieces, around: RequestFrame, limits: Limits) -> None:
+        self._items, self._around, self._limits = items, around, limits
         self._instructions = "\n\n".join(each.text for each in around.prefix if each.text)
-        self._newest = pieces.word
-        self._first_whole = _first_recent(pieces, limits.recent_outputs) if limits.tool_results else len(pieces)
+        self._newest = items.word
+        self._first_whole = _first_recent(items, limits.recent_outputs) if limits.tool_results else len(items)
         self._left: list[Left] = []
         self._system = (estimates.of_text(self._instructions) if self._instructions else 0) + estimates.AN_ANSWER
         self._word = self._newest.size(pointers=False) if self._newest is not None else Size()
@@ -208,13 +208,13 @@ class _Builder:
         kept = self._kept(rest)
         whole = self._made_whole(kept, rest)
         items: list[Item] = []
-        newest = self._pieces.newest_word
+        newest = self._items.newest_word
         if self._newest is not None and newest is None:
             items += self._newest.items(pointers=False)
         if summary is not None:
             items += summary.items(pointers=False)
         for number in sorted(kept if newest is None else [*kept, newest]):
-            items += self._pieces[number].items(pointers=not (number == newest or number in whole))
+            items += self._items[number].items(pointers=not (number == newest or number in whole))
         return Window(
             instructions=self._instructions,
             items=tuple(items),
@@ -284,7 +284,7 @@ class _Builder:
         """The summary, where it takes no more than half of the thread's room; and what is left. Also one that is left out has its place, lest another limit give less."""
         word = self._word
         rest = Size(room, _rest(self._limits.max_chars, word.chars), _rest(self._limits.max_messages, word.messages))
-        summary = self._pieces.summary
+        summary = self._items.summary
         if summary is None:
             return None, rest
         size, half = summary.size(pointers=False), Size(rest.tokens // 2, rest.chars // 2, rest.messages)
@@ -303,15 +303,15 @@ class _Builder:
         kept: list[int] = []
         skeleton, beyond = Size(), Size()
         followed = False
-        for number in range(len(self._pieces) - 1, -1, -1):
-            if number == self._pieces.newest_word:
+        for number in range(len(self._items) - 1, -1, -1):
+            if number == self._items.newest_word:
                 followed = True
                 continue
-            piece = self._pieces[number]
-            if not self._is_told(piece, followed=followed):
+            item = self._items[number]
+            if not self._is_told(item, followed=followed):
                 continue
             followed = True
-            large, small = _sizes(piece)
+            large, small = _sizes(item)
             skeleton += small
             reserve = Size(min(rest.tokens // 2, beyond.tokens), min(rest.chars // 2, beyond.chars))
             if not (skeleton + reserve).within(rest):
@@ -321,37 +321,37 @@ class _Builder:
             kept.append(number)
         return kept
 
-    def _is_told(self, piece: WindowItem, *, followed: bool) -> bool:
+    def _is_told(self, item: WindowItem, *, followed: bool) -> bool:
         """Whether it is told at all, room or no room."""
-        if piece.what == "error" and not followed:
+        if item.what == "error" and not followed:
             # What had come of the last answer is of use only to whoever goes on from it.
             return False
-        if piece.what == "events" and not self._limits.events:
-            self._left.append(Left("events", piece.line, NOT_WANTED, piece.size(pointers=True).tokens))
+        if item.what == "events" and not self._limits.events:
+            self._left.append(Left("events", item.line, NOT_WANTED, item.size(pointers=True).tokens))
             return False
         return True
 
     def _made_whole(self, kept: Sequence[int], rest: Size) -> set[int]:
         """Those of the pieces that have their outputs whole: the newest first, as far as there is room."""
-        total = sum((_sizes(self._pieces[number])[1] for number in kept), Size())
+        total = sum((_sizes(self._items[number])[1] for number in kept), Size())
         whole: set[int] = set()
         for number in kept:
-            large, small = _sizes(self._pieces[number])
+            large, small = _sizes(self._items[number])
             larger = total - small + large
             if large == small or (number >= self._first_whole and larger.within(rest)):
                 total = larger
                 whole.add(number)
             else:
                 why = NOT_WANTED if not self._limits.tool_results else NO_ROOM if number >= self._first_whole else OLD
-                self._left.append(Left(OUTPUTS, self._pieces[number].line, why, large.tokens - small.tokens))
+                self._left.append(Left(OUTPUTS, self._items[number].line, why, large.tokens - small.tokens))
         return whole
 
     def _leave_from(self, number: int) -> None:
         """This piece and all before it are left out, but for the newest word; they are not looked at one by one."""
-        newest = self._pieces.newest_word
+        newest = self._items.newest_word
         has_word = newest is not None and newest < number
-        tokens = self._pieces.tokens_before(number + 1) - (self._word.tokens if has_word else 0)
-        self._left.append(Left(f"{number + 1 - has_word} {OLDEST}", self._pieces[0].line, NO_ROOM, tokens))
+        tokens = self._items.tokens_before(number + 1) - (self._word.tokens if has_word else 0)
+        self._left.append(Left(f"{number + 1 - has_word} {OLDEST}", self._items[0].line, NO_ROOM, tokens))
 
     # What is said of it.
 
@@ -364,11 +364,11 @@ class _Builder:
         kept: Sequence[int],
         whole: set[int],
     ) -> Report:
-        limits, newest = self._limits, self._pieces.newest_word
+        limits, newest = self._limits, self._items.newest_word
         strict = limits.hard_limit is not None
-        thread = sum((self._pieces[number].size(pointers=number not in whole) for number in kept), Size())
-        summed = self._pieces.summary.size(pointers=False).tokens if self._pieces.summary is not None else 0
-        all_of_it = self._pieces.tokens_before(len(self._pieces)) - (self._word.tokens if newest is not None else 0)
+        thread = sum((self._items[number].size(pointers=number not in whole) for number in kept), Size())
+        summed = self._items.summary.size(pointers=False).tokens if self._items.summary is not None else 0
+        all_of_it = self._items.tokens_before(len(self._items)) - (self._word.tokens if newest is not None else 0)
         parts = [Section(each.name, tokens) for each, tokens in zip(known, _each_tokens(known), strict=True)]
         return Report(
             limit=limits.hard_limit or limits.compress_at,
@@ -405,7 +405,7 @@ OUTPUTS, OLDEST = "outputs", "of the oldest"
 _ENDLESS = 2**62
 
 
-def _first_recent(pieces: Pieces, recent: int | None) -> int:
+def _first_recent(items: Pieces, recent: int | None) -> int:
     """The first of them whose outputs may stand whole.
 
     It moves by ``recent`` tokens at a time: between, a request begins as the one before did, so that what a server has kept of that one is of use. What
@@ -413,27 +413,27 @@ def _first_recent(pieces: Pieces, recent: int | None) -> int:
     """
     if recent is None:
         return 0
-    everything = pieces.tokens_before(len(pieces))
+    everything = items.tokens_before(len(items))
     begins = (everything - recent) // recent * recent
     if begins <= 0:
         return 0
-    found = bisect.bisect_left(range(len(pieces)), begins, key=pieces.tokens_before)
-    return min(found, max(0, len(pieces) - 1))
+    found = bisect.bisect_left(range(len(items)), begins, key=items.tokens_before)
+    return min(found, max(0, len(items) - 1))
 
 
 def _rest(most: int | None, used: int) -> int:
     return _ENDLESS if most is None else max(0, most - used)
 
 
-def _sizes(piece: WindowItem) -> tuple[Size, Size]:
+def _sizes(item: WindowItem) -> tuple[Size, Size]:
     """How large it is whole, and with pointers where these are smaller."""
-    large, small = piece.size(pointers=False), piece.size(pointers=True)
+    large, small = item.size(pointers=False), item.size(pointers=True)
     return large, small if small.within(large) else large
 
 
-def _text(piece: WindowItem) -> str:
+def _text(item: WindowItem) -> str:
     """What the newest word says."""
-    return " ".join(each.text for each in piece.items(pointers=False) if isinstance(each, Message))
+    return " ".join(each.text for each in item.items(pointers=False) if isinstance(each, Message))
 
 
 def _headed(part: Part) -> str:

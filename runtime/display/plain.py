@@ -12,7 +12,7 @@ from runtime.display.progress import Progress, Step
 from runtime.display.stream import Talk
 from runtime.display.text import duration, one_line
 
-PATIENCE = 10.0
+DEADLINE = 10.0
 """Seconds in a step between two lines that say what it waits for."""
 
 
@@ -51,7 +51,7 @@ class Plain(Display):
     def tick(self) -> None:
         """Say what a long step waits for."""
         now = self.progress.clock()
-        if now - self._told_at < PATIENCE or self.progress.ended is not None:
+        if now - self._told_at < DEADLINE or self.progress.ended is not None:
             return
         self._told_at = now
         step = self.progress.current

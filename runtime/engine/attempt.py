@@ -161,7 +161,7 @@ class Step(leaf_context.LeafContext):
                 self._run.aftermath = None
 
     def _waiting(self, what: str) -> None:
-        self._run.tell(events.StepWaiting(self.path, what))
+        self._run.emit(events.StepWaiting(self.path, what))
 
     def holding(self) -> skipped_steps.Verified:
         """What holds on the page once the step is over, and how long the page has to come to that."""
@@ -195,7 +195,7 @@ class Step(leaf_context.LeafContext):
         except RunOpsError:
             return self.node.effect_class == "effect"
 
-    def lacks_value(self) -> bool:
+    def needs_value(self) -> bool:
         """Whether a reference of the step has a value that held a secret and is not known any more."""
         try:
             self._resolve()
@@ -340,7 +340,7 @@ class Step(leaf_context.LeafContext):
         """The side effect happened all the same: the value. Raises OwesValue where the step is still to be asked for it."""
         run, call = self._run, self.call
         assert call is not None
-        if self.node.owes_value:
+        if self.node.value_pending:
             run.writer.result(call, "interrupted")
             run.writer.note("judged", call=call.call, verdict="done", how="`confirm` says so")
             raise ValuePending
@@ -375,9 +375,9 @@ class Step(leaf_context.LeafContext):
         """What holds once the action has happened, references filled in."""
         return self._resolve().postconditions
 
-    async def pass_over(self, action: attempts.Attempt, judgement: Verdict) -> Json:
+    async def pass_over(self, action: attempts.Attempt, verdict: Verdict) -> Json:
         """Do nothing, for an earlier run of the block did it; the value that the ``action`` had, and the entries that say so."""
-        run, status = self._run, "recovered" if judgement.found == "done" else "skipped"
+        run, status = self._run, "recovered" if verdict.found == "done" else "skipped"
         self._resolve()
         await leaf_context.drop_input(run, self.node)
         value: Json = leaf_context.value_of_done(run, self.node) if status == "recovered" else None
@@ -389,7 +389,7 @@ class Step(leaf_context.LeafContext):
         run.writer.result(call, status, value=value, **({"masked": True} if masked else {}))
         if status == "recovered" and run.browser is not None:
             run.checkpoints.effect_finished(run.browser)
-        run.tell(events.StepFinished(self.path, "recovered", 0.0, container=False))
+        run.emit(events.StepFinished(self.path, "recovered", 0.0, container=False))
         return scopes.UnreadableValue(self.path) if masked else value
 
     def may_try_again(self, error: RunOpsError) -> bool:
@@ -420,7 +420,7 @@ class Step(leaf_context.LeafContext):
         seconds = time.monotonic() - self._begun
         status = "tolerated" if tolerated else events.ended_by(error)
         if self._asked is None:
-            run.tell(events.StepFinished(self.path, status, seconds, False, recorded))
+            run.emit(events.StepFinished(self.path, status, seconds, False, recorded))
         return recorded
 
     def _finished(self, status: entries.Status, value: Json, error: dict[str, Json] | None = None) -> Json:
@@ -433,7 +433,7 @@ class Step(leaf_context.LeafContext):
         run.writer.result(call, status, value=value, error=error, **self._trace())
         shown = "recovered" if status == "recovered" else "ok"
         if self._thread == entries.RUN_THREAD:
-            run.tell(events.StepFinished(self.path, shown, time.monotonic() - self._begun, container=False))
+            run.emit(events.StepFinished(self.path, shown, time.monotonic() - self._begun, container=False))
         return value
 
     def _tell_that_verify_held(self) -> None:
@@ -475,17 +475,19 @@ class Step(leaf_context.LeafContext):
         secrets: Mapping[str, Json] | None = None
         resolved: Leaf = self.node
         args: Json = self._plan.args
-        for hole in self._plan.holes:
+        for placeholder in self._plan.placeholders:
             values: Mapping[str, Json] = frame
-            if hole.secret and "secrets" in hole.text:
+            if placeholder.secret and "secrets" in placeholder.text:
                 secrets = secrets or scopes.Scope(frame, {"secrets": program.secrets})
                 values = secrets
             value = rendering.fit(
-                program.loaded.templates[hole.text].render(values, self._clock), hole.coerce, hole.field
+                program.loaded.templates[placeholder.text].render(values, self._clock),
+                placeholder.coerce,
+                placeholder.field,
             )
-            resolved = rendering.put(resolved, hole.place, value)
+            resolved = rendering.put(resolved, placeholder.place, value)
             if values is frame:
-                args = rendering.put(args, hole.named, value)
+                args = rendering.put(args, placeholder.named, value)
         self._resolved, self._args = resolved, args
         return resolved
 

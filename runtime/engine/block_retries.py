@@ -37,16 +37,16 @@ async def judged(run: RunState, node: Leaf, frame: scopes.Scope, path: str, acti
         return None if decision == "not-done" else Verdict(found, entries.PERSON)
     policy = policies.redo_policy(run, action)
     if policy == "redo":
-        run.tell(events.Said(f"{path}: done again, as `on_redo: redo` says"))
+        run.emit(events.Said(f"{path}: done again, as `on_redo: redo` says"))
         return None
     if policy == "ask":
         raise _ask(run, node, frame, path, action, "nothing else can tell")
-    judgement = await reconcile.ask_the_site(run, node, frame, path, action.call)
-    if judgement.found == "unknown":
-        raise _ask(run, node, frame, path, action, judgement.how)
-    say = "had happened" if judgement.found == "done" else "had not happened"
-    run.tell(events.Said(f"{path}: the {action.call.action or action.call.node} {say} ({judgement.how})"))
-    return judgement if judgement.found == "done" else None
+    verdict = await reconcile.ask_the_site(run, node, frame, path, action.call)
+    if verdict.found == "unknown":
+        raise _ask(run, node, frame, path, action, verdict.how)
+    say = "had happened" if verdict.found == "done" else "had not happened"
+    run.emit(events.Said(f"{path}: the {action.call.action or action.call.node} {say} ({verdict.how})"))
+    return verdict if verdict.found == "done" else None
 
 
 def _ask(run: RunState, node: Leaf, frame: scopes.Scope, path: str, action: attempts.Attempt, why: str) -> Paused:

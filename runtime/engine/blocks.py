@@ -50,13 +50,13 @@ class Blocks:
             return run.writer.value_of(state.decided)
         if state is not None and state.stale is not None and not state.stale.masked:
             old = run.writer.value_of(state.stale)
-            decision = self._renewed(old, evaluate) if any(key is not None for key in old["keys"]) else old
+            decision = self._edited(old, evaluate) if any(key is not None for key in old["keys"]) else old
         else:
             decision = evaluate()
         run.recorder.scope(self._path, "decided", self._node.type, value=decision, recorded=self._clock.given or None)
         return decision
 
-    def _renewed(self, old: Json, evaluate: Callable[[], Json]) -> Json:
+    def _edited(self, old: Json, evaluate: Callable[[], Json]) -> Json:
         """The list of a loop whose maker is done again. Items that were begun stay, with what they were, also where the site lists them no more."""
         run, new = self._run, evaluate()
         begun = [
@@ -67,7 +67,7 @@ class Blocks:
         kept = {str(key) for _item, key in begun}
         listed = {str(key) for key in new["keys"]}
         if gone := sorted(kept - listed):
-            run.tell(events.Said(f"{self._path}: no longer listed, and kept as they were begun: {', '.join(gone)}"))
+            run.emit(events.Said(f"{self._path}: no longer listed, and kept as they were begun: {', '.join(gone)}"))
         rest = [(item, key) for item, key in zip(new["items"], new["keys"], strict=True) if str(key) not in kept]
         # A limit counts what was begun; nothing that was begun is left for it.
         items = begun + rest[: max(0, new["limit"] - len(begun)) if "limit" in new else None]
@@ -95,7 +95,7 @@ class Blocks:
     ) -> Iteration:
         """Run a block for one item; a finished turn is told as it was."""
         run, path = self._run, self._path_of(item)
-        run.tell(events.LoopItem(self._path, item.index, item.length, item.key))
+        run.emit(events.LoopItem(self._path, item.index, item.length, item.key))
         state = run.history.scopes.get(path)
         over = state is not None and (state.committed is not None or state.failed is not None)
         if state is not None and over and not run.recorder.enters(state):
@@ -156,7 +156,7 @@ class Blocks:
         recorded = {**run.writer.error(error), "step": error.path}
         self._note_failure(item, recorded)
         run.recorder.scope(path, "failed", "item", value=GO_ON if go_on else STOP, error=recorded, tolerated=True)
-        run.tell(events.Said(f"{path}: given up, as `each_error: continue` asks: {error.message}"))
+        run.emit(events.Said(f"{path}: given up, as `each_error: continue` asks: {error.message}"))
         await run.recorder.commit_point()
         return Iteration(given_up=True, go_on=go_on)
 
@@ -257,14 +257,14 @@ class Blocks:
         run, begun = self._run, time.monotonic()
         if path not in run.history.scopes:
             run.recorder.scope(path, "opened", name)
-        run.tell(events.StepStarted(path, name, "", path.count("/"), container=True))
+        run.emit(events.StepStarted(path, name, "", path.count("/"), container=True))
         try:
             value = await self._run_block(nodes, frame, path, unit=True)
         except RunOpsError as error:
             seconds, recorded = time.monotonic() - begun, run.writer.error(error)
-            run.tell(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
+            run.emit(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
             raise
-        run.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
+        run.emit(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
         return value
 
     def _in_the_way(self, number: int) -> list[attempts.Attempt]:

@@ -99,7 +99,7 @@ class ExecutionEngine:
                     await self.state.recorder.passed(state)
                 return self._tolerated(node, frame, state.failed.error or {})
             if node.when is not None and not self._wanted(node, frame, path):
-                self.state.tell(events.StepFinished(path, "skipped", 0.0, node.container))
+                self.state.emit(events.StepFinished(path, "skipped", 0.0, node.container))
                 return False, None
             if isinstance(node, Container):
                 value = await self._container(node, frame, path, unit=unit)
@@ -107,7 +107,7 @@ class ExecutionEngine:
                 assert isinstance(node, Leaf), node.type
                 value = await steps.run_leaf(self.state, node, frame, path)
                 if (last := self.state.history.last(path)) is not None:
-                    self.state.walked = max(self.state.walked, last.last_line)
+                    self.state.replayed_to = max(self.state.replayed_to, last.last_line)
                 if isinstance(value, steps.Tolerated):
                     return self._tolerated(node, frame, value.error)
         except RunOpsError as raised:
@@ -128,7 +128,7 @@ class ExecutionEngine:
         if path not in self.state.history.scopes:
             self.state.recorder.scope(path, "opened", node.type)
         begun = time.monotonic()
-        self.state.tell(events.StepStarted(path, node.type, node.description or "", path.count("/"), container=True))
+        self.state.emit(events.StepStarted(path, node.type, node.description or "", path.count("/"), container=True))
         if node.in_turns:
             frame.program.facts["failures"][node.id] = []
         view = blocks.Blocks(self.state, self.block, node, frame, path, unit=unit or node.unit)
@@ -138,12 +138,12 @@ class ExecutionEngine:
             value = scopes.UnreadableValue(path) if lost else self.state.normal(value)
         except RunOpsError as error:
             seconds, recorded = time.monotonic() - begun, self.state.writer.error(error)
-            self.state.tell(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
+            self.state.emit(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
             raise
         if not self.state.history.is_committed(path):
             kept = {"masked": True} if isinstance(value, scopes.UnreadableValue) else {"value": value}
             self.state.recorder.scope(path, "committed", node.type, **kept)
-        self.state.tell(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
+        self.state.emit(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
         return value
 
     @staticmethod

@@ -119,7 +119,7 @@ class LeafContext:
         """Tell what a person should look at, and keep it for the result."""
         flag: dict[str, Json] = self._run.writer.masker.json({"code": code, "message": message, "evidence": evidence})
         self._flags.append(flag)
-        self._run.tell(events.Said(f"{self.path}: {flag['message']}"))
+        self._run.emit(events.Said(f"{self.path}: {flag['message']}"))
 
     async def load(self, url: str, *, anew: bool = False) -> None:
         """Load an address; as a new document also where the run wants one."""

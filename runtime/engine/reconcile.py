@@ -39,7 +39,7 @@ async def attempt_step(run: RunState, step: attempt.Step) -> Json:
         if not step.may_have_acted(raised):
             raise
         error = await step.with_lost_answer(raised)
-        match await _after_error(run, step, error):
+        match await _reconcile_after_error(run, step, error):
             case "done":
                 return step.recovered(error)
             case "not-done":
@@ -48,7 +48,9 @@ async def attempt_step(run: RunState, step: attempt.Step) -> Json:
                 raise error from raised.__cause__
 
 
-async def _after_error(run: RunState, step: attempt.Step, error: RunOpsError) -> Literal["done", "not-done", "failed"]:
+async def _reconcile_after_error(
+    run: RunState, step: attempt.Step, error: RunOpsError
+) -> Literal["done", "not-done", "failed"]:
     """``failed``: the site answered, and not as the author wants.
 
     Where attempts are left, the author's ``retry.on`` may say to try again unasked.
@@ -67,42 +69,42 @@ async def _after_error(run: RunState, step: attempt.Step, error: RunOpsError) ->
     if again and node.retry is not None and error.code in (node.retry.on or ()):
         return "failed"
     reached = StepReached(node, frame, path, run.history.attempt_of(call))
-    judgement = await _find_out(run, reached, then, here=True, unanswered=error.code == "timeout")
-    if judgement.found == "done":
+    verdict = await _find_out(run, reached, then, here=True, unanswered=error.code == "timeout")
+    if verdict.found == "done":
         return "done"
-    if judgement.found == "not-done":
+    if verdict.found == "not-done":
         return "not-done"
-    if judgement.found == "skipped":
-        run.tell(events.Said(f"{path}: passed over, as `after_crash: skip` asks"))
+    if verdict.found == "skipped":
+        run.emit(events.Said(f"{path}: passed over, as `after_crash: skip` asks"))
         return "done"
-    raise unknown(node, run.history.attempt_of(call), judgement, error)
+    raise unknown(node, run.history.attempt_of(call), verdict, error)
 
 
-async def before_attempt(run: RunState, reached: StepReached) -> None:
+async def reconcile_before_retry(run: RunState, reached: StepReached) -> None:
     """An action that may have happened is about to be attempted again: find out first, and write down what was found.
 
     Closes the call where it is open. Where nobody knows, raises Paused and leaves it open.
     """
     before = reached.before
     assert before is not None
-    call, behind = before.call, before.behind
-    judgement = await _find_out(run, reached, policies.what_then(run, reached.node, before))
-    if judgement.found == "unknown":
-        raise unknown(reached.node, before, judgement)
-    say = {"done": "had happened", "not-done": "had not happened", "skipped": "is passed over"}[judgement.found]
-    run.tell(events.Said(f"{reached.path}: the {call.action or call.node} {say} ({judgement.how})"))
-    settle(run, reached, judgement)
-    if run.browser is None or judgement.found == "not-done":
+    call, rolled_back = before.call, before.rolled_back
+    verdict = await _find_out(run, reached, policies.what_then(run, reached.node, before))
+    if verdict.found == "unknown":
+        raise unknown(reached.node, before, verdict)
+    say = {"done": "had happened", "not-done": "had not happened", "skipped": "is passed over"}[verdict.found]
+    run.emit(events.Said(f"{reached.path}: the {call.action or call.node} {say} ({verdict.how})"))
+    settle(run, reached, verdict)
+    if run.browser is None or verdict.found == "not-done":
         return
-    if behind:
+    if rolled_back:
         await leaf_context.drop_input(run, reached.node)
-    if judgement.found == "done":
+    if verdict.found == "done":
         run.checkpoints.effect_finished(run.browser)
 
 
-def settle(run: RunState, step: StepReached, judgement: Verdict) -> None:
+def settle(run: RunState, step: StepReached, verdict: Verdict) -> None:
     """Write down what was found of a side effect; one that is passed over leaves the next step to come to its page."""
-    before, found = step.before, judgement.found
+    before, found = step.before, verdict.found
     assert before is not None
     call, value = before.call, None
     if found != "not-done":
@@ -110,10 +112,10 @@ def settle(run: RunState, step: StepReached, judgement: Verdict) -> None:
         value = leaf_context.value_of_done(run, step.node, before) if found == "done" else None
     if before.result is not None:
         fields: dict[str, Json] = {"value": value} if value is not None and before.result.status != "ok" else {}
-        run.writer.note("judged", call=call.call, verdict=found, how=judgement.how, **fields)
-    elif found == "not-done" or (found == "done" and step.node.owes_value):
+        run.writer.note("judged", call=call.call, verdict=found, how=verdict.how, **fields)
+    elif found == "not-done" or (found == "done" and step.node.value_pending):
         run.writer.result(call, "interrupted")
-        run.writer.note("judged", call=call.call, verdict=found, how=judgement.how)
+        run.writer.note("judged", call=call.call, verdict=found, how=verdict.how)
     else:
         run.writer.result(call, "recovered" if found == "done" else "skipped", value=value)
 
@@ -131,17 +133,17 @@ def leave(run: RunState, step: StepReached, *, sure: bool = True) -> None:
         verified = attempt.Step(run, node, step.frame, step.path, before.call.attempt).holding()
     except RunOpsError:
         verified = skipped_steps.NOTHING
-    address = None if run.attached and not before.behind else leaf_context.led_to(before)
+    address = None if run.attached and not before.rolled_back else leaf_context.led_to(before)
     run.aftermath = skipped_steps.ExpectedPage(verified, address, step.frame.program, strict=sure)
 
 
-async def drop_taken_up(run: RunState, line: int, passed: Iterable[attempts.Attempt]) -> None:
+async def discard_submitted_input(run: RunState, line: int, passed: Iterable[attempts.Attempt]) -> None:
     """The walk passes over actions that were settled by ``line``: what was typed again for them since then must not go out with the next one."""
     if run.browser is None or not run.browser.facts().pending_input:
         return
     typed = run.history.last_on_page()
     # What stands behind the actions, in the order of the walk, is still to go out.
-    if typed is None or not line < typed.call.seq <= run.walked:
+    if typed is None or not line < typed.call.seq <= run.replayed_to:
         return
     for action in passed:
         happened = action.past_recall or (action.result is not None and action.result.status == "ok")
@@ -150,13 +152,13 @@ async def drop_taken_up(run: RunState, line: int, passed: Iterable[attempts.Atte
             return
 
 
-async def pass_by(run: RunState, state: attempts.ScopeState) -> None:
+async def skip_committed(run: RunState, state: attempts.ScopeState) -> None:
     """The walk does not go through a scope that is over: its actions count as passed over."""
     over = state.committed or state.failed
     if over is None:
         return
-    await drop_taken_up(run, over.seq, run.history.within(state.path))
-    run.walked = max(run.walked, over.seq)
+    await discard_submitted_input(run, over.seq, run.history.within(state.path))
+    run.replayed_to = max(run.replayed_to, over.seq)
 
 
 async def known_done(run: RunState, steps: Sequence[StepReached], line: int) -> StepReached | None:
@@ -176,7 +178,7 @@ async def known_done(run: RunState, steps: Sequence[StepReached], line: int) -> 
             run.unseen.add(step.path)
         elif await _said_done(run, step):
             found = Verdict("done", "`confirm` says so")
-            run.tell(
+            run.emit(
                 events.Said(f"{step.path}: the {before.call.action or before.call.node} had happened ({found.how})")
             )
             settle(run, step, found)
@@ -203,7 +205,7 @@ def can_ask_first(run: RunState, step: StepReached, line: int) -> bool:
 
 async def _said_done(run: RunState, step: StepReached) -> bool:
     assert step.before is not None
-    run.tell(events.StepWaiting(step.path, "confirm: asking the site whether it happened"))
+    run.emit(events.StepWaiting(step.path, "confirm: asking the site whether it happened"))
     try:
         return await _look(run, step.node, step.frame, step.path, step.before.call)
     except (SiteError, AuthorError, SetupError):
@@ -219,7 +221,7 @@ def _rolled_back(run: RunState, node: Leaf, before: attempts.Attempt) -> tuple[T
 async def _surviving(run: RunState, reached: StepReached, call: entries.Call) -> Verdict | None:
     """What ``verify`` says on the page as the crash left it: done, or nothing."""
     # After a change of the node, what was looked at before the action were other rules.
-    if call.held_before is not False or run.browser is None or (reached.before is not None and reached.before.renewed):
+    if call.held_before is not False or run.browser is None or (reached.before is not None and reached.before.edited):
         return None
     run.browser.bound(reached.node.seconds)
     reached.frame.program.confine(run.browser)
@@ -247,7 +249,7 @@ async def _find_out(
     for each in then:
         match each:
             case Then.VERIFY:
-                attached = run.attached and not before.behind
+                attached = run.attached and not before.rolled_back
                 if attached and (seen := await _surviving(run, reached, before.call)) is not None:
                     return seen
             case Then.CONFIRM:
@@ -286,11 +288,11 @@ async def ask_the_site(run: RunState, node: Leaf, frame: scopes.Scope, path: str
     """What the node's ``confirm`` says of an action: done, not done, or unknown."""
     confirm = node.confirm
     assert confirm is not None
-    run.tell(events.StepWaiting(path, "confirm: asking the site whether it happened"))
+    run.emit(events.StepWaiting(path, "confirm: asking the site whether it happened"))
     try:
         if await _look(run, node, frame, path, call):
             return Verdict("done", "`confirm` says so")
-        run.tell(events.StepWaiting(path, f"confirm: asking again in {confirm.settle:g} s, in case the site is slow"))
+        run.emit(events.StepWaiting(path, f"confirm: asking again in {confirm.settle:g} s, in case the site is slow"))
         await asyncio.sleep(confirm.settle)
         if await _look(run, node, frame, path, call):
             return Verdict("done", "`confirm` says so, at the second look")
@@ -310,7 +312,7 @@ async def _look(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call:
         return run.render(node.confirm, "done", inner, path)
 
 
-def unknown(node: Leaf, action: attempts.Attempt, judgement: Verdict, error: RunOpsError | None = None) -> Paused:
+def unknown(node: Leaf, action: attempts.Attempt, verdict: Verdict, error: RunOpsError | None = None) -> Paused:
     """The pause that asks a person whether the side effect happened; of an `agent`, whether all of it is done.
 
     ``resume_asks`` in its evidence: a resumed run asks the site again. ``unanswered``: that it shows nothing proves nothing then, either.
@@ -320,7 +322,7 @@ def unknown(node: Leaf, action: attempts.Attempt, judgement: Verdict, error: Run
     known = failed or action.asked.get("error")
     cut_off = action.state is step_states.State.OPEN and known is None
     ended = "the run ended while it was on its way, and " if cut_off else ""
-    said = f"nobody knows whether the {call.action or call.node} happened: {ended}{judgement.how}"
+    said = f"nobody knows whether the {call.action or call.node} happened: {ended}{verdict.how}"
     evidence: dict[str, Json] = {
         "page": leaf_context.led_to(action),
         "call": call.call,
@@ -331,14 +333,14 @@ def unknown(node: Leaf, action: attempts.Attempt, judgement: Verdict, error: Run
         how_many = "1 action" if len(actions) == 1 else f"{len(actions)} actions"
         open_one = ", and nobody knows of the last one whether it happened" if action.unclear else ""
         said = (
-            f"the agent was ended after {how_many}{open_one}; whether its goal is reached nobody knows: {judgement.how}"
+            f"the agent was ended after {how_many}{open_one}; whether its goal is reached nobody knows: {verdict.how}"
         )
         evidence["actions"] = [{"action": each.call.action, "args": each.call.args} for each in actions]
     fix = "look at the site, and say `done`, `not-done` or `skip`"
     if node.confirm is not None and node.after_crash != "ask":
         evidence["resume_asks"] = True
         fix = f"`runops resume` asks the site again; or {fix}"
-    if judgement.unanswered:
+    if verdict.unanswered:
         evidence["unanswered"] = True
         fix = f"the site may still be at work, so give it time; then {fix}"
     return Paused("outcome-unknown", said, fix=fix, phase="after", evidence=evidence).located(call.path)

@@ -42,7 +42,7 @@ class Live(Recorder):
             event = dataclasses.replace(event, text=writer.masker.text(event.text))
         self._told += 1
         event = dataclasses.replace(event, run=writer.conversation.id, seq=self._told)
-        logger.tell(event)
+        logger.log(event)
         if self._listener is None:
             return
         try:
@@ -54,7 +54,7 @@ class Live(Recorder):
     @override
     async def took(self, step: StepReached) -> None:
         assert step.before is not None
-        await reconcile.drop_taken_up(self._run, step.before.since, [step.before])
+        await reconcile.discard_submitted_input(self._run, step.before.since, [step.before])
         if step.path in self._run.unseen:
             reconcile.leave(self._run, step, sure=not step.before.passed_by)
 
@@ -66,12 +66,12 @@ class Live(Recorder):
     async def commit_point(self) -> None:
         run = self._run
         # Not while the walk is behind the page, which a crash may have left in the middle of a unit.
-        if run.walked >= run.page_at:
+        if run.replayed_to >= run.page_at:
             await run.checkpoints.commit(run.browser, run.verified)
 
     @override
     async def passed(self, state: attempts.ScopeState) -> None:
-        await reconcile.pass_by(self._run, state)
+        await reconcile.skip_committed(self._run, state)
 
     @override
     def enters(self, state: attempts.ScopeState) -> bool:

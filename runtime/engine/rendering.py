@@ -65,41 +65,41 @@ class Plan:
     """What resolving a leaf takes."""
 
     node: Leaf
-    holes: tuple[Placeholder, ...]
+    placeholders: tuple[Placeholder, ...]
     args: dict[str, Json]
     """The node's arguments as they stand in the file."""
 
 
 def plan(node: Leaf) -> Plan:
     """The plan of a leaf."""
-    holes = tuple(_holes(node, (), (), ENVELOPE))
+    placeholders = tuple(_placeholders(node, (), (), ENVELOPE))
     args = node.model_dump(mode="json", exclude_unset=True, by_alias=True, exclude=set(ENVELOPE))
-    return Plan(node, holes, args)
+    return Plan(node, placeholders, args)
 
 
 def literal(node: Leaf) -> Plan:
     """The plan of a leaf whose fields are values, whatever they look like: nothing in it is rendered."""
-    return dataclasses.replace(plan(node), holes=())
+    return dataclasses.replace(plan(node), placeholders=())
 
 
-def _holes(part: Part, place: Place, named: Place, skip: frozenset[str] = frozenset()) -> Iterator[Placeholder]:
+def _placeholders(part: Part, place: Place, named: Place, skip: frozenset[str] = frozenset()) -> Iterator[Placeholder]:
     for name in part.model_fields_set - skip:
         value = getattr(part, name)
         alias = type(part).model_fields[name].alias or name
         if not isinstance(value, Node | Confirm):
-            yield from _holes_in(value, (*place, name), (*named, alias), _ref_of(type(part), name))
+            yield from _placeholders_in(value, (*place, name), (*named, alias), _ref_of(type(part), name))
 
 
-def _holes_in(value: Any, place: Place, named: Place, ref: Ref | None) -> Iterator[Placeholder]:
+def _placeholders_in(value: Any, place: Place, named: Place, ref: Ref | None) -> Iterator[Placeholder]:
     if isinstance(value, Template):
         yield Placeholder(place, named, value, ref.coerce if ref else to_json, bool(ref and ref.secret))
     elif isinstance(value, Part) and not isinstance(value, Node):
-        yield from _holes(value, place, named)
+        yield from _placeholders(value, place, named)
     elif isinstance(value, dict | list):
         within = ref.inside() if ref else None
         items: Any = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in items:
-            yield from _holes_in(item, (*place, key), (*named, key), within)
+            yield from _placeholders_in(item, (*place, key), (*named, key), within)
 
 
 _REFS: dict[tuple[type[BaseModel], str], Ref | None] = {}
@@ -133,13 +133,13 @@ def render_deep(value: Json, templates: Mapping[str, Compiled], values: Mapping[
 
 
 def coerce_field(part: Part, field: str, value: Json) -> Json:
-    """``value`` fitted to a field; raises AuthorError ``value-misfit``."""
+    """``value`` fitted to a field; raises AuthorError ``value-mismatch``."""
     ref = _ref_of(type(part), field)
     return fit(value, ref.coerce if ref else to_json, field.removesuffix("_"))
 
 
 def fit(value: Json, coerce: Coerce, field: str) -> Json:
-    """``value`` coerced; raises AuthorError ``value-misfit`` naming the field."""
+    """``value`` coerced; raises AuthorError ``value-mismatch`` naming the field."""
     try:
         return coerce(value)
     except Unfit as unfit:
@@ -153,9 +153,9 @@ def fit(value: Json, coerce: Coerce, field: str) -> Json:
 
 def filled(part: Part, templates: Mapping[str, Compiled], values: Mapping[str, Json], clock: Clock) -> Any:
     """``part`` with values in the place of all its references; raises AuthorError for what does not fit."""
-    for hole in _holes(part, (), ()):
-        value = fit(templates[hole.text].render(values, clock), hole.coerce, hole.field)
-        part = put(part, hole.place, value)
+    for placeholder in _placeholders(part, (), ()):
+        value = fit(templates[placeholder.text].render(values, clock), placeholder.coerce, placeholder.field)
+        part = put(part, placeholder.place, value)
     return part
 
 

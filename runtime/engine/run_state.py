@@ -221,7 +221,7 @@ class RunState:
         self.page_at = 0
         """The last line of a call of which a browser that was taken up again has the consequences; 0 where none was."""
         self.turns = tasks.Turns()
-        self.walked = 0
+        self.replayed_to = 0
         """The last line of the log, of a call or of a finished scope, by which the walk has come."""
         self.holds: Withholds = withholds_nothing
         """Of which steps no action is done: the first one ends the run with ``attempt.Held``, once everything before it was found ready."""
@@ -244,7 +244,7 @@ class RunState:
 
     def begin(self) -> None:
         """Put everything that a walk builds up back to its beginning."""
-        self.walked = 0
+        self.replayed_to = 0
         own = scopes.Program(self.loaded, self.writer.conversation.id, self.secrets)
         self.root = own.scope(self._inputs)
 
@@ -253,7 +253,7 @@ class RunState:
         """What the run has done so far."""
         return self.writer.history
 
-    def tell(self, event: events.Event) -> None:
+    def emit(self, event: events.Event) -> None:
         """Pass an event on to whoever watches."""
         self.recorder.emit(event)
 
@@ -276,9 +276,9 @@ class RunState:
         """The run's browser, opened when the first step (at ``path``) needs it."""
         if self.browser is None:
             if path is not None:
-                self.tell(events.StepWaiting(path, "the browser to start"))
+                self.emit(events.StepWaiting(path, "the browser to start"))
             if (word := version.warning()) is not None:
-                self.tell(events.Said(word))
+                self.emit(events.Said(word))
             self.browser = await self._open_browser()
             self.checkpoints.opened(self.browser)
         return self.browser

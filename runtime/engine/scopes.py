@@ -43,10 +43,10 @@ class Program:
         return Scope(names=names, program=self)
 
     def inputs_of(self, group: str, given: Mapping[str, Json]) -> dict[str, Json]:
-        """The inputs of the file that a group uses, defaults filled in. Raises AuthorError ``value-misfit`` for a value of another kind."""
+        """The inputs of the file that a group uses, defaults filled in. Raises AuthorError ``value-mismatch`` for a value of another kind."""
         file = self.loaded.callees[group]
         for name, value in given.items():
-            if wrong := callees.misfit(file.workflow.inputs[name], value):
+            if wrong := callees.mismatch(file.workflow.inputs[name], value):
                 raise AuthorError(
                     "value-misfit",
                     f"`with.{name}` {wrong}",

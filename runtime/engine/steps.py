@@ -32,7 +32,7 @@ async def run_leaf(run: RunState, node: Leaf, frame: scopes.Scope, path: str) ->
         run.recorder.reach(StepReached(node, frame, path, None))
         return await _first(run, node, frame, path)
     reached = StepReached(node, frame, path, before)
-    if _owes_value(run, node, path, before):
+    if _value_pending(run, node, path, before):
         run.recorder.reach(reached)
         return await _attempts(run, node, frame, path, closing=True)
     then = policies.what_then(run, node, before)
@@ -40,14 +40,14 @@ async def run_leaf(run: RunState, node: Leaf, frame: scopes.Scope, path: str) ->
         if (known := _known(run, node, frame, path, before)) is not Nothing:
             await run.recorder.took(reached)
             return known
-        if attempt.Step(run, node, frame, path, 1).lacks_value():
+        if attempt.Step(run, node, frame, path, 1).needs_value():
             return scopes.UnreadableValue(path)
     run.recorder.reach(reached)
     if run.before_redo is not None and before.state is step_states.State.UNDONE and before.call.action not in HARMLESS:
         await run.before_redo()
     # The one rule that nothing may get around: a side effect that may have happened is reconciled before it is attempted again.
     if before.may_have_happened and before.state in step_states.MAY_HAVE_ACTED and not goes_on(run, node, before):
-        await reconcile.before_attempt(run, reached)
+        await reconcile.reconcile_before_retry(run, reached)
         return await _reconciled(run, node, frame, path, before)
     return await _first(run, node, frame, path)
 
@@ -56,7 +56,7 @@ async def _reconciled(
     run: RunState, node: Leaf, frame: scopes.Scope, path: str, before: attempts.Attempt
 ) -> Json | Tolerated:
     """The value of a step of which it was found out what became of its side effect."""
-    if _owes_value(run, node, path, before):
+    if _value_pending(run, node, path, before):
         return await _attempts(run, node, frame, path, closing=True)
     known = _known(run, node, frame, path, before) if before.state is step_states.State.DONE else Nothing
     return known if known is not Nothing else await _attempts(run, node, frame, path)
@@ -65,12 +65,12 @@ async def _reconciled(
 async def _first(run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> Json | Tolerated:
     """The value of a step that has not acted itself; an earlier run of its block may have."""
     if (action := block_retries.earlier(run, path)) is not None and attempt.Step(run, node, frame, path, 1).is_effect():
-        judgement = await block_retries.judged(run, node, frame, path, action)
-        if judgement is not None and judgement.found == "done" and node.owes_value and not _yielded(action):
+        verdict = await block_retries.judged(run, node, frame, path, action)
+        if verdict is not None and verdict.found == "done" and node.value_pending and not _yielded(action):
             return await _attempts(run, node, frame, path, closing=True)
-        if judgement is not None:
+        if verdict is not None:
             number = run.history.next_number(path)
-            return await attempt.Step(run, node, frame, path, number).pass_over(action, judgement)
+            return await attempt.Step(run, node, frame, path, number).pass_over(action, verdict)
     return await _attempts(run, node, frame, path)
 
 
@@ -80,14 +80,20 @@ def goes_on(run: RunState, node: Leaf, before: attempts.Attempt, *, closing: boo
     Not in the middle of an action: what became of that is found out first. ``closing``: no more actions are allowed it.
     """
     broke_off = before.result is None or before.result.status == "interrupted"
-    return node.asks == "agent" and run.attached and broke_off and not before.behind and (closing or not before.unclear)
+    return (
+        node.asks == "agent"
+        and run.attached
+        and broke_off
+        and not before.rolled_back
+        and (closing or not before.unclear)
+    )
 
 
-def _owes_value(run: RunState, node: Leaf, path: str, before: attempts.Attempt) -> bool:
+def _value_pending(run: RunState, node: Leaf, path: str, before: attempts.Attempt) -> bool:
     """Whether the step's action is known to have happened, and all that is still wanted is the value that nobody has noted."""
-    if not node.owes_value or _yielded(before):
+    if not node.value_pending or _yielded(before):
         return False
-    return any(each.verdict == "done" and not each.voided for each in run.history.attempts[path])
+    return any(each.verdict == "done" and not each.invalidated for each in run.history.attempts[path])
 
 
 def _yielded(attempt: attempts.Attempt) -> bool:
@@ -105,12 +111,12 @@ def _known(run: RunState, node: Leaf, frame: scopes.Scope, path: str, before: at
     """The recorded value of a step that is done; Nothing where it held a secret and can be read again."""
     result = before.result
     assert result is not None
-    run.tell(events.StepFinished(path, "recorded", 0.0, container=False))
+    run.emit(events.StepFinished(path, "recorded", 0.0, container=False))
     if result.tolerated and before.verdict != "done":
         return Tolerated(result.error or {})
     if not result.masked:
         judged = result.status in ("interrupted", "error")
-        known = before.judged_value if judged else run.writer.value_of(result)
+        known = before.reconciled_value if judged else run.writer.value_of(result)
         return _bind_effects(node, frame, known)
     still_there = before.only_read and not (node.touches_page and run.history.page_changed_since(result.seq))
     return Nothing if still_there and run.recorder.acts else scopes.UnreadableValue(path)
@@ -144,7 +150,7 @@ async def _attempts(
         step.again, step.closing = number < last, closing
         if number == first and before is not None and goes_on(run, node, before, closing=closing):
             step.goes_on_from = before.call
-        run.tell(events.StepStarted(path, node.type, step.summary(), path.count("/"), container=False, attempt=number))
+        run.emit(events.StepStarted(path, node.type, step.summary(), path.count("/"), container=False, attempt=number))
         try:
             value = await reconcile.attempt_step(run, step)
         except attempt.ValuePending:
@@ -159,7 +165,7 @@ async def _attempts(
                 return Tolerated(recorded)
             if not again:
                 raise error from raised.__cause__
-            run.tell(events.StepWaiting(path, f"{delay:g} s before attempt {number + 1}: {error.message}"))
+            run.emit(events.StepWaiting(path, f"{delay:g} s before attempt {number + 1}: {error.message}"))
             await asyncio.sleep(delay)
             delay *= retry.backoff if retry else 1.0
         else:

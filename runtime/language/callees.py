@@ -167,7 +167,7 @@ class Calls:
                 has = f"it has {', '.join(callee.inputs)}" if callee.inputs else "it has none"
                 meant = f"did you mean `{close}`?" if close else None
                 self.report(unit, "with", "unknown-input", f"{file} has no input `{name}`", meant or has, at=[name])
-            elif not (isinstance(value, str) and OPENING in value) and (wrong := misfit(declared, value)):
+            elif not (isinstance(value, str) and OPENING in value) and (wrong := mismatch(declared, value)):
                 self.report(
                     unit, "with", "wrong-type", f"`{name}` {wrong}", "values are taken as they are written", at=[name]
                 )
@@ -198,7 +198,7 @@ class Calls:
             self.report(unit, field, "missing-secret", lacks, f"write `secrets: [{', '.join(callee.secrets)}]`")
 
 
-def misfit(declared: inputs.Input, value: Json) -> str | None:
+def mismatch(declared: inputs.Input, value: Json) -> str | None:
     """What is wrong with a value that a group gives an input; None where it fits. Null fits where it is the default."""
     if inputs.fits(value, declared.type) or (value is None and declared.default is None and not declared.required):
         return None

@@ -25,15 +25,15 @@ class Attempt:
     result: entries.Result | None = None
     verdict: Verdict | None = None
     """What was found out about an action after its call was closed."""
-    judged_value: Json = None
+    reconciled_value: Json = None
     """The step's value, where the judgement has one."""
-    behind: bool = False
+    rolled_back: bool = False
     """Whether it lies behind the state that was last restored, so that it no longer counts."""
     since: int = 0
     """The line from which on it counts: its result's, or that of the judgement that made it count again."""
-    voided: bool = False
+    invalidated: bool = False
     """Whether the run took another file since, in which the step does something else: what it yielded does not count."""
-    renewed: bool = False
+    edited: bool = False
     """Whether the node was changed since, so that what stands in the call says nothing of what the node would do."""
     asked: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """What was known of it when a person was asked about it; empty where nobody was."""
@@ -48,7 +48,7 @@ class Attempt:
     @property
     def settled(self) -> bool:
         """Whether the step has its value from this attempt."""
-        if self.voided:
+        if self.invalidated:
             return False
         if self.verdict is not None:
             return self.verdict != "not-done"
@@ -59,9 +59,9 @@ class Attempt:
     @property
     def state(self) -> step_states.State:
         """The state of a step of which this is the attempt that counts."""
-        if self.voided:
+        if self.invalidated:
             return step_states.State.VOID
-        if self.settled and not self.behind:
+        if self.settled and not self.rolled_back:
             return step_states.State.DONE
         if self.verdict == "not-done":
             return step_states.State.FAILED_BEFORE
@@ -146,7 +146,7 @@ class Attempt:
     def touched_page(self) -> bool:
         """Whether the page may be another one since, for all that is known."""
         other_tab = self.call.thread.startswith(entries.CONFIRM)
-        if self.behind or other_tab or self.only_read or not self.on_page:
+        if self.rolled_back or other_tab or self.only_read or not self.on_page:
             return False
         if self.call.effect == "effect":
             return self.may_have_happened

@@ -114,7 +114,7 @@ class History:
                 | log_entries.ToolResult()
                 | log_entries.ModelError()
             ):
-                self.ledger.add(entry, self._asker(entry.thread))
+                self.ledger.add(entry, self._requester(entry.thread))
             case log_entries.Note(name="changed"):
                 self._changed(entry)
             case log_entries.Note():
@@ -152,7 +152,7 @@ class History:
                 break
             self._begun.add(each)
 
-    def _asker(self, thread: str) -> str:
+    def _requester(self, thread: str) -> str:
         """The path of the step that has this thread with a model."""
         attempt = self._by_call.get(thread.partition(":")[2])
         return attempt.call.path if attempt is not None else ""
@@ -215,21 +215,21 @@ class History:
             update={name: getattr(taken, name) for name in log_entries.SourceChange.model_fields}
         )
         gone: set[str] = set()
-        for path in data["voided"]:
+        for path in data["invalidated"]:
             for attempt in self.attempts.get(path, ()):
-                attempt.voided = attempt.renewed = True
+                attempt.invalidated = attempt.edited = True
             if self.scopes.pop(path, None) is not None and path not in self.attempts:
                 gone.add(path)
             self.answers.pop(path, None)
-        if data["voided"]:
+        if data["invalidated"]:
             self.order = [path for path in self.order if path not in gone]
             self._begun.clear()
             for path, attempts in self.attempts.items():
-                if not all(attempt.voided for attempt in attempts):
+                if not all(attempt.invalidated for attempt in attempts):
                     self._begin(path)
-        for path in data["renewed"]:
+        for path in data["edited"]:
             for attempt in self.attempts[path]:
-                attempt.renewed = True
+                attempt.edited = True
         for path in ("", *data["reopened"]):
             self.scopes[path].committed = None
         # What the browser holds came of steps that the file no longer has: it is built anew, whoever goes on.
@@ -237,9 +237,9 @@ class History:
 
     def _judged(self, call: str, verdict: log_attempts.Verdict, entry: log_entries.Note) -> None:
         attempt = self._by_call[call]
-        attempt.verdict, attempt.judged_value = verdict, entry.data.get("value")
+        attempt.verdict, attempt.reconciled_value = verdict, entry.data.get("value")
         if verdict != "not-done":
-            attempt.behind, attempt.since = False, entry.seq
+            attempt.rolled_back, attempt.since = False, entry.seq
 
     def _paused(self, entry: log_entries.Note) -> None:
         self.question, self.answer = entry, None
@@ -282,7 +282,7 @@ class History:
         """What a restored state has undone counts as it was: it is kept, or what it led to is done."""
         for path in paths:
             for attempt in self.attempts.get(path, ()):
-                attempt.behind = False
+                attempt.rolled_back = False
 
     def _decide_again(self, paths: Iterable[str]) -> None:
         self.anew.update(paths)
@@ -300,9 +300,9 @@ class History:
             for attempt in attempts if not ended(path) else ():
                 of_run = attempt.call.thread == log_entries.RUN_THREAD
                 if attempt.since > line and of_run and not attempt.past_recall and path not in kept:
-                    attempt.behind = True
+                    attempt.rolled_back = True
                     for action in attempt.actions:
-                        action.behind = True
+                        action.rolled_back = True
         for scope in self.scopes.values():
             # A route keeps its branch and a `when` its answer: the way that was gone holds actions that are to be judged. Only a list is new.
             if ended(scope.path):
@@ -346,7 +346,7 @@ class History:
     def done(self, path: str) -> log_attempts.Attempt | None:
         """The attempt from which the step at ``path`` has its value, if it has one that counts."""
         last = self.last(path)
-        return last if last is not None and last.settled and not last.behind else None
+        return last if last is not None and last.settled and not last.rolled_back else None
 
     def last(self, path: str) -> log_attempts.Attempt | None:
         """The attempt of the step at ``path`` that says what became of it."""
@@ -362,7 +362,7 @@ class History:
         names: list[str] = []
         for attempt in reversed(self.attempts.get(path, [])):
             result = attempt.result
-            broke_off = result is None or result.status == "interrupted" or attempt.behind
+            broke_off = result is None or result.status == "interrupted" or attempt.rolled_back
             if not (broke_off or (result is not None and _leaves_answers(result))):
                 break
             names.append(log_entries.model_thread(attempt.call.again or attempt.call.call))
@@ -389,7 +389,7 @@ class History:
         """Calls without a result, in order: what a crash left."""
         return [attempt for attempt in self._by_call.values() if attempt.result is None]
 
-    def behind(self, line: int, skipped: Collection[str] = ()) -> list[log_attempts.Attempt]:
+    def undone_after(self, line: int, skipped: Collection[str] = ()) -> list[log_attempts.Attempt]:
         """The side effects that are finished and came after the state restored to ``line``, but for the steps ``skipped``."""
         ended = self.ended_by_error()
         lasts = (log_attempts.deciding(attempts) for path, attempts in self.attempts.items() if not ended(path))
@@ -399,7 +399,7 @@ class History:
             if attempt.result is not None
             and attempt.call.thread == log_entries.RUN_THREAD
             and attempt.call.path not in skipped
-            and (attempt.since > line or attempt.behind)
+            and (attempt.since > line or attempt.rolled_back)
             and attempt.may_have_happened
             and attempt.result.status == "ok"
             and not attempt.past_recall
@@ -431,7 +431,7 @@ class History:
         leaves = sum(
             1
             for last in lasts
-            if not (last.behind or last.voided) and last.result is not None and last.result.tolerated
+            if not (last.rolled_back or last.invalidated) and last.result is not None and last.result.tolerated
         )
         return leaves + sum(1 for scope in self.scopes.values() if scope.failed is not None and scope.failed.tolerated)
 
@@ -458,7 +458,7 @@ class History:
         return [
             attempt
             for attempt in self._setters[first:last]
-            if attempt.call.path.startswith(f"{path}/") and attempt.settled and not attempt.behind
+            if attempt.call.path.startswith(f"{path}/") and attempt.settled and not attempt.rolled_back
         ]
 
     def begun(self, path: str) -> bool:
@@ -495,7 +495,7 @@ class History:
         if scope is not None and scope.decided is not None and scope.decided.recorded:
             return scope.decided.recorded
         last = self.last(path)
-        return last.call.recorded or [] if last is not None and not last.renewed else []
+        return last.call.recorded or [] if last is not None and not last.edited else []
 
     @property
     def status(self) -> str:

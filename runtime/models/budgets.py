@@ -225,9 +225,9 @@ class Allowance:
 
 
 def accounts(
-    ledger: Ledger, run: Budget | None, asked: Requester, price: Price, purse: Allowance | None = None
+    ledger: Ledger, run: Budget | None, asked: Requester, price: Price, allowance: Allowance | None = None
 ) -> list[Account]:
-    """The budgets that a request of a step falls under, its own first; ``purse`` is that of the session that follows the run."""
+    """The budgets that a request of a step falls under, its own first; ``allowance`` is that of the session that follows the run."""
     chain = list(_chain(asked))
     # Only in a session somebody asks who is no step: the session itself.
     session = None if chain[-1].path else "last"
@@ -238,9 +238,9 @@ def accounts(
     ]
     if run is not None:
         found.append(Account(run, spent_in_all(ledger, price), session=session))
-    if purse is not None:
-        own = purse.spent + spent_within(ledger, price)
-        found.append(Account(purse.budget, own, session=purse.session, command=purse.command))
+    if allowance is not None:
+        own = allowance.spent + spent_within(ledger, price)
+        found.append(Account(allowance.budget, own, session=allowance.session, command=allowance.command))
     return found
 
 
@@ -275,9 +275,9 @@ def _chain(asked: Requester | None) -> Iterator[Requester]:
         asked = asked.within
 
 
-def left_seconds(ledger: Ledger, run: Budget | None, asked: Requester, purse: Allowance | None = None) -> float:
+def left_seconds(ledger: Ledger, run: Budget | None, asked: Requester, allowance: Allowance | None = None) -> float:
     """Seconds that the budgets of the run and of the step leave to wait for models; infinite without a limit, never below 0."""
-    found = accounts(ledger, run, asked, lambda _usage, _model: None, purse)
+    found = accounts(ledger, run, asked, lambda _usage, _model: None, allowance)
     return min((each.left_seconds for each in found), default=math.inf)
 
 
@@ -289,7 +289,7 @@ def afford(
     estimate: int,
     own: prices.Table,
     provider: str,
-    purse: Allowance | None = None,
+    allowance: Allowance | None = None,
 ) -> float:
     """Seconds that the budgets of the run and of the step, and of the session that follows the run, leave for a request; infinite without a limit.
 
@@ -300,7 +300,7 @@ def afford(
     def price(usage: Usage, model: str) -> Decimal | None:
         return prices.dollars(usage, model, own, provider)
 
-    found = accounts(ledger, run, asked, price, purse)
+    found = accounts(ledger, run, asked, price, allowance)
     needed = need(request, estimate, price)
     for each in found:
         if each.budget.money is not None and (needed.dollars is None or each.spent.dollars is None):

@@ -22,9 +22,9 @@ REPAIRS = 2
 class StepModel:
     """A model as one attempt of a step sees it. Implements ``nodes.ports.Model``."""
 
-    def __init__(self, models: run_models.RunModels, writer: LogWriter[Fold], asker: requests.RequestScope) -> None:
-        """The call of ``asker`` is written."""
-        self._models, self._writer, self._asker = models, writer, asker
+    def __init__(self, models: run_models.RunModels, writer: LogWriter[Fold], requester: requests.RequestScope) -> None:
+        """The call of ``requester`` is written."""
+        self._models, self._writer, self._requester = models, writer, requester
 
     async def answer(
         self, instructions: str, question: str, output: Output, *, model: str | None, max_output: int, budget: Budget
@@ -33,7 +33,7 @@ class StepModel:
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
-        thread = requests.Exchanges(self._models, self._writer, self._asker, model, budget)
+        thread = requests.Exchanges(self._models, self._writer, self._requester, model, budget)
         wanted = thread.model()
         messages: list[Message] = []
         said = question
@@ -44,25 +44,23 @@ class StepModel:
             answer = await thread.exchange(request)
             try:
                 return await requests.aside(len(answer.text), functools.partial(output.read, answer.text))
-            except Mismatch as misfit:
-                said = correction(misfit)
+            except Mismatch as mismatch:
+                said = correction(mismatch)
                 if turn == REPAIRS:
-                    raise _unfit(answer, misfit) from None
+                    raise _unfit(answer, mismatch) from None
             messages.append(Message("assistant", answer.text or NOTHING))
         raise AssertionError("the last turn returns or raises")
 
 
-def correction(misfit: Mismatch) -> str:
+def correction(mismatch: Mismatch) -> str:
     """What a model is told of an answer that does not fit."""
-    return (
-        f"Your answer does not fit the schema:\n{misfit}\nAnswer again, with the whole corrected JSON and nothing else."
-    )
+    return f"Your answer does not fit the schema:\n{mismatch}\nAnswer again, with the whole corrected JSON and nothing else."
 
 
-def _unfit(answer: Answer, misfit: Mismatch) -> ModelError:
+def _unfit(answer: Answer, mismatch: Mismatch) -> ModelError:
     return ModelError(
         "model-output-invalid",
-        f"the model's answer does not fit `output`, also after it was asked {REPAIRS} times to fix it: {misfit.args[0].splitlines()[0]}",
+        f"the model's answer does not fit `output`, also after it was asked {REPAIRS} times to fix it: {mismatch.args[0].splitlines()[0]}",
         fix="say in `instruction` what is wanted, make `output` simpler, or choose another model",
-        evidence={"answer": answer.text[:1000], "problems": [*str(misfit).splitlines()]},
+        evidence={"answer": answer.text[:1000], "problems": [*str(mismatch).splitlines()]},
     )

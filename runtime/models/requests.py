@@ -80,7 +80,7 @@ class Exchanges:
         self,
         models: run_models.RunModels,
         writer: LogWriter[Fold],
-        asker: RequestScope,
+        requester: RequestScope,
         named: str | None,
         budget: Budget | None,
         within: budgets.Requester | None = None,
@@ -90,14 +90,14 @@ class Exchanges:
         Nothing is written or sent yet.
         """
         self._named = named
-        self._asked_by = budgets.Requester(asker.path, budget, within)
+        self._asked_by = budgets.Requester(requester.path, budget, within)
         self._asked = ""
         """The model of the last request."""
         self._models = models
         self._writer = writer
-        self._asker = asker
-        self._path = asker.path
-        self._thread = asker.thread
+        self._requester = requester
+        self._path = requester.path
+        self._thread = requester.thread
         self._previous: str | None = None
         """The id of the response from which the last request went on."""
         self._lost: str | None = None
@@ -109,7 +109,7 @@ class Exchanges:
 
     def model(self) -> str:
         """The model to ask next. Raises SetupError ``model-unset``."""
-        return self._models.model(self._asker.role, self._named, self._writer.history.ledger.exchanges)
+        return self._models.model(self._requester.role, self._named, self._writer.history.ledger.exchanges)
 
     def say(self, text: str, mode: entries.Mode | None = None) -> None:
         """Write what the model is told next; with the ``mode`` in which a person says it."""
@@ -130,7 +130,7 @@ class Exchanges:
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
-        request = dataclasses.replace(request, brief=self._asker.brief())
+        request = dataclasses.replace(request, brief=self._requester.brief())
         self._refuse_secrets(request)
         ledger = self._writer.history.ledger
         key = request.key
@@ -196,7 +196,7 @@ class Exchanges:
 
         estimate = self._models.estimate(request, raw, self._writer.history.ledger)
         affordable = self._afford(estimate, request)
-        seconds = min(self._models.seconds, self._asker.left(), affordable)
+        seconds = min(self._models.seconds, self._requester.left(), affordable)
         self._asked = request.model
         self._writer.noted(
             "requested",
@@ -214,23 +214,23 @@ class Exchanges:
         await self._writer.barrier()
         crash_point(CrashPoint.REQUEST_SYNCED)
         self._begun = time.monotonic()
-        self._asker.tell("the model to answer" if tried == 1 else f"the model to answer, at the {_th(tried)} try")
+        self._requester.tell("the model to answer" if tried == 1 else f"the model to answer, at the {_th(tried)} try")
         self._previous, known = self._goes_on(request)
         self._come = []
-        manner = model_client.ClientOptions(store=self._models.store, previous=self._previous, known=known)
+        options = model_client.ClientOptions(store=self._models.store, previous=self._previous, known=known)
         if not self._models.background:
-            return await self._heard(client, request, seconds, manner)
-        response = await client.submit(request, seconds, manner)
+            return await self._heard(client, request, seconds, options)
+        response = await client.submit(request, seconds, options)
         self._writer.noted("submitted", {"key": key, "response": response}, self._thread)
         await self._writer.barrier()
         crash_point(CrashPoint.SUBMISSION_SYNCED)
         return self._told_whole(await self._polled(client, response, affordable))
 
     async def _heard(
-        self, client: model_client.Client, request: Request, seconds: float, manner: model_client.ClientOptions
+        self, client: model_client.Client, request: Request, seconds: float, options: model_client.ClientOptions
     ) -> Answer:
         """The answer, of which each piece is told as it comes. Raises Failed."""
-        stream = masking.Stream(self._writer.masker, self._asker.hear)
+        stream = masking.Stream(self._writer.masker, self._requester.hear)
         length = counted = 0
 
         def come(piece: str) -> None:
@@ -240,10 +240,10 @@ class Exchanges:
             stream.take(piece)
             if length >= counted + TOLD_EVERY:
                 counted = length
-                self._asker.tell(f"the rest of the model's answer ({counted} characters so far)")
+                self._requester.tell(f"the rest of the model's answer ({counted} characters so far)")
 
         try:
-            answer = await client.ask(request, seconds, manner, come)
+            answer = await client.ask(request, seconds, options, come)
         finally:
             stream.end()
         return answer if length else self._told_whole(answer)
@@ -251,7 +251,7 @@ class Exchanges:
     def _told_whole(self, answer: Answer) -> Answer:
         """The answer, whose text did not come in pieces."""
         if answer.text:
-            self._asker.hear(self._writer.masker.text(answer.text))
+            self._requester.hear(self._writer.masker.text(answer.text))
         return answer
 
     def _goes_on(self, request: Request) -> tuple[str | None, int]:
@@ -266,7 +266,7 @@ class Exchanges:
             return None
         self._writer.noted("submitted", {"key": key, "response": response}, self._thread)
         self._begun, self._asked = time.monotonic(), request.model
-        self._asker.tell("the answer that was asked for before the crash")
+        self._requester.tell("the answer that was asked for before the crash")
         try:
             answer = await self._polled(self._models.client(), response, self._affordable())
         except Failed as failed:
@@ -284,7 +284,7 @@ class Exchanges:
             client,
             response,
             self._models.seconds,
-            self._asker.left,
+            self._requester.left,
             lambda: affordable - (self._seconds() or 0.0),
         )
 
@@ -359,13 +359,13 @@ class Exchanges:
         return isinstance(error, Failed) and error.again
 
     def _is_enough(self, state: tenacity.RetryCallState) -> bool:
-        return state.attempt_number >= TRIES or state.upcoming_sleep >= self._asker.left()
+        return state.attempt_number >= TRIES or state.upcoming_sleep >= self._requester.left()
 
     def _again(self, state: tenacity.RetryCallState) -> None:
         failed = state.outcome.exception() if state.outcome is not None else None
         assert isinstance(failed, Failed)
         self._note_failure(failed, state.upcoming_sleep)
-        self._asker.tell(f"{state.upcoming_sleep:.1f} s before the model is asked again: {failed.error.message}")
+        self._requester.tell(f"{state.upcoming_sleep:.1f} s before the model is asked again: {failed.error.message}")
 
     def _note_failure(self, failed: Failed, again: float | None) -> None:
         crash_point(CrashPoint.ANSWER_CAME)

@@ -34,11 +34,11 @@ class RunModels:
         secrets: Mapping[str, str],
         masked: Mapping[str, str],
         origins: Sequence[str] = (),
-        purse: budgets.Allowance | None = None,
+        allowance: budgets.Allowance | None = None,
     ) -> None:
         """``server`` is None where only a cassette answers; ``budget`` is the run's; ``file`` is the workflow's, ``private`` the run's folder.
 
-        ``secrets`` are the run's by name, ``masked`` is what nothing may show besides; ``origins`` are those that it may load; ``purse`` is
+        ``secrets`` are the run's by name, ``masked`` is what nothing may show besides; ``origins`` are those that it may load; ``allowance`` is
         that of the session that follows the run.
 
         Raises UsageError ``cassette-missing``, ``cassette-damaged``.
@@ -56,7 +56,7 @@ class RunModels:
             else:
                 self.recorder = cassettes.Recorder(file, private, secrets, masked, origins)
         self.seconds = chosen.model_timeout
-        self._budget, self._purse = budget, purse
+        self._budget, self._allowance = budget, allowance
         self._chosen = chosen
         self._server = server
         self._provider = server.profile.name if server is not None else ""
@@ -119,15 +119,15 @@ class RunModels:
     def afford(self, ledger: Ledger, asked: budgets.Requester, request: Request, estimate: int) -> float:
         """Seconds that the budgets of the run and of the step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
         own = self._chosen.prices
-        return budgets.afford(ledger, self._budget, asked, request, estimate, own, self._provider, self._purse)
+        return budgets.afford(ledger, self._budget, asked, request, estimate, own, self._provider, self._allowance)
 
     def left_seconds(self, ledger: Ledger, asked: budgets.Requester) -> float:
         """Seconds that the budgets of the run and of the step leave to wait for an answer; infinite without a limit."""
-        return budgets.left_seconds(ledger, self._budget, asked, self._purse)
+        return budgets.left_seconds(ledger, self._budget, asked, self._allowance)
 
     def share_left(self, ledger: Ledger, asked: budgets.Requester) -> float:
         """What is left of the budgets of the run and of the step, from 0 to 1, by the part of which the least is left."""
-        found = budgets.accounts(ledger, self._budget, asked, self.price, self._purse)
+        found = budgets.accounts(ledger, self._budget, asked, self.price, self._allowance)
         return min((each.share_left for each in found), default=1.0)
 
     def price(self, usage: Usage, model: str) -> decimal.Decimal | None:

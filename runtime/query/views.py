@@ -28,7 +28,7 @@ def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
 
 
 RUN = ("run", "VARCHAR", "id of the run")
-ASKER = ("run", "VARCHAR", "id of the run, or of the session")
+REQUESTER = ("run", "VARCHAR", "id of the run, or of the session")
 CONVERSATION = ("conversation", "VARCHAR", "id of the session")
 
 DOLLARS = "DECIMAL(30, 15)"
@@ -79,7 +79,7 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         ("message", "VARCHAR", "what the error says"),
     ),
     "calls": _columns(
-        ASKER,
+        REQUESTER,
         ("call", "VARCHAR", "id of the call in its run or session"),
         ("line", "BIGINT", "line of the log"),
         ("thread", "VARCHAR", "run, confirm:<call>, model:<call>; of a session session, delegate:<call>"),
@@ -97,7 +97,7 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         ("message", "VARCHAR", "what the error says"),
     ),
     "costs": _columns(
-        ASKER,
+        REQUESTER,
         ("line", "BIGINT", "line of the log with which the request was announced"),
         (
             "path",

@@ -8,7 +8,7 @@ from nodes.base import Leaf
 from runtime.language import workflow
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history
-from runtime.recovery.replay_order import ReplayStep, visits
+from runtime.recovery.replay_order import ReplayStep, steps
 
 FIX = "put it back as it was, or start a new run"
 
@@ -28,9 +28,9 @@ class Change:
 
     refusals: dict[str, Refusal] = dataclasses.field(default_factory=dict[str, Refusal])
     """By step path. Where there are any, the file cannot be taken."""
-    voided: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
+    invalidated: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
     """The steps and containers of which nothing counts any more: they are done again, or are gone."""
-    renewed: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
+    edited: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
     """The actions that may have happened, and whose nodes were changed: they are judged by what the nodes say as they are."""
     reopened: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
     """The containers whose value is worked out again; what is in them counts."""
@@ -54,12 +54,12 @@ class Comparison:
         """``before`` is the text that the run has, ``now`` the one that it may take."""
         self.before, self.now, self.past = before, now, past
         self.change = Change()
-        self.old, self.new = visits(before, past), visits(now, past)
+        self.old, self.new = steps(before, past), steps(now, past)
         self._places = tuple({path: place for place, path in enumerate(side)} for side in (self.old, self.new))
         self.attempts = {
             path: attempts
             for path, attempts in past.attempts.items()
-            if attempts[-1].call.thread == entries.RUN_THREAD and not attempts[-1].voided and path in self.old
+            if attempts[-1].call.thread == entries.RUN_THREAD and not attempts[-1].invalidated and path in self.old
         }
         """Of each step of the run that counts, its attempts."""
 
@@ -69,12 +69,12 @@ class Comparison:
 
     def void(self, path: str) -> None:
         """Let nothing count any more that is known of the step or container itself."""
-        self.change.voided[path] = None
+        self.change.invalidated[path] = None
 
     def finished(self, path: str) -> bool:
         """Whether the step at ``path`` is done, or may be, and that still counts."""
         attempts = self.attempts.get(path)
-        if not attempts or path in self.change.voided:
+        if not attempts or path in self.change.invalidated:
             return False
         return self.past.done(path) is not None or any(happened(each) for each in attempts)
 
@@ -90,10 +90,10 @@ class Comparison:
         """The outermost steps and containers to which a resumed run comes anew: they were not there, stood behind what is finished, or do not count any more."""
         made: dict[str, ReplayStep] = {}
         moved = self._moved_ahead()
-        for path, visit in self.new.items():
-            known = path in self.old and path not in self.change.voided and path not in moved
-            if not known and not self.finished(path) and not any(each.path in made for each in visit.above):
-                made[path] = visit
+        for path, step in self.new.items():
+            known = path in self.old and path not in self.change.invalidated and path not in moved
+            if not known and not self.finished(path) and not any(each.path in made for each in step.above):
+                made[path] = step
         return list(made.values())
 
     def _moved_ahead(self) -> set[str]:

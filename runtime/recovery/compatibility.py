@@ -39,10 +39,10 @@ def compare(
     """What it means for a run with this history to go on with ``now`` in the place of ``before``. ``other_inputs`` have another value in it."""
     both = Comparison(before, now, past)
     for path, scope in past.scopes.items():
-        if path in both.old and path not in both.change.voided:
+        if path in both.old and path not in both.change.invalidated:
             _scope(both, both.old[path], scope)
     for path, attempts in both.attempts.items():
-        if path not in both.change.voided:
+        if path not in both.change.invalidated:
             _leaf(both, both.old[path], attempts)
     _questions(both)
     _order(both)
@@ -53,9 +53,9 @@ def compare(
 
 
 def _leaf(both: Comparison, was: ReplayStep, attempts: list[log_attempts.Attempt]) -> None:
-    path, visit, last = was.path, both.new.get(was.path), attempts[-1]
+    path, step, last = was.path, both.new.get(was.path), attempts[-1]
     action = any(happened(each) for each in attempts)
-    if visit is None or not isinstance(visit.node, Leaf):
+    if step is None or not isinstance(step.node, Leaf):
         if action:
             both.refuse(path, f"{_how(last)}, and the file has no such step there any more")
         elif was.over is not None:
@@ -64,11 +64,11 @@ def _leaf(both: Comparison, was: ReplayStep, attempts: list[log_attempts.Attempt
             both.void(path)
         return
     tolerated = last.result is not None and bool(last.result.tolerated)
-    changed = _differ(was.node, visit.node, JUDGED) or (tolerated and _differs("on_error", was.node, visit.node))
+    changed = _differ(was.node, step.node, JUDGED) or (tolerated and _differs("on_error", was.node, step.node))
     if not changed:
-        if action and not last.settled and _differs("verify", was.node, visit.node):
-            both.change.renewed[path] = None
-    elif action and last.settled and _in_finished_turn(both, was) and not _differ(was.node, visit.node, FOUND):
+        if action and not last.settled and _differs("verify", was.node, step.node):
+            both.change.edited[path] = None
+    elif action and last.settled and _in_finished_turn(both, was) and not _differ(was.node, step.node, FOUND):
         # The turn stays what it was; the turns that are left find the element where the file says. Should this one be gone through
         # again with a new browser, it is judged like any other action.
         pass
@@ -76,11 +76,11 @@ def _leaf(both: Comparison, was: ReplayStep, attempts: list[log_attempts.Attempt
         both.refuse(path, f"{_how(last)}, and the file says something else of it")
     elif was.over is not None:
         both.refuse(path, f"it was changed, and `{was.over}`, which it belongs to, is over")
-    elif action and _differs("when", was.node, visit.node):
+    elif action and _differs("when", was.node, step.node):
         fix = "leave its `when` as it was until it is known whether it happened, or start a new run"
         both.refuse(path, f"{_how(last)}, and the file has another `when` for it", fix)
     elif action:
-        both.change.renewed[path] = None
+        both.change.edited[path] = None
     else:
         both.void(path)
 
@@ -96,24 +96,24 @@ def _how(last: log_attempts.Attempt) -> str:
 def _questions(both: Comparison) -> None:
     """An answer to a question that is asked otherwise by now is none. It may be there before the step has run."""
     for path in both.past.answers:
-        was, visit = both.old.get(path), both.new.get(path)
+        was, step = both.old.get(path), both.new.get(path)
         if path in both.attempts or was is None:
             continue
-        if visit is None or _differ(was.node, visit.node, JUDGED):
+        if step is None or _differ(was.node, step.node, JUDGED):
             both.void(path)
 
 
 def _scope(both: Comparison, was: ReplayStep, scope: log_attempts.ScopeState) -> None:
-    path, visit = was.path, both.new.get(was.path)
+    path, step = was.path, both.new.get(was.path)
     passed_over = scope.decided is not None and scope.decided.node == "when"
-    if visit is None or type(visit.node) is not type(was.node):
+    if step is None or type(step.node) is not type(was.node):
         changed = True
     elif passed_over:
-        changed = _differs("when", was.node, visit.node)
+        changed = _differs("when", was.node, step.node)
     elif isinstance(was.node, Leaf):
-        changed = _differ(was.node, visit.node, JUDGED - {"on_error"})
+        changed = _differ(was.node, step.node, JUDGED - {"on_error"})
     else:
-        _container(both, was, visit, scope)
+        _container(both, was, step, scope)
         return
     if changed and was.over is not None:
         both.refuse(path, f"it was changed, and `{was.over}`, which it belongs to, is over")
@@ -122,11 +122,11 @@ def _scope(both: Comparison, was: ReplayStep, scope: log_attempts.ScopeState) ->
             both.void(each)
 
 
-def _container(both: Comparison, was: ReplayStep, visit: ReplayStep, scope: log_attempts.ScopeState) -> None:
+def _container(both: Comparison, was: ReplayStep, step: ReplayStep, scope: log_attempts.ScopeState) -> None:
     path = was.path
-    if _decides_otherwise(both, was.node, visit.node, scope):
+    if _decides_otherwise(both, was.node, step.node, scope):
         _void_all(both, was)
-    elif scope.committed is not None and _yields_otherwise(was, visit):
+    elif scope.committed is not None and _yields_otherwise(was, step):
         over = was.over or (path if was.node.id in was.file.callees else None)
         if over is not None:
             both.refuse(path, f"it yields something else, and `{over}` is over")
@@ -157,10 +157,10 @@ def _ways(route: Route, taken: Json) -> list[Json]:
     return [*([each.name, str(each.when)] for each in route.branches[:count]), otherwise]
 
 
-def _yields_otherwise(was: ReplayStep, visit: ReplayStep) -> bool:
-    files = was.file.callees.get(was.node.id), visit.file.callees.get(visit.node.id)
+def _yields_otherwise(was: ReplayStep, step: ReplayStep) -> bool:
+    files = was.file.callees.get(was.node.id), step.file.callees.get(step.node.id)
     outputs = [None if each is None else each.workflow.output for each in files]
-    return _differs("value", was.node, visit.node) or outputs[0] != outputs[1]
+    return _differs("value", was.node, step.node) or outputs[0] != outputs[1]
 
 
 def _void_all(both: Comparison, was: ReplayStep) -> None:

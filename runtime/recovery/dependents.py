@@ -39,32 +39,32 @@ def by_reference(both: Comparison, other_inputs: Iterable[str]) -> None:
     losses = list(_losses(both))
     losses += [Loss("", "", tuple(("inputs", name) for name in other_inputs))]
     losses += _other_defaults(both)
-    for visit in both.new.values():
-        for reader, chains in _reading(both, visit):
+    for step in both.new.values():
+        for reader, chains in _reading(both, step):
             for loss in losses:
                 if loss.user == reader.user and _rests(both, reader.path, loss, chains):
                     _refuse_reader(both, loss, reader)
 
 
 def _losses(both: Comparison) -> Iterator[Loss]:
-    for path in list(both.change.voided):
-        was, visit = both.old.get(path), both.new.get(path)
+    for path in list(both.change.invalidated):
+        was, step = both.old.get(path), both.new.get(path)
         seen = both.past.done(path) is not None or path in both.past.scopes
-        if seen and (place := visit or was) is not None:
-            chains = {chain for each in (was, visit) if each is not None for chain in _names(each.node)}
+        if seen and (place := step or was) is not None:
+            chains = {chain for each in (was, step) if each is not None for chain in _names(each.node)}
             yield Loss(path, place.user, tuple(chains))
             yield from _values_around(both, place)
     for path in list(both.change.reopened):
         yield Loss(path, both.new[path].user, (_own(both.new[path].node),))
         yield from _values_around(both, both.new[path])
-    for visit in both.added():
-        if visit.path in both.change.voided:
+    for step in both.added():
+        if step.path in both.change.invalidated:
             continue
-        if visit.over is not None:
-            _refuse_added(both, visit)
+        if step.over is not None:
+            _refuse_added(both, step)
             continue
-        yield Loss(visit.path, visit.user, tuple(_names(visit.node)))
-        yield from _values_around(both, visit)
+        yield Loss(step.path, step.user, tuple(_names(step.node)))
+        yield from _values_around(both, step)
 
 
 def _names(node: Node) -> Iterator[Chain]:
@@ -82,32 +82,32 @@ def _own(node: Node) -> Chain:
     return (node.id,)
 
 
-def _values_around(both: Comparison, visit: ReplayStep) -> Iterator[Loss]:
+def _values_around(both: Comparison, step: ReplayStep) -> Iterator[Loss]:
     """The containers whose value may be that of a step in them."""
-    for around in visit.above:
+    for around in step.above:
         scope = both.past.scopes.get(around.path)
-        if scope is not None and scope.committed is not None and around.path not in both.change.voided:
+        if scope is not None and scope.committed is not None and around.path not in both.change.invalidated:
             both.change.reopened[around.path] = None
-            yield Loss(visit.path, around.user, (_own(around.node),))
+            yield Loss(step.path, around.user, (_own(around.node),))
 
 
-def _refuse_added(both: Comparison, visit: ReplayStep) -> None:
+def _refuse_added(both: Comparison, step: ReplayStep) -> None:
     """A step that was added to a block of which some runs are over: those stay as they are, so nothing may be read of it there."""
-    if any(isinstance(each, Context) for each in _all(visit.node)) or _value_is_read(visit):
+    if any(isinstance(each, Context) for each in _all(step.node)) or _value_is_read(step):
         both.refuse(
-            visit.path,
-            f"it is new, and `{visit.over}`, in which its value would count, is over",
+            step.path,
+            f"it is new, and `{step.over}`, in which its value would count, is over",
             "say what the container yields (`value`, `collect`) without it, or start a new run",
         )
 
 
-def _value_is_read(visit: ReplayStep) -> bool:
+def _value_is_read(step: ReplayStep) -> bool:
     """Whether the value of a block's last node comes to be read anywhere."""
-    for around in reversed(visit.above):
+    for around in reversed(step.above):
         node = around.node
-        if around.user != visit.user or getattr(node, "value", None) is not None or getattr(node, "collect", None):
+        if around.user != step.user or getattr(node, "value", None) is not None or getattr(node, "collect", None):
             return False
-        read = (use.root for template in visit.file.templates.values() for use in template.names)
+        read = (use.root for template in step.file.templates.values() for use in template.names)
         if node.id in set(read):
             return True
     return False
@@ -115,14 +115,14 @@ def _value_is_read(visit: ReplayStep) -> bool:
 
 def _other_defaults(both: Comparison) -> Iterator[Loss]:
     """Inputs of files that are used, where the file says another default."""
-    for path, visit in both.new.items():
+    for path, step in both.new.items():
         was, scope = both.old.get(path), both.past.scopes.get(path)
-        if was is None or scope is None or not isinstance(visit.node, Group) or path in both.change.voided:
+        if was is None or scope is None or not isinstance(step.node, Group) or path in both.change.invalidated:
             continue
-        before, now = was.file.callees.get(was.node.id), visit.file.callees.get(visit.node.id)
+        before, now = was.file.callees.get(was.node.id), step.file.callees.get(step.node.id)
         if before is None or now is None:
             continue
-        given = visit.node.with_ or {}
+        given = step.node.with_ or {}
         inputs = before.workflow.inputs, now.workflow.inputs
         common = [name for name in inputs[0] if name in inputs[1] and name not in given]
         other = [name for name in common if inputs[0][name].default != inputs[1][name].default]
@@ -131,20 +131,20 @@ def _other_defaults(both: Comparison) -> Iterator[Loss]:
         yield Loss("", path, tuple(("inputs", name) for name in other))
 
 
-def _reading(both: Comparison, visit: ReplayStep) -> Iterator[tuple[ReplayStep, set[Chain]]]:
+def _reading(both: Comparison, step: ReplayStep) -> Iterator[tuple[ReplayStep, set[Chain]]]:
     """What has been read at a step or container that counts."""
-    path, node = visit.path, visit.node
-    scope = both.past.scopes.get(path) if path not in both.change.voided else None
+    path, node = step.path, step.node
+    scope = both.past.scopes.get(path) if path not in both.change.invalidated else None
     if isinstance(node, Leaf) and both.finished(path):
-        yield visit, chains(visit.file, workflow.plain(node, frozenset({"confirm"})))
+        yield step, chains(step.file, workflow.plain(node, frozenset({"confirm"})))
     elif scope is not None and scope.decided is not None and scope.decided.node == "when":
-        yield visit, chains(visit.file, workflow.plain(node).get("when"))
+        yield step, chains(step.file, workflow.plain(node).get("when"))
     elif scope is not None and isinstance(node, Container):
         ended = scope.committed is not None and path not in both.change.reopened
         but: set[str] = set() if ended else {"value"}
         if not any(each.committed and each.node == "item" for each in _turns(both, path)):
             but.add("collect")
-        yield visit, chains(visit.file, workflow.plain(node, frozenset(but)))
+        yield step, chains(step.file, workflow.plain(node, frozenset(but)))
 
 
 def _turns(both: Comparison, path: str) -> Iterator[log_attempts.ScopeState]:
@@ -177,22 +177,22 @@ def _refuse_reader(both: Comparison, loss: Loss, reader: ReplayStep) -> None:
 def by_page(both: Comparison) -> None:
     """Refuse what would have led finished steps to another page; note where the browser must be built anew."""
     pages = _Pages(both)
-    for path in both.change.voided:
+    for path in both.change.invalidated:
         if path in both.attempts:
             pages.changed(path)
-    for visit in both.added():
-        if visit.over is None and works_on_page(visit):
-            pages.added(visit)
+    for step in both.added():
+        if step.over is None and works_on_page(step):
+            pages.added(step)
 
 
-def works_on_page(visit: ReplayStep) -> bool:
+def works_on_page(step: ReplayStep) -> bool:
     """Whether the step, or one in it, looks at the page."""
-    return any(_on_page(each) for each in _with_callees(visit.file, visit.node))
+    return any(_on_page(each) for each in _with_callees(step.file, step.node))
 
 
-def changes_page(visit: ReplayStep) -> bool:
+def changes_page(step: ReplayStep) -> bool:
     """Whether the step, or one in it, may leave the page another than it was."""
-    return any(each.moves_page for each in _with_callees(visit.file, visit.node))
+    return any(each.moves_page for each in _with_callees(step.file, step.node))
 
 
 def _on_page(leaf: Leaf) -> bool:
@@ -229,27 +229,27 @@ class _Pages:
     def changed(self, path: str) -> None:
         """A step that ran is done again as something else, or is gone."""
         both = self._both
-        was, visit, last = both.old[path], both.new.get(path), both.attempts[path][-1]
-        on_page = works_on_page(was) or (visit is not None and works_on_page(visit))
+        was, step, last = both.old[path], both.new.get(path), both.attempts[path][-1]
+        on_page = works_on_page(was) or (step is not None and works_on_page(step))
         if not on_page:
             return
         if both.past.done(path) is None:
             both.change.rebuild |= last.touched_page and last.call.seq > self._after
             return
-        if changes_page(was) or (visit is not None and changes_page(visit)):
-            behind = next((each.path for each in self._kept if both.is_later(each.path, path)), None)
-            if behind is not None:
-                both.refuse(path, f"it changes the page, and `{behind}`, which is done, worked on that")
+        if changes_page(was) or (step is not None and changes_page(step)):
+            rolled_back = next((each.path for each in self._kept if both.is_later(each.path, path)), None)
+            if rolled_back is not None:
+                both.refuse(path, f"it changes the page, and `{rolled_back}`, which is done, worked on that")
                 return
-        if visit is None and not last.touched_page:
+        if step is None and not last.touched_page:
             return
-        self._found_again(path, was, visit, last)
+        self._found_again(path, was, step, last)
 
-    def _found_again(self, path: str, was: ReplayStep, visit: ReplayStep | None, last: log_attempts.Attempt) -> None:
+    def _found_again(self, path: str, was: ReplayStep, step: ReplayStep | None, last: log_attempts.Attempt) -> None:
         """Refuse a step that cannot be done again on the page on which it was done."""
         both = self._both
         line = last.call.seq
-        by_address = visit is not None and isinstance(was.node, Goto) and isinstance(visit.node, Goto)
+        by_address = step is not None and isinstance(was.node, Goto) and isinstance(step.node, Goto)
         since = [each for each in self._traces if each.call.seq > line or each is last]
         held = [each for each in since if each.call.seq <= self._after and not (each is last and by_address)]
         if held:
@@ -259,18 +259,18 @@ class _Pages:
             both.refuse(path, f"{moved} cannot be taken back: the last checkpoint holds it")
         both.change.rebuild |= any(each.call.seq > self._after for each in since)
 
-    def added(self, visit: ReplayStep) -> None:
+    def added(self, step: ReplayStep) -> None:
         """A step stands where there was none: what is done behind it was done without it."""
         both = self._both
-        changes = changes_page(visit)
+        changes = changes_page(step)
         for other in self._kept:
-            if both.is_later(other.path, visit.path) and (changes or changes_page(other)):
+            if both.is_later(other.path, step.path) and (changes or changes_page(other)):
                 fix = f"put it behind `{other.path}`, or start a new run"
-                both.refuse(visit.path, f"it works on the page, and `{other.path}` behind it is done already", fix)
+                both.refuse(step.path, f"it works on the page, and `{other.path}` behind it is done already", fix)
                 return
         for trace in self._traces:
-            if trace.call.path in both.new and both.is_later(trace.call.path, visit.path):
+            if trace.call.path in both.new and both.is_later(trace.call.path, step.path):
                 if trace.call.seq <= self._after:
-                    both.refuse(visit.path, f"it works on the page, which `{trace.call.path}` behind it has left")
+                    both.refuse(step.path, f"it works on the page, which `{trace.call.path}` behind it has left")
                     return
                 both.change.rebuild = True

@@ -25,7 +25,7 @@ from runtime.language.expressions.names_read import Chain
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history, step_states
 from runtime.recovery import dependents
-from runtime.recovery.replay_order import ReplayStep, visits
+from runtime.recovery.replay_order import ReplayStep, steps
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Redo:
 
 def plan(loaded: workflow.Loaded, past: history.History, line: int, skipped: Collection[str] = ()) -> Redo:
     """What is done again where the restored state holds the log's consequences up to ``line``; the steps ``skipped`` are not, whatever they are."""
-    names = _Names(visits(loaded, past))
-    order = {path: place for place, path in enumerate(names.visits)}
+    names = _Names(steps(loaded, past))
+    order = {path: place for place, path in enumerate(names.steps)}
     undone = _undone(past, line, order, skipped)
     wanted = names.rested_on(path for path, last in undone.items() if last.may_have_happened)
     page = next((path for path, last in reversed(undone.items()) if _loads_address(last)), None)
@@ -51,17 +51,13 @@ def plan(loaded: workflow.Loaded, past: history.History, line: int, skipped: Col
     loaded_page = False
     again: list[str] = []
     for path, last in undone.items():
-        visit = names.visits.get(path)
-        if (
-            visit is None
-            or last.state is not step_states.State.DONE
-            or (last.result is not None and last.result.masked)
-        ):
+        step = names.steps.get(path)
+        if step is None or last.state is not step_states.State.DONE or (last.result is not None and last.result.masked):
             stays = False
         elif last.on_page:
             stays = last.only_read and (path in wanted or loaded_page)
         else:
-            stays = path in wanted or not names.reads_any(visit, again)
+            stays = path in wanted or not names.reads_any(step, again)
         (kept.add if stays else again.append)(path)
         loaded_page = loaded_page or path == page
     return Redo(tuple(sorted(kept)), tuple(_anew(names, past, line, again)), tuple(again))
@@ -77,7 +73,7 @@ def _undone(
         last = past.last(path)
         if last is None or ended(path) or last.call.thread != entries.RUN_THREAD:
             continue
-        if (last.since > line or last.behind) and not last.past_recall and path not in skipped:
+        if (last.since > line or last.rolled_back) and not last.past_recall and path not in skipped:
             found[path] = last
     return dict(sorted(found.items(), key=lambda each: order.get(each[0], len(order))))
 
@@ -91,7 +87,7 @@ def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> 
     if not again:
         return
     acted = [path for path, attempts in past.attempts.items() if any(each.may_have_happened for each in attempts)]
-    for path, visit in names.visits.items():
+    for path, step in names.steps.items():
         scope = past.scopes.get(path)
         begun = past.begun(path) or scope is not None
         if not begun or _within(path, acted):
@@ -100,16 +96,16 @@ def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> 
         late = decided is None or decided.seq > line
         if (
             late
-            and visit.node.when is not None
-            and names.chains_need(visit, dependents.chains(visit.file, visit.node.when), again)
+            and step.node.when is not None
+            and names.chains_need(step, dependents.chains(step.file, step.node.when), again)
         ):
             yield path
-        elif decided is not None and decided.seq > line and isinstance(visit.node, Route):
-            conditions = [str(each.when) for each in visit.node.branches]
-            if names.chains_need(visit, dependents.chains(visit.file, list(conditions)), again):
+        elif decided is not None and decided.seq > line and isinstance(step.node, Route):
+            conditions = [str(each.when) for each in step.node.branches]
+            if names.chains_need(step, dependents.chains(step.file, list(conditions)), again):
                 yield path
     for path, scope in past.scopes.items():
-        owner = names.visits.get(_loop_of(path)) if scope.node == "item" else None
+        owner = names.steps.get(_loop_of(path)) if scope.node == "item" else None
         if owner is None or scope.decided is None or scope.decided.seq <= line or _within(owner.path, acted):
             continue
         node = owner.node
@@ -123,7 +119,7 @@ def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> 
 def _inner_chains(names: _Names, item: str, conditions: list[str], owner: ReplayStep) -> set[str]:
     """The steps of an item whose values the loop's condition reads."""
     roots = {root for root, *_rest in dependents.chains(owner.file, list(conditions))}
-    return {path for path, visit in names.visits.items() if path.startswith(f"{item}/") and visit.node.id in roots}
+    return {path for path, step in names.steps.items() if path.startswith(f"{item}/") and step.node.id in roots}
 
 
 def _within(path: str, acted: list[str]) -> bool:
@@ -140,23 +136,23 @@ class _Names:
     """Which steps gave the values that a node reads."""
 
     def __init__(self, known: dict[str, ReplayStep]) -> None:
-        self.visits = known
+        self.steps = known
         self._by_id: dict[tuple[str, str], list[ReplayStep]] = defaultdict(list)
         self._setters: dict[tuple[str, str], list[ReplayStep]] = defaultdict(list)
-        for visit in known.values():
-            self._by_id[visit.user, visit.node.id].append(visit)
-            if isinstance(visit.node, Context):
-                for name in (*visit.node.set, *visit.node.ask):
-                    self._setters[visit.user, name].append(visit)
+        for step in known.values():
+            self._by_id[step.user, step.node.id].append(step)
+            if isinstance(step.node, Context):
+                for name in (*step.node.set, *step.node.ask):
+                    self._setters[step.user, name].append(step)
 
     def rested_on(self, effects: Iterable[str]) -> set[str]:
         """The steps whose values the steps ``effects`` read, or the way to them, directly or not."""
-        queue = [visit for path in effects if (visit := self.visits.get(path)) is not None]
+        queue = [step for path in effects if (step := self.steps.get(path)) is not None]
         found: set[str] = set()
         seen: set[str] = set()
         while queue:
-            visit = queue.pop()
-            for reader in (visit, *visit.above):
+            step = queue.pop()
+            for reader in (step, *step.above):
                 if reader.path in seen:
                     continue
                 seen.add(reader.path)
@@ -166,9 +162,9 @@ class _Names:
                         queue.append(source)
         return found
 
-    def reads_any(self, visit: ReplayStep, paths: Iterable[str]) -> bool:
+    def reads_any(self, step: ReplayStep, paths: Iterable[str]) -> bool:
         """Whether the node itself reads a value of one of these steps."""
-        return self.chains_need(visit, self._chains(visit), paths)
+        return self.chains_need(step, self._chains(step), paths)
 
     def chains_need(self, reader: ReplayStep, chains: set[Chain], paths: Iterable[str]) -> bool:
         """Whether one of these steps gave a value that ``chains`` read at ``reader``."""
@@ -176,9 +172,9 @@ class _Names:
         return any(source.path in wanted for source in self._sources(reader, chains))
 
     @staticmethod
-    def _chains(visit: ReplayStep) -> set[Chain]:
+    def _chains(step: ReplayStep) -> set[Chain]:
         # What a container yields is worked out behind everything in it.
-        return dependents.chains(visit.file, workflow.plain(visit.node, frozenset({"confirm", "value", "collect"})))
+        return dependents.chains(step.file, workflow.plain(step.node, frozenset({"confirm", "value", "collect"})))
 
     def _sources(self, reader: ReplayStep, chains: set[Chain]) -> Iterator[ReplayStep]:
         for chain in chains:
@@ -194,7 +190,7 @@ class _Names:
                     yield from setters
             return
         if name == "inputs" and reader.user:
-            group = self.visits[reader.user]
+            group = self.steps[reader.user]
             yield from self._sources(group, self._chains(group))
             return
         for source in self._by_id.get((reader.user, name), ()):
@@ -213,7 +209,7 @@ class _Names:
         elif isinstance(source.node, Container):
             inside = (f"{source.path}/", f"{source.path}[")
             yield from (
-                each for each in self.visits.values() if isinstance(each.node, Leaf) and each.path.startswith(inside)
+                each for each in self.steps.values() if isinstance(each.node, Leaf) and each.path.startswith(inside)
             )
 
 

@@ -30,7 +30,7 @@ class ReplayStep:
     """The containers around it, outermost first."""
 
 
-def visits(loaded: workflow.Loaded, past: history.History) -> dict[str, ReplayStep]:
+def steps(loaded: workflow.Loaded, past: history.History) -> dict[str, ReplayStep]:
     """Every step of ``loaded`` that has run in ``past``, or to which a resumed run can come as things stand, by path and in order.
 
     Of a loop those are its turns so far, of a route the branch that was taken, of a handle its blocks so far.
@@ -57,26 +57,26 @@ class _Walk:
         above: tuple[ReplayStep, ...],
     ) -> Iterator[ReplayStep]:
         for node in nodes:
-            visit = ReplayStep(f"{parent}/{node.id}" if parent else node.id, file, user, node, over, above)
-            yield visit
+            step = ReplayStep(f"{parent}/{node.id}" if parent else node.id, file, user, node, over, above)
+            yield step
             if isinstance(node, Container):
-                yield from self._inside(visit)
+                yield from self._inside(step)
 
-    def _inside(self, visit: ReplayStep) -> Iterator[ReplayStep]:
-        node, path, above = visit.node, visit.path, (*visit.above, visit)
+    def _inside(self, step: ReplayStep) -> Iterator[ReplayStep]:
+        node, path, above = step.node, step.path, (*step.above, step)
         scope = self._past.scopes.get(path)
-        over = visit.over or (path if scope is not None and scope.failed is not None else None)
-        callee = visit.file.callees.get(node.id)
+        over = step.over or (path if scope is not None and scope.failed is not None else None)
+        callee = step.file.callees.get(node.id)
         if callee is not None:
             ended = over or (path if scope is not None and scope.committed is not None else None)
             yield from self.block(callee, path, callee.workflow.nodes, path, ended, above)
             return
         for inner in sorted(self._inner[path], key=lambda each: each.opened):
             nodes = _blocks(node, inner.node if isinstance(node, Handle) else None)
-            yield from self.block(visit.file, visit.user, nodes, inner.path, over or _is_over(inner), above)
+            yield from self.block(step.file, step.user, nodes, inner.path, over or _is_over(inner), above)
         if not isinstance(node, Handle) and not getattr(node, "in_turns", False):
             taken = _blocks(node, None) if not isinstance(node, Route) else _branch(node, scope)
-            yield from self.block(visit.file, visit.user, taken, path, over, above)
+            yield from self.block(step.file, step.user, taken, path, over, above)
 
 
 def _owner(scope: attempts.ScopeState) -> str | None:

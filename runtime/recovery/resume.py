@@ -49,16 +49,16 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
             reached is not None
             and reached.before is not None
             and reached.before.may_have_happened
-            and not reached.before.behind
+            and not reached.before.rolled_back
             and not steps.goes_on(run, reached.node, reached.before)
         ):
-            await reconcile.before_attempt(run, reached)
+            await reconcile.reconcile_before_retry(run, reached)
     _close_open_calls(run)
     rebuilt = Rebuilt()
     if browser is None and more and _used_a_page(past):
         rebuilt = await _restore(engine, reached, from_step)
     elif from_step is not None:
-        run.tell(events.Said("nothing is done again, for no browser has to be built anew: `--from` changes nothing"))
+        run.emit(events.Said("nothing is done again, for no browser has to be built anew: `--from` changes nothing"))
     _say(run, reached)
     try:
         return await _run(engine)
@@ -85,7 +85,7 @@ async def _surviving_browser(run: RunState, reattach: Reattach) -> port.Browser 
     try:
         browser = await reattach()
     except port.GivenUp as given_up:
-        run.tell(events.Said(f"{given_up}. So the browser was ended"))
+        run.emit(events.Said(f"{given_up}. So the browser was ended"))
         return None
     if browser is not None and run.history.restoring:
         await browser.close()
@@ -100,7 +100,7 @@ def _take_up(run: RunState, browser: port.Browser) -> None:
     for tab in browser.lost_tabs:
         what = f"the tab `{tab.name}`" if tab.name is not None else "a tab"
         where = f" ({tab.url})" if tab.url else ""
-        run.tell(events.Said(f"{what}{where} that did not answer, in a dialog or busy or not loaded yet, was closed"))
+        run.emit(events.Said(f"{what}{where} that did not answer, in a dialog or busy or not loaded yet, was closed"))
     if page is None or page.pending:
         browser.mark_pending()
     last = run.history.last_on_page()
@@ -114,7 +114,7 @@ def _take_up(run: RunState, browser: port.Browser) -> None:
         last.call.seq if last is not None else 0,
     )
     run.checkpoints.opened(browser, due=True)
-    run.tell(events.Said("the browser is still there: going on in it"))
+    run.emit(events.Said("the browser is still there: going on in it"))
 
 
 @dataclasses.dataclass(slots=True)
@@ -140,7 +140,7 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
     steps = await engine.steps_so_far(line)
     skipped = _before(past, steps, from_step)
     if not any(reconcile.can_ask_first(run, each, line) for each in steps):
-        reconcile.ask_before_redo(run, past.behind(line, skipped))
+        reconcile.ask_before_redo(run, past.undone_after(line, skipped))
     run.writer.note("restoring", after=line)
     checkpoint = await _in_state_of(run, checkpoint, from_step)
     line = checkpoint.after if checkpoint is not None else 0
@@ -162,12 +162,12 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
         skipped |= led_to(done)
         if from_step is not None and run.aftermath is not None:
             run.aftermath = dataclasses.replace(run.aftermath, strict=False)
-    reconcile.ask_before_redo(run, past.behind(line, skipped))
+    reconcile.ask_before_redo(run, past.undone_after(line, skipped))
     todo = redo.plan(run.loaded, past, line, skipped)
     rebuilt.again = todo.again
     run.writer.note("restored", mode="checkpoint", after=line, **_said_of(todo))
     if count := len([each for each in todo.again if reached is None or each != reached.path]):
-        run.tell(events.Said(f"{_steps(count)} {'are' if count != 1 else 'is'} done again, to come back to the page"))
+        run.emit(events.Said(f"{_steps(count)} {'are' if count != 1 else 'is'} done again, to come back to the page"))
     unsure = [each for each in asked if reconcile.can_ask_first(run, each, line)]
     if unsure:
 
@@ -199,7 +199,7 @@ def _say_where(run: RunState, checkpoint: entries.Checkpoint | None) -> None:
         what = "a new one begins on a blank page, for no checkpoint was taken"
     elif checkpoint is not run.history.checkpoint:
         what = "a new one has the state of the checkpoint before the last"
-    run.tell(events.Said(f"the browser is gone: {what}"))
+    run.emit(events.Said(f"the browser is gone: {what}"))
 
 
 def _said_of(todo: redo.Redo) -> dict[str, Json]:
@@ -238,7 +238,7 @@ async def _usable(run: RunState, checkpoint: entries.Checkpoint | None) -> entri
     try:
         await _content(run, checkpoint)
     except checkpoints.Unusable as wrong:
-        run.tell(
+        run.emit(
             events.Said(
                 f"the last checkpoint's file {wrong} ({run.private / checkpoint.file}): going on from the beginning of the run"
             )
@@ -283,7 +283,7 @@ async def _in_state_of(
         if differs is None or from_step is not None:
             return checkpoint
         first = first or differs
-        run.tell(events.Said(_said(run, differs)))
+        run.emit(events.Said(_said(run, differs)))
         await run.let_go_of_browser()
     assert first is not None
     raise _differs(run, first)
@@ -381,9 +381,9 @@ def _say(run: RunState, reached: StepReached | None) -> None:
     done = run.history.steps_done
     where = ""
     if reached is not None:
-        behind = run.history.done(reached.path) is not None
-        where = f", going on {'behind' if behind else 'at'} {reached.path}"
-    run.tell(events.Said(f"{_steps(done)} {'are' if done != 1 else 'is'} done and will not be done again{where}"))
+        rolled_back = run.history.done(reached.path) is not None
+        where = f", going on {'rolled_back' if rolled_back else 'at'} {reached.path}"
+    run.emit(events.Said(f"{_steps(done)} {'are' if done != 1 else 'is'} done and will not be done again{where}"))
 
 
 def _steps(count: int) -> str:

@@ -60,8 +60,8 @@ class WorkflowSource:
         self._change = _compared(self._stored, self._present, self._header, past)
         if self._take:
             self._refuse()
-            again = len(self._change.voided)
-            more = f"; done again where it was done already: {_listed(self._change.voided)}" if again else ""
+            again = len(self._change.invalidated)
+            more = f"; done again where it was done already: {_listed(self._change.invalidated)}" if again else ""
             self.word = TAKES.format(file=self._header.file, more=more)
             return
         may = not self._change.refusals
@@ -77,8 +77,8 @@ class WorkflowSource:
         writer.note(
             "changed",
             taken=_taken(self.loaded, self.inputs, writer).model_dump(mode="json"),
-            voided=list[Json](change.voided),
-            renewed=list[Json](change.renewed),
+            invalidated=list[Json](change.invalidated),
+            edited=list[Json](change.edited),
             reopened=list[Json](change.reopened),
             rebuild=change.rebuild,
         )
@@ -101,7 +101,7 @@ class WorkflowSource:
         ran = {
             attempt.call.path
             for attempt in past.all_attempts()
-            if attempt.call.thread == entries.RUN_THREAD and not attempt.did_nothing and not attempt.voided
+            if attempt.call.thread == entries.RUN_THREAD and not attempt.did_nothing and not attempt.invalidated
         }
         assert self._present is not None
         changed: set[str] = set()

@@ -200,7 +200,7 @@ class _Steps:
         return "running" if self._state == "running" else "open"
 
     def _leaf_status(self, last: log_attempts.Attempt) -> Status:
-        if last.behind:
+        if last.rolled_back:
             return "redo"
         if last.result is None:
             return self._unfinished

@@ -48,7 +48,7 @@ Placed = Callable[[Mapping[str, Json]], Segment]
 class Excerpt:
     """What is run, and what it is given. Implements ``runtime.runs.start.Part``."""
 
-    pieces: Sequence[Segment | Placed]
+    segments: Sequence[Segment | Placed]
     names: Sequence[str]
     """What the pieces are called where the run is told of."""
     values: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
@@ -84,7 +84,7 @@ class Excerpt:
         value: Json = None
         engine.state.watch = self.watch
         try:
-            for each in self.pieces:
+            for each in self.segments:
                 value = await self._piece(engine, each if isinstance(each, Segment) else each(root), value)
         except attempt.EffectWithheld as held:
             self.held = engine.state.writer.masker.json(held.as_value())
@@ -95,12 +95,12 @@ class Excerpt:
         return value
 
     @staticmethod
-    async def _piece(engine: engines.ExecutionEngine, piece: Segment, before: Json) -> Json:
-        frame = scopes.Scope(engine.state.root, dict(piece.bound)) if piece.bound else engine.state.root
+    async def _piece(engine: engines.ExecutionEngine, segment: Segment, before: Json) -> Json:
+        frame = scopes.Scope(engine.state.root, dict(segment.bound)) if segment.bound else engine.state.root
         # What it yielded another time says nothing of this one, also where `when` passes it by.
-        engine.state.forget([piece.node], frame)
-        value = await engine.block([piece.node], frame, piece.parent, unit=True)
-        return value if piece.node.id in frame.names else before
+        engine.state.forget([segment.node], frame)
+        value = await engine.block([segment.node], frame, segment.parent, unit=True)
+        return value if segment.node.id in frame.names else before
 
 
 def turns(loaded: workflow.Loaded, loop: Iterate, names: Mapping[str, Json]) -> list[Item]:

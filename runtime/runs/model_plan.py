@@ -30,7 +30,7 @@ class Plan:
     """None where nobody is asked, or only a cassette."""
     file: Path
     """The workflow's."""
-    purse: budgets.Allowance | None = None
+    allowance: budgets.Allowance | None = None
     """What the session leaves it that follows the run."""
 
     @property
@@ -63,7 +63,7 @@ class Plan:
         from runtime.models import run_models  # most runs ask none
 
         return run_models.RunModels(
-            self.chosen, self.server, self.budget, self.file, private, secrets, self.masked, origins, self.purse
+            self.chosen, self.server, self.budget, self.file, private, secrets, self.masked, origins, self.allowance
         )
 
 
@@ -71,11 +71,11 @@ def plan(
     loaded: workflow.Loaded,
     given: host.Host,
     begun_with: str | None = None,
-    purse: budgets.Allowance | None = None,
+    allowance: budgets.Allowance | None = None,
 ) -> Plan:
     """How a run of ``loaded`` asks models; ``begun_with`` is the budget of a run that goes on, where nobody gives it another one.
 
-    ``purse`` is what a session leaves it that follows the run.
+    ``allowance`` is what a session leaves it that follows the run.
 
     Raises UsageError ``model-node-frozen``, ``price-unknown``, ``cassette-missing``, ``cassette-damaged``; SetupError ``model-unset``, ``model-key-missing``.
     """
@@ -91,9 +91,9 @@ def plan(
     elif nodes:
         models = selection.models_of(nodes, chosen)
         server = selection.server(chosen, given.secrets)
-        limits = [budget, purse.budget if purse is not None else None]
+        limits = [budget, allowance.budget if allowance is not None else None]
         _refuse_unknown_prices(models, limits, chosen, server.profile.name)
-    return Plan(chosen, bool(nodes), budget, server, loaded.path, purse)
+    return Plan(chosen, bool(nodes), budget, server, loaded.path, allowance)
 
 
 def _refuse_unknown_prices(

@@ -41,11 +41,11 @@ class Browsers(Protocol):
 
 
 def _agent(
-    run: RunState, step: run_state.LeafView, models: run_models.RunModels, asker: requests.RequestScope
+    run: RunState, step: run_state.LeafView, models: run_models.RunModels, requester: requests.RequestScope
 ) -> Agent:
     from runtime.agents import agent  # most runs have none
 
-    return agent.of_step(run, step, models, asker)
+    return agent.of_step(run, step, models, requester)
 
 
 class Run:
@@ -128,7 +128,7 @@ class Run:
                 last.push_async_callback(self._models.close)
             last.push_async_callback(self._close_browser)
             ended = await self._over(output, failure, begun)
-        self.engine.state.tell(ended)
+        self.engine.state.emit(ended)
         if passing is not None:
             raise passing
         return ended
@@ -167,7 +167,7 @@ class Run:
 
     def _say(self, text: str | None) -> None:
         if text is not None:
-            self.engine.state.tell(events.Said(text))
+            self.engine.state.emit(events.Said(text))
 
     async def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         """Write the last entries, and bring them to the disk."""

@@ -130,7 +130,7 @@ class Runtime:
         Without ``settings`` their defaults count; without a ``store`` runs are kept in the folder that they name; without ``secrets`` there are none.
         """
         self._host = host.given(settings, store, secrets, usual_mode)
-        self._living: set[Run] = set()
+        self._active: set[Run] = set()
         self._browsers = contextlib.AsyncExitStack()
 
     @classmethod
@@ -151,7 +151,7 @@ class Runtime:
 
     async def aclose(self) -> None:
         """Interrupt what still runs, and wait until its end is written."""
-        for run in [*self._living]:
+        for run in [*self._active]:
             with contextlib.suppress(Exception):
                 await run.interrupt()
         await self._browsers.aclose()
@@ -271,7 +271,7 @@ class Runtime:
 
     async def interrupt(self, run_id: str) -> events.RunEnded:
         """End a run that this object carries. Raises UsageError ``run-not-carried`` for any other."""
-        for run in self._living:
+        for run in self._active:
             if run.id == run_id:
                 return await run.interrupt()
         raise UsageError(
@@ -308,6 +308,6 @@ class Runtime:
 
     async def _carried(self, run: Run, work: Work) -> Run:
         await run.carry(work)
-        self._living.add(run)
-        run.when_over(self._living.discard)
+        self._active.add(run)
+        run.when_over(self._active.discard)
         return run

@@ -27,7 +27,7 @@ from runtime.language.node_tree import Anatomy, NodeSource, ReferenceSite
 from runtime.secrets import masking, sources
 from runtime.services import signed_in
 
-ARRIVAL_SECONDS = 30.0
+INCOMING_SECONDS = 30.0
 """How long the page that is opened first may take."""
 
 FACTS = frozenset({"errors", "taken", "failures"})
@@ -181,7 +181,7 @@ class Trial:
         if self.session is None and self.url is None:
             return
         browser = await engine.state.need_browser()
-        browser.bound(ARRIVAL_SECONDS)
+        browser.bound(INCOMING_SECONDS)
         if self.session is not None:
             state = await signed_in.SignIns(engine.state.private.parent / "sessions").load(self.session)
             if state is None:

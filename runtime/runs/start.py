@@ -103,7 +103,7 @@ class Options:
     """What is done in place of the whole workflow."""
     parent: str | None = None
     """The conversation that starts it."""
-    purse: budgets.Allowance | None = None
+    allowance: budgets.Allowance | None = None
     """What that one leaves it to spend on models."""
     browsers: run.Browsers | None = None
     """The browsers in which it runs, where these are not its own."""
@@ -132,7 +132,7 @@ async def begin(
     """
     loaded, known = prepared.loaded, prepared.secrets
     functions.check(loaded, given.settings.python_modules)
-    models = model_plan.plan(loaded, given, purse=options.purse)
+    models = model_plan.plan(loaded, given, allowance=options.allowance)
     kept, part = given.store, options.part
     conversation = await (kept.create(store.new_id()) if key is None else _of_key(kept, key))
     async with store.release_on_error(conversation):
@@ -142,7 +142,7 @@ async def begin(
             writer, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
         )
         one = await _run(loaded, writer, given, prepared.inputs, known, listener, models, options)
-    one.engine.state.tell(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
+    one.engine.state.emit(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
 
 
@@ -236,7 +236,7 @@ async def resume_run(
         text.check(now)
 
     text.check(past)
-    models = model_plan.plan(text.loaded, given, past.budget, options.purse)
+    models = model_plan.plan(text.loaded, given, past.budget, options.allowance)
     models.refuse_late_recording(past.ledger.exchanges, await asyncio.to_thread(kept.private, run_id))
     masker = masking.Masker({**text.secrets, **models.masked})
     try:
@@ -254,11 +254,11 @@ async def resume_run(
     async with store.release_on_error(writer.conversation):
         text.take(writer)
         one = await _run(text.loaded, writer, given, text.inputs, text.secrets, listener, models, options)
-    one.engine.state.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
+    one.engine.state.emit(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
     if writer.conversation.taken_from is not None:
-        one.engine.state.tell(events.Said(writer.conversation.taken_from.as_taken()))
+        one.engine.state.emit(events.Said(writer.conversation.taken_from.as_taken()))
     if text.word is not None:
-        one.engine.state.tell(events.Said(text.word))
+        one.engine.state.emit(events.Said(text.word))
     return await one.go_on(from_step)
 
 
@@ -288,13 +288,13 @@ async def go_on_copy(
     functions.check(loaded, given.settings.python_modules)
     text = workflow_source.text_for(run_id, past.header, given, loaded)
     text.check(past)
-    models = model_plan.plan(text.loaded, given, past.budget, options.purse)
+    models = model_plan.plan(text.loaded, given, past.budget, options.allowance)
     masker = masking.Masker({**text.secrets, **models.masked})
     writer = await copies.make(given.store, reading, masker, about, options.parent)
     async with store.release_on_error(writer.conversation):
         text.take(writer)
         one = await _run(text.loaded, writer, given, text.inputs, text.secrets, listener, models, options)
-    one.engine.state.tell(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
+    one.engine.state.emit(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
     return await one.drive(_copied(one.engine, ended))
 
 

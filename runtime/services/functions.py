@@ -134,7 +134,7 @@ def masked(text: str) -> str:
 def _value(module: str, name: str, args: Mapping[str, Json]) -> Any:
     """What the function returns. Raises AuthorError where it cannot be called, and where it fails."""
     found = _find(module, name)
-    _refuse_misfit(f"{module}:{name}", found, args)
+    _refuse_mismatch(f"{module}:{name}", found, args)
     try:
         return found(**args)
     except BaseException as error:  # noqa: BLE001 - whatever a function does is the function's failure
@@ -184,7 +184,7 @@ def _broken(module: str, error: BaseException) -> AuthorError:
     )
 
 
-def _refuse_misfit(function: str, found: Callable[..., Any], args: Mapping[str, Json]) -> None:
+def _refuse_mismatch(function: str, found: Callable[..., Any], args: Mapping[str, Json]) -> None:
     try:
         inspect.signature(found).bind(**args)
     except TypeError as error:

@@ -74,16 +74,16 @@ class LeafServices(StepServices):
         assert self._step.call is not None, "`await ctx.act()` comes first"
         from runtime.models import questions as models_questions  # most runs ask none
 
-        return models_questions.StepModel(self._models, self._run.writer, self._asker(self._step.call))
+        return models_questions.StepModel(self._models, self._run.writer, self._requester(self._step.call))
 
     @property
     @override
     def agent(self) -> Agent:
         assert self._step.call is not None, "`await ctx.act()` comes first"
         assert self._models is not None, "a run of a file with such a node has models"
-        return self._agents(self._run, self._step, self._models, self._asker(self._step.call))
+        return self._agents(self._run, self._step, self._models, self._requester(self._step.call))
 
-    def _asker(self, call: entries.Call) -> requests.RequestScope:
+    def _requester(self, call: entries.Call) -> requests.RequestScope:
         from runtime.context import briefs  # most runs ask none
         from runtime.models import requests
 
@@ -92,7 +92,7 @@ class LeafServices(StepServices):
             entries.thread_of(call),
             role=self._step.node.asks or "cognition",
             left=lambda: self._step.left,
-            tell=lambda what: self._run.tell(events.StepWaiting(self._step.path, what)),
+            tell=lambda what: self._run.emit(events.StepWaiting(self._step.path, what)),
             brief=lambda: briefs.of_step(self._run, self._models, self._step.node, self._step.frame, self._step.path),
         )
 

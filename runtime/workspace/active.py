@@ -75,7 +75,7 @@ def find(kept: store.Kept) -> list[Active]:
         except (LogError, UsageError):
             held = False
         if held or run in browsers:
-            found.append(_living(kept, run, browsers.get(run)))
+            found.append(_active(kept, run, browsers.get(run)))
     return [each for each in found if each.browser is not None or each.state in ("running", "damaged")]
 
 
@@ -93,7 +93,7 @@ def _browsers(kept: store.Kept) -> dict[str, Browser]:
     return found
 
 
-def _living(kept: store.Kept, run: str, browser: Browser | None) -> Active:
+def _active(kept: store.Kept, run: str, browser: Browser | None) -> Active:
     kind: session_index.Kind | None = None
     try:
         kind = session_index.kind(kept, run)

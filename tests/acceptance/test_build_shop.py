@@ -175,8 +175,8 @@ def test_a_build_that_goes_on_ends_the_browser_that_a_killed_one_left(builds: Bu
     """A run of the draft is begun anew, whatever the one did that died with the build: nobody goes on in its browser."""
 
     def browsers() -> list[object]:
-        living = json.loads(builds.project.runops("ps", "--json").stdout)["alive"]
-        return [each["browser"] for each in living if each["browser"] is not None]
+        active = json.loads(builds.project.runops("ps", "--json").stdout)["alive"]
+        return [each["browser"] for each in active if each["browser"] is not None]
 
     go = '- {id: there, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}'
     with Shop.start(tmp_path, orders=1, paid=0) as shop:

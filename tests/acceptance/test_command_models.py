@@ -125,8 +125,8 @@ def test_the_summary_of_several_runs_says_which_is_out_of_budget(models: Models)
 def test_while_a_model_is_asked_a_terminal_says_so(models: Models) -> None:
     """Below the step and its clock: that it waits for the model, then how many characters have come; an interruption says what was spent."""
     gate = threading.Event()
-    misfit = scripted_model.text("no JSON").using(input=1234, output=210)
-    project = models.ask(misfit.held(gate), scripted_model.stall("x" * 900))
+    mismatch = scripted_model.text("no JSON").using(input=1234, output=210)
+    project = models.ask(mismatch.held(gate), scripted_model.stall("x" * 900))
     with project.terminal("run", "one.yaml", columns=100) as terminal:
         terminal.wait_for(lambda: "waiting: the model to answer" in terminal.text)
         gate.set()

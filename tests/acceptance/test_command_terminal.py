@@ -132,7 +132,7 @@ def test_the_browser_of_a_run_can_be_ended_from_outside(project: Project, shop: 
         shop.wait("held", path="/orders/1002/pay")
         below = processes_of(process.pid, project.folder)
         process.kill()
-    assert any("chrom" in each.name() for each in still_running(below, patience=0))
+    assert any("chrom" in each.name() for each in still_running(below, deadline=0))
     foreground.end_browser(project.folder / ".runops" / "private" / project.runs()[0]["id"])
     assert still_running(below) == []
 

@@ -65,15 +65,15 @@ async def test_a_run_that_is_killed_and_gone_on_with_is_followed_from_any_cursor
             await asyncio.to_thread(until_it_waits, project)
             (file,) = home.glob("conversations/*.jsonl")
             run = file.stem
-            living, waits = list[entries.AnyEntry](), asyncio.Event()
-            following = asyncio.create_task(seen_from(runs, run, 0, living, waits))
+            active, waits = list[entries.AnyEntry](), asyncio.Event()
+            following = asyncio.create_task(seen_from(runs, run, 0, active, waits))
             await asyncio.wait_for(waits.wait(), TIMEOUT)
             assert not following.done()
             first.kill()
             await asyncio.wait_for(following, TIMEOUT)
         dead: list[entries.AnyEntry] = []
         await seen_from(runs, run, 0, dead, waits)
-        assert dead == living
+        assert dead == active
         with _started(project, "resume", run) as second:
             await asyncio.to_thread(until_it_waits, project)
             cursors = (0, 1, len(dead) // 2, len(dead))

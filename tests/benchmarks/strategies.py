@@ -46,7 +46,7 @@ SHOWN = 5_000
 """Characters of an observation: as many as an agent is shown."""
 
 
-PATIENCE = 60
+DEADLINE = 60
 """Seconds that one look may take."""
 
 
@@ -71,7 +71,7 @@ async def measure(folder: Path, words: int = building.WORDS) -> Mapping[window.S
     with shop_process.Shop.start(folder) as shop:
         browser = await open_browser.open_browser(None, origins=[shop.url], private=folder, chosen=browsers.Chosen())
         try:
-            browser.bound(PATIENCE)
+            browser.bound(DEADLINE)
             await _sign_in(browser.page, shop)
             for strategy in ("injected", "clean", "hybrid"):
                 found[strategy] = await _Session(folder / strategy, strategy, browser, shop.url).held(words)
@@ -129,7 +129,7 @@ class _Session:
         return Cost(sum(map(_tokens, self._requests)), len(self._requests), self._told, self._fetched, sums)
 
     async def _look(self, arguments: dict[str, Json]) -> str:
-        self._browser.bound(PATIENCE)
+        self._browser.bound(DEADLINE)
         try:
             await self._browser.page.goto(f"{self._shop}{arguments['path']}")
             return page_text.fenced((await self._browser.page.look()).render(SHOWN))

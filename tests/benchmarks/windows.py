@@ -24,11 +24,11 @@ def session(entries: int) -> log_session.Session:
     header = log_entries.SessionHeader(purpose="chat", versions={})
     folded.add(log_entries.Scope(seq=1, path="", event="opened", node="session", session=header))
     for number in range(2, entries + 1):
-        behind = (entries - number) % 20
-        text = f"What is behind {behind}? " * 8
+        rolled_back = (entries - number) % 20
+        text = f"What is behind {rolled_back}? " * 8
         said = (
             log_entries.User(mode="chat")
-            if behind % 2 == 0
+            if rolled_back % 2 == 0
             else log_entries.Assistant(key="", source="model", model="m")
         )
         more = {"seq": number, "thread": log_entries.SESSION_THREAD, "text": text, "tokens": 60, "chars": len(text)}

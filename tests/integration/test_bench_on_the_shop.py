@@ -40,10 +40,10 @@ async def build(shop: shop_process.Shop, tmp_path_factory: pytest.TempPathFactor
     await made.close()
 
 
-def eyes_of(build: BuildContext) -> observer.PageObserver:
+def observer_of(build: BuildContext) -> observer.PageObserver:
     """The eyes of a build."""
-    assert isinstance(build.eyes, observer.PageObserver)
-    return build.eyes
+    assert isinstance(build.observer, observer.PageObserver)
+    return build.observer
 
 
 async def execute(
@@ -73,7 +73,7 @@ async def test_a_sign_in_is_tried_step_by_step_and_gone_on_from(shop: shop_proce
     assert "nothing changed" in (await build_contexts.call(build, "inspect_tab", scouting.toolsets(build), **seen)).told
     # What was told of the page may be pointed at.
     [ref] = re.findall(r'link "Paid" \[ref=(\w+)\]', told)
-    async with eyes_of(build).pointed("bench", None, ref) as (_pointed, element):
+    async with observer_of(build).pointed("bench", None, ref) as (_pointed, element):
         assert element.name == "Paid"
     told = await execute(build, "orders")
     assert "orders = [" in told

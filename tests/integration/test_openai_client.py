@@ -39,12 +39,12 @@ class Order(pydantic.BaseModel):
 
 @asynccontextmanager
 async def client_of(
-    server: Server, *, retries: int = 0, patience: float = 30.0, key: str | None = None
+    server: Server, *, retries: int = 0, deadline: float = 30.0, key: str | None = None
 ) -> AsyncGenerator[openai.AsyncOpenAI]:
-    """A client as it comes, with retries off unless a test is about them, and ``patience`` seconds of silence."""
+    """A client as it comes, with retries off unless a test is about them, and ``deadline`` seconds of silence."""
     web = openai.DefaultAsyncHttpxClient(verify=TLS)
     async with openai.AsyncOpenAI(
-        base_url=server.url, api_key=key or server.key, max_retries=retries, timeout=patience, http_client=web
+        base_url=server.url, api_key=key or server.key, max_retries=retries, timeout=deadline, http_client=web
     ) as client:
         yield client
 
@@ -220,7 +220,7 @@ async def test_a_plain_request_keeps_bad_arguments() -> None:
 async def test_a_hang_is_a_timeout(streaming: bool) -> None:
     """A server that never answers is an APITimeoutError after the client's timeout, which is also an APIConnectionError; the server sees it go."""
     with responses.serve([scripted_model.hang()]) as server:
-        async with client_of(server, patience=0.1) as client:
+        async with client_of(server, deadline=0.1) as client:
             with pytest.raises(openai.APITimeoutError) as raised:
                 await (streamed(client) if streaming else client.responses.create(model="any", input="Hello"))
         assert server.wait(1)[0].gone.wait(30)
@@ -231,7 +231,7 @@ async def test_a_stall_is_a_timeout_after_what_came() -> None:
     """A stream that falls silent raises APITimeoutError after the events that came; the timeout is one of silence, not of the whole."""
     seen = list[str]()
     with responses.serve([scripted_model.stall("Your order")]) as server:
-        async with client_of(server, patience=1.0) as client:
+        async with client_of(server, deadline=1.0) as client:
             with pytest.raises(openai.APITimeoutError):
                 await streamed(client, seen)
     assert "".join(seen) == "Your order"

@@ -85,12 +85,12 @@ async def shop(served: site.Site, tmp_path_factory: pytest.TempPathFactory) -> A
 
 async def show(shop: BuildContext, url: str, shown: str) -> observer.PageObserver:
     """Go there with the scout, and wait until the page says so."""
-    eyes = cast("observer.PageObserver", shop.eyes)
-    async with eyes.scout.used() as session:
+    observer = cast("observer.PageObserver", shop.observer)
+    async with observer.scout.used() as session:
         session.bound(20)
         await session.page.goto(url)
         await session.page.wait_for(Rule(text=shown))
-    return eyes
+    return observer
 
 
 async def told(shop: BuildContext, ref: str, anchor: str | None = None) -> tuple[str, dict[str, Json]]:
@@ -107,8 +107,8 @@ async def told(shop: BuildContext, ref: str, anchor: str | None = None) -> tuple
 
 async def refs_of(shop: BuildContext, *ways: str) -> list[str]:
     """The refs of what the CSS finds, each read off the element itself, by one look."""
-    eyes = cast("observer.PageObserver", shop.eyes)
-    view, page = await eyes.look("scout"), eyes.page("scout")
+    observer = cast("observer.PageObserver", shop.observer)
+    view, page = await observer.look("scout"), observer.page("scout")
     refs: dict[str, str] = {}
     for ref in view.all_refs:
         found = await page.by_ref(ref)
@@ -215,7 +215,7 @@ async def test_a_place_is_proposed_only_where_nothing_else_is_there_and_that_is_
 
 async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: BuildContext, served: site.Site) -> None:
     """An icon by its place in its own row, a field by a caption with markup in it, a button without its count, a link by such a heading, elements of frames that are alike."""
-    eyes = await show(shop, f"{served.origin}/hard", "Hard")
+    observer = await show(shop, f"{served.origin}/hard", "Hard")
     hard = {
         "#i8": '{role: button, within: {role: row, has_text: "8"}, nth: 1}',
         "p input": '{css: "span:has-text(\\"Email*\\") + input"}',
@@ -226,7 +226,7 @@ async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: Buil
         said, target = await told(shop, await ref_of(shop, css))
         assert target == yaml.safe_load(best), said
         assert "one now, one after reload" in said
-    view = await eyes.look("scout")
+    view = await observer.look("scout")
     framed = [(await told(shop, ref))[1]["frame"] for ref in view.refs if view.element(ref).name in ("Press", "Within")]
     assert framed == ["#pay", "iframe:nth-of-type(2)", "iframe[srcdoc]"]
 
@@ -241,8 +241,8 @@ async def test_another_card_is_not_the_same_though_its_button_is(shop: BuildCont
 
 async def test_nothing_is_sent_for_a_proof_but_the_address_itself(shop: BuildContext, served: site.Site) -> None:
     """The page is asked for once more by GET, and what it fetches; the answer to a form is not, and the page that is looked at stays as it is."""
-    eyes = await show(shop, f"{served.origin}/later", "Coffee")
-    page = eyes.page("scout")
+    observer = await show(shop, f"{served.origin}/later", "Coffee")
+    page = observer.page("scout")
     await page.page.evaluate("list.dataset.mine = 'typed'")
     before = len(served.requests)
     said, target = await told(shop, await ref_of(shop, "li + li button"))
@@ -273,8 +273,8 @@ async def test_what_waits_hidden_until_it_is_opened_is_not_another_element(
         "<!doctype html><title>Folded</title><button onclick='box.hidden = false'>New</button>"
         "<section class=scene id=box hidden><h2>Make one</h2><p hidden>It went wrong</p><input id=made></section><section class=scene><p>All of them</section>",
     )
-    eyes = await show(shop, f"{served.origin}/folded", "New")
-    await eyes.page("scout").page.click("button")
+    observer = await show(shop, f"{served.origin}/folded", "New")
+    await observer.page("scout").page.click("button")
     said, target = await told(shop, await ref_of(shop, "#made"))
     assert target == {"css": "#made"}
     assert "ANOTHER" not in said
@@ -283,8 +283,8 @@ async def test_what_waits_hidden_until_it_is_opened_is_not_another_element(
 
 async def test_what_must_be_opened_first_is_told(shop: BuildContext, served: site.Site) -> None:
     """An element that is not there when its page is loaded again is proposed as it is, and it is said what was not proved."""
-    eyes = await show(shop, f"{served.origin}/opened", "More")
-    await eyes.page("scout").page.click("button")
+    observer = await show(shop, f"{served.origin}/opened", "More")
+    await observer.page("scout").page.click("button")
     said, target = await told(shop, await ref_of(shop, "#box button"))
     assert target == {"role": "button", "name": "Deep", "within": {"role": "listitem", "has_text": "One"}}
     assert "{role: button, name: Deep} (one now, SEVERAL with 2 more rows above)" in said
@@ -293,8 +293,8 @@ async def test_what_must_be_opened_first_is_told(shop: BuildContext, served: sit
 
 async def test_what_is_read_is_told_with_the_fields_of_its_row(shop: BuildContext, served: site.Site) -> None:
     """For a table, a row and a card: CSS that `extract` takes as it is, and that finds all such rows, each with what it reads now."""
-    eyes = await show(shop, f"{served.origin}/", "Orders")
-    page = eyes.page("scout")
+    observer = await show(shop, f"{served.origin}/", "Orders")
+    page = observer.page("scout")
     parts = ("table", "tbody tr:nth-child(2)", ".no", "article + article", ".card p")
     for css, ref in zip(parts, await refs_of(shop, *parts), strict=True):
         said, _target = await told(shop, ref)

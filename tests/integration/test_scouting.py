@@ -112,7 +112,7 @@ async def test_a_secret_is_typed_by_its_name_and_shown_nowhere(shop: BuildContex
     seen = await fresh(shop)
     typed = await act(shop, "fill", ref(seen, 'textbox "Password"'), "{{ secrets.PASSWORD }}")
     assert typed.error is None
-    page = eyes_of(shop).page("scout").page
+    page = observer_of(shop).page("scout").page
     assert await page.locator("#p").input_value() == SECRET
     clicked = await act(shop, "click", ref(seen, 'button "{{ secrets'))
     assert clicked.error is None or "secret" not in clicked.error["code"]
@@ -150,7 +150,7 @@ async def test_an_element_that_a_script_changed_or_nobody_was_shown_is_not_touch
 ) -> None:
     """What keeps its ref and is called otherwise by now, and what has come since the last telling: the ref alone makes nobody touch it."""
     arm = ref(await fresh(shop), 'clickable "Arm"')
-    tab = eyes_of(shop).page("scout")
+    tab = observer_of(shop).page("scout")
     await tab.page.evaluate("arm.textContent = 'Delete all'")
     renamed = await act(shop, "click", arm)
     await tab.page.evaluate("document.body.insertAdjacentHTML('beforeend', '<button>New</button>')")
@@ -184,8 +184,8 @@ async def test_tabs_open_and_close_by_name(shop: BuildContext, served: site.Site
     assert "Hello" in (await call(shop, "inspect_tab", tab="tab2")).told
     more = await call(shop, "debug_open_tab", name="third", url="/stock?page=2")
     assert 'button "Sell"' in more.told
-    assert [each.name for each in eyes_of(shop).tabs()] == ["main", "tab2", "third"]
-    assert [each.name for each in eyes_of(shop).tabs() if each.current] == ["third"]
+    assert [each.name for each in observer_of(shop).tabs()] == ["main", "tab2", "third"]
+    assert [each.name for each in observer_of(shop).tabs() if each.current] == ["third"]
     for name in ("tab2", "third"):
         closed = await call(shop, "debug_close_tab", name=name)
         assert closed.error is None
@@ -233,7 +233,7 @@ async def test_test_ids_are_shown_as_targets_have_them(shop: BuildContext, serve
         assert told.count(mark) == 1
     assert "hidden" not in told
     assert "twice" not in told
-    assert "test_id" not in (await eyes_of(shop).page("scout").look()).render()
+    assert "test_id" not in (await observer_of(shop).page("scout").look()).render()
 
 
 async def test_the_frame_of_a_site_is_told_once(served: site.Site, tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ async def test_scouts_work_side_by_side_in_tabs_of_their_own(shop: BuildContext,
     reports = talks.outputs(requests[-1])
     assert [each.split("\n")[0].strip('"') for each in reports] == ["It says tea", "It says salt"]
     assert all("the scout took 4 requests" in each for each in reports)
-    assert [each.name for each in eyes_of(shop).tabs()] == ["main"]
+    assert [each.name for each in observer_of(shop).tabs()] == ["main"]
     calls = [each.call for each in shop.writer.history.actions.values() if "send_scout/" in each.call.path]
     assert {each.thread for each in calls if each.action == "debug_action"} == {
         entries.delegate_thread(each.call.call)
@@ -460,6 +460,6 @@ async def test_what_a_crash_left_is_told(shop: BuildContext) -> None:
     assert unknown.error["code"] == "scout-interrupted"
 
 
-def eyes_of(shop: BuildContext) -> Any:
+def observer_of(shop: BuildContext) -> Any:
     """The eyes, with all that they can."""
-    return shop.eyes
+    return shop.observer

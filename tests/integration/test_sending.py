@@ -74,7 +74,7 @@ async def test_what_an_agent_sends_is_never_sent_twice(
     case: sent.Case, orders: sent.Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where an agent's own action is not answered its model is not told that it failed: `confirm` is asked, or a person; nor is it believed against `confirm`."""
-    monkeypatch.setattr(page_tools, "Action_SECONDS", sent.SECONDS)
+    monkeypatch.setattr(page_tools, "ACTION_SECONDS", sent.SECONDS)
     with responses.serve(agents.Obedient(agents.LOOK, *case.tools)) as server:
         rig = sent.begun(case, orders, tmp_path / "run", case.of_agent, models.asked_at(server, monkeypatch))
         assert sent.wrong([await sent.lived(rig, case, orders)]) == {}

@@ -51,7 +51,7 @@ def _unjudged() -> None:
     """A unit is done again without a look at the actions in it."""
     may_have_happened = attempts.Attempt.may_have_happened.fget
     assert may_have_happened is not None
-    attempts.Attempt.may_have_happened = property(lambda self: not self.behind and may_have_happened(self))  # type: ignore[method-assign,assignment]
+    attempts.Attempt.may_have_happened = property(lambda self: not self.rolled_back and may_have_happened(self))  # type: ignore[method-assign,assignment]
     _never_known()
 
 

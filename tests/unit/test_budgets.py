@@ -336,8 +336,10 @@ def test_a_run_spends_of_what_its_session_leaves_it() -> None:
     asked = budgets.Requester("a", None)
 
     def left(budget: str, own: str | None = None) -> float:
-        purse = budgets.Allowance("S1", written.parse(budget), spent)
-        return budgets.afford(run, written.parse(own) if own else None, asked, request(), 10, OWN, "compatible", purse)
+        allowance = budgets.Allowance("S1", written.parse(budget), spent)
+        return budgets.afford(
+            run, written.parse(own) if own else None, asked, request(), 10, OWN, "compatible", allowance
+        )
 
     assert left("calls=4,tokens=510") == math.inf
     for over in ("calls=3", "tokens=509"):

@@ -47,8 +47,8 @@ def by_task(scripts: Scripts) -> talks.Model:
         ]
         task = request.items[told[-1]]
         assert isinstance(task, Message)
-        behind = request.items[told[-1] :]
-        given = sum(is_models(each) and not is_models(before) for before, each in itertools.pairwise(behind))
+        rolled_back = request.items[told[-1] :]
+        given = sum(is_models(each) and not is_models(before) for before, each in itertools.pairwise(rolled_back))
         script = scripts[task.text]
         return script[given] if given < len(script) else talks.said(f"done: {task.text}")
 
@@ -144,14 +144,14 @@ def test_delegates_that_are_sent_together_work_at_the_same_time() -> None:
 
     class Waiting(talks.Client):
         @override
-        async def ask(self, request: Request, _seconds: float, _manner: Any, progress: Any) -> Answer:
+        async def ask(self, request: Request, _seconds: float, _options: Any, progress: Any) -> Answer:
             task = str(getattr(request.items[-1], "text", ""))
             if task in ("one", "two"):
                 order.append(task)
                 if len(order) == 2:
                     both.set()
                 await asyncio.wait_for(both.wait(), 10)
-            return await super().ask(request, _seconds, _manner, progress)
+            return await super().ask(request, _seconds, _options, progress)
 
     life = talks.Life(by_task({"Why?": [sending("one", "two")], "one": [], "two": []}), mode="agent", clean=True)
     life.models.asks = Waiting(talks.of(life), life.requests)
@@ -233,13 +233,13 @@ def test_ctrl_c_closes_delegates_and_what_works_for_them() -> None:
 
     class Slow(talks.Client):
         @override
-        async def ask(self, request: Request, _seconds: float, _manner: Any, progress: Any) -> Answer:
+        async def ask(self, request: Request, _seconds: float, _options: Any, progress: Any) -> Answer:
             if getattr(request.items[-1], "text", "") == "deeper":
                 self._requests.append(request)
                 progress("I see")
                 sent.set()
                 await asyncio.sleep(60)
-            return await super().ask(request, _seconds, _manner, progress)
+            return await super().ask(request, _seconds, _options, progress)
 
     scripts: Scripts = {
         "Why?": [sending("look", "other")],

@@ -84,10 +84,10 @@ class Writer:
             item = dash + textwrap.indent(node, " " * len(dash), lambda _line: True)[len(dash) :]
             above = self.some("", "", "# above it\n", "# apart\n\n")
             last = node.rpartition("\n")[2]
-            behind = self.some("", "", " # behind", "  ") if "|" not in node and not last.endswith("]") else ""
+            rolled_back = self.some("", "", " # behind", "  ") if "|" not in node and not last.endswith("]") else ""
             below = self.some("", "", f"\n{' ' * len(dash)}# below")
             between = spaced if spaced != "mixed" else self.some("", "\n", "\n\n")
-            written.append((between if written else "") + above + item + behind + below)
+            written.append((between if written else "") + above + item + rolled_back + below)
         return "\n".join(written)
 
     def text(self) -> str:

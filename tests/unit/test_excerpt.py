@@ -63,7 +63,9 @@ async def run_of(one: rig.Rig, part: excerpt.Excerpt) -> Any:
     return await own.drive(part.run(own.engine))
 
 
-def piece(one: rig.Rig, node: str, path: str | None = None, bound: Mapping[str, Json] | None = None) -> excerpt.Segment:
+def segment(
+    one: rig.Rig, node: str, path: str | None = None, bound: Mapping[str, Json] | None = None
+) -> excerpt.Segment:
     """A node of the rig's file, at its place."""
     return excerpt.Segment(one.loaded.index[node][0], path or node, bound or {})
 
@@ -72,10 +74,10 @@ async def test_pieces_run_in_order_at_their_places_with_what_they_are_given(tmp_
     """A leaf of a loop runs as in its turn, nodes that are not named do not run, and whoever watches sees each node and its value."""
     one, watch = rig.Rig(tmp_path, TEXT), Watching()
     item = Item("order", {"no": 7}, 1, 3, 7)
-    pay = piece(one, "pay", "each[#7]/pay", {**item.bound, "name": "N7"})
-    total = piece(one, "total")
+    pay = segment(one, "pay", "each[#7]/pay", {**item.bound, "name": "N7"})
+    total = segment(one, "total")
     part = excerpt.Excerpt(
-        pieces=[pay, total], names=["pay", "total"], values={"list": [1, 2]}, variables={"more": 5}, watch=watch
+        segments=[pay, total], names=["pay", "total"], values={"list": [1, 2]}, variables={"more": 5}, watch=watch
     )
     ended = await run_of(one, part)
     assert (ended.status, ended.output) == ("passed", 7)
@@ -87,8 +89,8 @@ async def test_pieces_run_in_order_at_their_places_with_what_they_are_given(tmp_
 async def test_what_a_piece_yielded_before_is_gone_once_it_is_passed_by(tmp_path: pathlib.Path) -> None:
     """A value that it is given is that of another time; what follows finds what a run would find."""
     one = rig.Rig(tmp_path, TEXT)
-    pieces = [piece(one, "maybe"), piece(one, "behind")]
-    part = excerpt.Excerpt(pieces=pieces, names=["maybe", "behind"], values={"maybe": 7}, variables={"more": 1})
+    segments = [segment(one, "maybe"), segment(one, "behind")]
+    part = excerpt.Excerpt(segments=segments, names=["maybe", "behind"], values={"maybe": 7}, variables={"more": 1})
     assert (await run_of(one, part)).output == "none"
 
 
@@ -100,9 +102,9 @@ async def test_a_piece_is_placed_by_what_a_piece_before_it_made(tmp_path: pathli
 
     def placed(names: Mapping[str, Json]) -> excerpt.Segment:
         item = excerpt.turn(loop, excerpt.turns(one.loaded, loop, names), "2")
-        return piece(one, "name", f"each{item.segment}/name", item.bound)
+        return segment(one, "name", f"each{item.segment}/name", item.bound)
 
-    ended = await run_of(one, excerpt.Excerpt(pieces=[piece(one, "list"), placed], names=["list", "name"]))
+    ended = await run_of(one, excerpt.Excerpt(segments=[segment(one, "list"), placed], names=["list", "name"]))
     assert ended.output == "N2"
     assert list(one.history.attempts) == ["list", "each[#2]/name"]
 
@@ -112,8 +114,8 @@ async def test_a_fresh_browser_is_brought_to_the_state_first(tmp_path: pathlib.P
     one = rig.Rig(tmp_path / "log", TEXT)
     state = tmp_path / "state.json"
     state.write_text('{"url": "http://shop.test/orders"}')
-    pay = piece(one, "pay", "each[1]/pay", {**Item("order", {}, 1, 1, None).bound, "name": "A"})
-    await run_of(one, excerpt.Excerpt(pieces=[pay], names=["pay"], state=state))
+    pay = segment(one, "pay", "each[1]/pay", {**Item("order", {}, 1, 1, None).bound, "name": "A"})
+    await run_of(one, excerpt.Excerpt(segments=[pay], names=["pay"], state=state))
     assert one.browser is not None
     assert one.browser.page.address == "http://shop.test/orders"
 
@@ -121,8 +123,8 @@ async def test_a_fresh_browser_is_brought_to_the_state_first(tmp_path: pathlib.P
 async def test_what_was_held_is_told(tmp_path: pathlib.Path) -> None:
     """A held action ends the excerpt as paused, and what was ready is known."""
     one = rig.Rig(tmp_path, TEXT)
-    pay = piece(one, "pay", "each[1]/pay", {**Item("order", {}, 1, 1, None).bound, "name": "A"})
-    part = excerpt.Excerpt(pieces=[pay, piece(one, "total")], names=["pay", "total"])
+    pay = segment(one, "pay", "each[1]/pay", {**Item("order", {}, 1, 1, None).bound, "name": "A"})
+    part = excerpt.Excerpt(segments=[pay, segment(one, "total")], names=["pay", "total"])
     writer = one.open_writer = await one.newly_begun()
     run.write_header(writer, one.loaded, one.inputs, trial=part.header)
     own = one._run(writer)

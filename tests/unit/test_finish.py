@@ -217,7 +217,7 @@ async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers:
     run = {"inputs": None, "reason": "try"}
     tried = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).told
     assert (
-        "`finish` runs this draft 2 times anew with the wish's inputs. Lacking for it: the draft has no `output`."
+        "`finish` runs this draft 2 times anew with the goal's inputs. Lacking for it: the draft has no `output`."
         in tried
     )
     assert (
@@ -231,7 +231,7 @@ async def test_a_whole_run_says_what_the_end_will_want(tmp_path: Path, browsers:
     assert "This run, with other inputs, does not count there." in other.told
     build.state.write_draft(draft.Draft.of(TEXT), reason="pays each", by="model")
     whole = (await build_contexts.call(build, "run_draft", tools.toolsets(build), **run)).told
-    assert whole.endswith("with the wish's inputs. What this one did counts there, too.")
+    assert whole.endswith("with the goal's inputs. What this one did counts there, too.")
 
 
 def test_the_tools_are_small(tmp_path: Path) -> None:

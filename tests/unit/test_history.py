@@ -84,7 +84,7 @@ class Past:
                 if self.history.scopes.get(path) is not None or event == "opened":
                     self.add(entries.Scope(path=path, event=event, node=node))
             case ("void", paths):
-                data: dict[str, Json] = {"voided": sorted(paths), "renewed": [], "reopened": [], "rebuild": False}
+                data: dict[str, Json] = {"invalidated": sorted(paths), "edited": [], "reopened": [], "rebuild": False}
                 self.add(entries.Note(name="changed", data={"taken": TAKEN, **data}))
             case ("restored", line):
                 self.add(entries.Note(name="restored", data={"mode": "checkpoint", "after": line}))
@@ -111,7 +111,7 @@ def every(past: history.History) -> list[log_attempts.Attempt]:
 def begun(past: history.History, path: str) -> bool:
     """The definition of ``History.begun``."""
     return any(
-        any(not attempt.voided for attempt in attempts)
+        any(not attempt.invalidated for attempt in attempts)
         for each, attempts in past.attempts.items()
         if each == path or each.startswith(f"{path}/")
     )

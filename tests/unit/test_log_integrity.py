@@ -219,9 +219,9 @@ async def test_a_question_whose_line_is_torn_is_asked_again(tmp_path: Path) -> N
     data = order.log.read_bytes()
     calls = [each for each in order.store.read(order.id).entries if isinstance(each, log_entries.Call)]
     (action,) = (each.seq for each in calls if each.effect == "effect")
-    behind = lines_of(data)[action:]
-    assert len(behind) >= 2
-    for begin, end in behind:
+    rolled_back = lines_of(data)[action:]
+    assert len(rolled_back) >= 2
+    for begin, end in rolled_back:
         for cut in (begin, begin + 1, (begin + end) // 2, end - 1):
             other = order.again(tmp_path / f"cut-{cut}", data[:cut])
             other.missing = order.missing

@@ -296,18 +296,18 @@ def test_a_power_cut_leaves_a_fork_that_is_torn_and_never_one_that_is_damaged(
     file = kept.conversation_file(child)
     data = file.read_bytes()
     header_ends = data.index(b"\n") + 1
-    holes = range(
+    placeholders = range(
         -(-header_ends // integrity.SECTOR) * integrity.SECTOR, len(data) - integrity.SECTOR, integrity.SECTOR
     )
-    assert len(holes) > 5
+    assert len(placeholders) > 5
     if claimed:
         writer = reopened(kept, child)
         writer.said(log_entries.User(thread=log_entries.SESSION_THREAD, mode="chat"), "Go on.", "")
         writer.noted("requested", announced(), log_entries.SESSION_THREAD)
         let_go(writer.conversation)
         data = file.read_bytes()
-    for hole in holes:
-        torn = data[:hole] + b"\0" * integrity.SECTOR + data[hole + integrity.SECTOR :]
+    for placeholder in placeholders:
+        torn = data[:placeholder] + b"\0" * integrity.SECTOR + data[placeholder + integrity.SECTOR :]
         if claimed:
             with pytest.raises(LogError, match="damaged"):
                 integrity.parse(file, torn)

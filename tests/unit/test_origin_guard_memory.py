@@ -107,7 +107,7 @@ async def test_runs_that_are_over_leave_nothing() -> None:
     sizes: list[int] = []
     for number in range(40):
         context, tab, frame = f"c{number}", f"t{number}", f"f{number}"
-        await one.ward(["http://a.test"], [origin_guard.Credentials("me", "secret")], context)
+        await one.guarded(["http://a.test"], [origin_guard.Credentials("me", "secret")], context)
         await chromium.opened(tab, context)
         chromium.frames[tab].append(frame)
         assert await chromium.loads(frame) == "Fetch.continueRequest"
@@ -124,7 +124,7 @@ async def test_runs_that_are_over_leave_nothing() -> None:
 async def test_frames_that_are_gone_are_forgotten() -> None:
     """A page whose frames come and go for hours is guarded with what is known of the frames that are there."""
     one, chromium = await started()
-    await one.ward(["http://a.test"], context="c")
+    await one.guarded(["http://a.test"], context="c")
     await chromium.opened("tab", "c")
     sizes: list[int] = []
     for number in range(40):

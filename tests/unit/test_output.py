@@ -103,7 +103,7 @@ ALLOWED = {
 }
 
 
-def complaints(schema: Any, defs: Any) -> Iterator[str]:
+def page_errors(schema: Any, defs: Any) -> Iterator[str]:
     """What a server finds wrong with a strict schema, by the rules that it publishes: written from those, and not from the code."""
     if not isinstance(schema, dict):
         yield f"{schema!r} is no map"
@@ -112,12 +112,12 @@ def complaints(schema: Any, defs: Any) -> Iterator[str]:
     elif "anyOf" in schema:
         yield from [] if schema.keys() <= {"anyOf", "description"} else [f"beside anyOf: {schema}"]
         for each in schema["anyOf"]:
-            yield from complaints(each, defs)
+            yield from page_errors(each, defs)
     else:
-        yield from complaints_of_type(schema, defs)
+        yield from page_errors_of_type(schema, defs)
 
 
-def complaints_of_type(schema: Any, defs: Any) -> Iterator[str]:
+def page_errors_of_type(schema: Any, defs: Any) -> Iterator[str]:
     """The same for what names its type."""
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
@@ -128,21 +128,21 @@ def complaints_of_type(schema: Any, defs: Any) -> Iterator[str]:
     if not schema.keys() <= (ALLOWED.get(str(kinds[0])) or {"type", "enum", "description"}):
         yield f"keywords that are not taken: {schema}"
     if kinds == ["array"]:
-        yield from complaints(schema.get("items"), defs)
+        yield from page_errors(schema.get("items"), defs)
     if kinds == ["object"]:
         if schema.get("additionalProperties") is not False:
             yield f"open map: {schema}"
         if schema.get("required") != list(schema.get("properties", {})):
             yield f"not all required, in their order: {schema}"
         for each in schema.get("properties", {}).values():
-            yield from complaints(each, defs)
+            yield from page_errors(each, defs)
 
 
-def all_complaints(schema: dict[str, Any]) -> list[str]:
+def all_page_errors(schema: dict[str, Any]) -> list[str]:
     """All of them."""
     defs = schema.get("$defs", {})
     root = [] if schema.get("type") == "object" else ["the root is no map"]
-    return root + [each for part in (schema, *defs.values()) for each in complaints(part, defs)]
+    return root + [each for part in (schema, *defs.values()) for each in page_errors(part, defs)]
 
 
 @given(FORMS)
@@ -150,7 +150,7 @@ def test_every_short_form_has_a_strict_schema(form: Any) -> None:
     """Servers take the schema of every short form (up to a size), as one that they hold the model to; the fields stand in the order of the file."""
     output = Output.of(form[0])
     assert output.strict
-    assert all_complaints(output.schema()) == []
+    assert all_page_errors(output.schema()) == []
     if not output.wrapped:
         assert list(output.schema()["properties"]) == list(form[0])
 
@@ -178,7 +178,7 @@ def test_what_a_field_means_is_told_to_the_model() -> None:
     assert list(described(output.schema())) == ["In euro.", "Who pays."]
     narrow = Output.of({"json_schema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}}})
     assert list(described(narrow.schema())) == ["Must fit: minimum 3"]
-    assert all_complaints(narrow.schema()) == []
+    assert all_page_errors(narrow.schema()) == []
 
 
 TREE = {
@@ -238,7 +238,7 @@ def test_an_authors_schema_in_strict_form() -> None:
     """References, forms to choose from and definitions are kept; definitions that nobody uses are left out; the author's own schema is not touched."""
     before = copy.deepcopy(RECURSIVE)
     schema = Output.of(RECURSIVE).schema()
-    assert all_complaints(schema) == []
+    assert all_page_errors(schema) == []
     assert sorted(schema["$defs"]) == ["Size", "Tree"]
     assert before == RECURSIVE
 
@@ -332,7 +332,7 @@ def test_answers_that_are_taken(said: Any, text: str, value: Any) -> None:
     assert json.dumps(found) == json.dumps(value)
 
 
-MISFITS: list[tuple[Any, str, list[str]]] = [
+MISMATCHES: list[tuple[Any, str, list[str]]] = [
     ("boolean", "", ["$: the answer is no JSON: it is empty"]),
     ("boolean", "yes", ["$: the answer is no JSON: Expecting value at line 1 column 1"]),
     ("boolean", 'Sure:\n```json\n{"value": true}\n```', ["$: the answer is no JSON: Expecting value at line 1 column 1"]),
@@ -372,7 +372,7 @@ MISFITS: list[tuple[Any, str, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "text", "problems"), MISFITS)
+@pytest.mark.parametrize(("said", "text", "problems"), MISMATCHES)
 def test_answers_that_do_not_fit(said: Any, text: str, problems: list[str]) -> None:
     """Every problem is told with its place in the answer, in words that a model can act on."""
     with pytest.raises(Mismatch) as caught:

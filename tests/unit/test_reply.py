@@ -27,13 +27,13 @@ class Heard(events.Listener):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
-        self.pieces: list[str] = []
+        self.items: list[str] = []
         self.asked_for: list[str] = []
         self.errors: list[str] = []
 
     @override
-    def text(self, piece: str) -> None:
-        self.pieces.append(piece)
+    def text(self, part: str) -> None:
+        self.items.append(part)
 
     @override
     def asked(self, model: str, report: window.Report) -> None:
@@ -85,8 +85,8 @@ def test_the_text_is_told_as_it_comes() -> None:
     """The pieces together are the text; a secret in it is masked though it comes in two pieces; a listener knows of each request."""
     heard = Heard()
     life = talks.lived(talks.in_turn([talks.said(f"It is {talks.SECRET}, and so on.")]), "Tell.", listener=heard)
-    assert "".join(heard.pieces) == "It is [hidden], and so on." == life.answers[0]
-    assert len(heard.pieces) > 1
+    assert "".join(heard.items) == "It is [hidden], and so on." == life.answers[0]
+    assert len(heard.items) > 1
     assert heard.asked_for == ["m"]
 
 
@@ -111,13 +111,13 @@ def test_ctrl_c_while_the_model_answers_keeps_what_had_come() -> None:
 
     class Slow(talks.Client):
         @override
-        async def ask(self, request: Request, _seconds: float, _manner: Any, progress: Any) -> Answer:
+        async def ask(self, request: Request, _seconds: float, _options: Any, progress: Any) -> Answer:
             if not self._requests:
                 self._requests.append(request)
                 progress("It failed beca")
                 sent.set()
                 await asyncio.sleep(60)
-            return await super().ask(request, _seconds, _manner, progress)
+            return await super().ask(request, _seconds, _options, progress)
 
     life = talks.Life(talks.in_turn([]))
     life.models.asks = Slow(talks.in_turn([]), life.requests)
@@ -235,7 +235,7 @@ def test_a_fault_that_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -
     life = talks.lived(model, "Why?", listener=heard)
     assert life.answers == ["It failed."]
     assert heard.errors == []
-    assert "".join(heard.pieces) == "It faIt failed."
+    assert "".join(heard.items) == "It faIt failed."
 
 
 @pytest.mark.parametrize("warn_at", [2_400, 9_000])

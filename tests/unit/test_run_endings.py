@@ -84,17 +84,17 @@ async def test_a_browser_that_cannot_be_closed_frees_the_lock(tmp_path: Path) ->
 
 async def test_the_claim_is_kept_until_the_end_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the scan for secrets takes, the lease is renewed until the log says how the run ended."""
-    renewed = threading.Event()
+    edited = threading.Event()
 
     def slow_scan(_self: run.Run) -> None:
-        renewed.clear()
-        assert renewed.wait(60), "nobody renewed the lease meanwhile"
+        edited.clear()
+        assert edited.wait(60), "nobody renewed the lease meanwhile"
 
     monkeypatch.setattr(run.Run, "_leak", slow_scan)
     rig = Rig(tmp_path, CLICK)
 
     def clock() -> float:
-        renewed.set()
+        edited.set()
         return 0.0
 
     rig.elsewhere = testing.MemoryStore(tmp_path, lease=0.03, clock=clock)

@@ -40,18 +40,18 @@ def demand_protocol(items: list[Item]) -> None:
     rules.check_thread(rules.items_of([client._item(each) for each in items]), set())
 
 
-def everything(pieces: Iterator[window.WindowItem] | list[window.WindowItem], *, pointers: bool) -> list[Item]:
-    """The items of all pieces, in order."""
-    return [item for piece in pieces for item in piece.items(pointers=pointers)]
+def everything(parts: Iterator[window.WindowItem] | list[window.WindowItem], *, pointers: bool) -> list[Item]:
+    """The items of all parts of a window, in order."""
+    return [item for part in parts for item in part.items(pointers=pointers)]
 
 
-def check(pieces: list[window.WindowItem], entries: list[log_entries.AnyEntry]) -> None:
+def check(parts: list[window.WindowItem], entries: list[log_entries.AnyEntry]) -> None:
     """Every call of the run's thread has its piece, which the API takes; no other has one; sizes are those of the items."""
     begun = [each for each in entries if isinstance(each, log_entries.Call) and each.thread == log_entries.RUN_THREAD]
     over = {each.call for each in entries if isinstance(each, log_entries.Result)}
-    assert [each.line for each in pieces] == [each.seq for each in begun]
+    assert [each.line for each in parts] == [each.seq for each in begun]
     for pointers in (False, True):
-        items = everything(pieces, pointers=pointers)
+        items = everything(parts, pointers=pointers)
         demand_protocol(items)
         asked = [each for each in items if isinstance(each, ToolCall)]
         assert len({each.id for each in asked}) == len(begun)
@@ -60,11 +60,11 @@ def check(pieces: list[window.WindowItem], entries: list[log_entries.AnyEntry]) 
         told = [each.text for each in items if isinstance(each, ToolOutput)]
         still = [text.startswith(run_items.OPEN) for text in told]
         assert still == [each.call not in over for each in begun]
-        for piece in pieces:
-            size = piece.size(pointers=pointers)
-            assert size.messages == len(piece.items(pointers=pointers))
-            assert size.chars == sum(map(chars_of, piece.items(pointers=pointers)))
-    assert all(each.size(pointers=True).within(each.size(pointers=False)) for each in pieces)
+        for item in parts:
+            size = item.size(pointers=pointers)
+            assert size.messages == len(item.items(pointers=pointers))
+            assert size.chars == sum(map(chars_of, item.items(pointers=pointers)))
+    assert all(each.size(pointers=True).within(each.size(pointers=False)) for each in parts)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_a_run_that_ends_anywhere_is_a_thread_that_a_model_may_read(rigs: list[R
                 files.of_run(rig.kept, other)
             return
         subject = files.of_run(rig.kept, other)
-        check(list(subject.pieces()), rig.kept.read(other).entries)
+        check(list(subject.items()), rig.kept.read(other).entries)
         assert all([subject.title, subject.summary(), subject.outline(), subject.browser_state(), subject.directive()])
         assert subject.variables()
         assert file.read_bytes() == cut
@@ -171,9 +171,9 @@ def test_whatever_a_step_was_given_and_yielded_the_pieces_are_accepted(steps: li
                     call, step["outcome"], value=None if failed else step["value"], error=error if failed else None
                 )
         subject = files.of_run(kept.kept, "r")
-        check(list(subject.pieces()), kept.kept.read("r").entries)
-        for piece in subject.pieces():
-            told = piece.items(pointers=True)[1]
+        check(list(subject.items()), kept.kept.read("r").entries)
+        for item in subject.items():
+            told = item.items(pointers=True)[1]
             assert isinstance(told, ToolOutput)
             if "kept at " in told.text:
                 path = told.text.partition("kept at ")[2].partition(")")[0]
@@ -195,15 +195,15 @@ def test_a_long_run_is_read_no_further_than_it_is_shown() -> None:
         past.add(
             log_entries.Result(call=call.call, status="ok", value=None if blob else number, blob=blob, seq=line + 1)
         )
-    pieces = run_items.Steps(past)
-    shown = [pieces[number] for number in range(len(pieces) - 1, len(pieces) - 41, -1)]
+    items = run_items.Steps(past)
+    shown = [items[number] for number in range(len(items) - 1, len(items) - 41, -1)]
     assert sum(each.size(pointers=True).tokens for each in shown) < 40 * 200
     assert len(everything(shown, pointers=False)) == 80
-    assert pieces._piece.cache_info().currsize == 40
-    assert pieces[-1] == shown[0]
-    assert pieces[-2:] == [shown[1], shown[0]]
+    assert items._item.cache_info().currsize == 40
+    assert items[-1] == shown[0]
+    assert items[-2:] == [shown[1], shown[0]]
     with pytest.raises(IndexError):
-        pieces[10_000]
+        items[10_000]
 
 
 def thread_of(writer: LogWriter, *said: str) -> window_items.Thread:

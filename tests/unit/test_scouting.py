@@ -76,15 +76,15 @@ def test_what_is_picked_keeps_to_its_size_and_stands_on_the_page(words: list[str
 async def test_which_page_a_tool_means(tmp_path: Path) -> None:
     """Without a name the scout's, until the bench has one; a page that is not there is told with what is."""
     build = build_contexts.opened(tmp_path, "http://shop.test/")
-    eyes: Any = build.eyes
+    observer: Any = build.observer
     try:
-        assert eyes.place(None) == ("scout", None)
-        assert eyes.place("bench") == ("bench", None)
-        assert eyes.place("bench/tab2") == ("bench", "tab2")
-        assert eyes.place("scout/main") == eyes.place("main") == ("scout", "main")
+        assert observer.place(None) == ("scout", None)
+        assert observer.place("bench") == ("bench", None)
+        assert observer.place("bench/tab2") == ("bench", "tab2")
+        assert observer.place("scout/main") == observer.place("main") == ("scout", "main")
         for where in ("bench", "scout"):
             with pytest.raises(RunOpsError) as raised:
-                await eyes.look(where)
+                await observer.look(where)
             assert raised.value.code == "page-unknown"
         for name, more in (("inspect_tab", {"instruction": None, "ref": None}), ("debug_close_tab", {})):
             field = {"name": "x"} if name == "debug_close_tab" else {"tab": None}

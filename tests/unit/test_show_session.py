@@ -183,12 +183,12 @@ def test_a_session_is_shown_whatever_is_missing_of_it(kept: file_store.Files, sa
 
 @pytest.mark.parametrize("living_one", [False, True])
 @pytest.mark.parametrize("end", ["told", "called", "asked"])
-def test_looking_writes_nothing(kept: file_store.Files, said: Said, end: End, *, living_one: bool) -> None:
+def test_looking_writes_nothing(kept: file_store.Files, said: Said, end: End, *, active_one: bool) -> None:
     """Whatever reads a session leaves every byte as it was, also where a call is open, and whether it lives or not."""
     run = ended(kept, None)
     session = everything(kept, end, run)
-    held = begun(kept) if living_one else None
-    hand = Hand(kept) if living_one else None
+    held = begun(kept) if active_one else None
+    hand = Hand(kept) if active_one else None
     before = bytes_of(kept.home)
     for each in [session, run, *([hand.id, held.conversation.id] if hand is not None and held is not None else [])]:
         said("show", each)

@@ -145,7 +145,7 @@ async def test_a_run_does_what_the_row_says(tmp_path: Path, row: step_states.Row
                 assert header is not None
                 taken = {name: getattr(header, name) for name in ("workflow", "inputs", "secrets", "origins")}
                 shown = {"text": header.text.model_dump(), "callees": {}, **taken}
-                writer.note("changed", taken=shown, voided=["step"], renewed=[], reopened=[], rebuild=False)
+                writer.note("changed", taken=shown, invalidated=["step"], edited=[], reopened=[], rebuild=False)
                 let_go(writer.conversation)
                 assert rig.history.attempts["step"][-1].state is State.VOID
                 ended = await rig.resume()

@@ -82,7 +82,7 @@ async def failed(folder: Path) -> tuple[Rig, runs.RunSubject]:
 
 def outputs(subject: runs.RunSubject, *, pointers: bool) -> list[str]:
     """What the steps of the run are told to have yielded."""
-    items = [item for piece in subject.pieces() for item in piece.items(pointers=pointers)]
+    items = [item for piece in subject.items() for item in piece.items(pointers=pointers)]
     return [each.text for each in items if isinstance(each, ToolOutput)]
 
 
@@ -209,7 +209,7 @@ async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path
         subject.directive() or "",
     ]
     told += outputs(subject, pointers=False)
-    items = [item for piece in subject.pieces() for item in piece.items(pointers=False)]
+    items = [item for piece in subject.items() for item in piece.items(pointers=False)]
     given = [json.loads(each.arguments) for each in items if isinstance(each, ToolCall)]
     told += [str(each) for arguments in given for each in arguments.values()]
     assert {"path": "each_order[#…]/pay", "at": page_text.fenced(f"each_order[#{MARK}]/pay")}.items() <= given[
@@ -231,10 +231,10 @@ async def test_a_dead_run_is_told_as_it_is_and_not_touched(tmp_path: Path) -> No
     rig.site.before_click = kill
     with pytest.raises(Killed):
         await rig.start()
-    living = files.of_run(rig.kept, rig.id)
-    assert living.title.endswith(": running")
+    active = files.of_run(rig.kept, rig.id)
+    assert active.title.endswith(": running")
     rig.die()
-    assert living.title.endswith(": died")
+    assert active.title.endswith(": died")
     (file,) = (rig.home / "conversations").iterdir()
     before = file.read_bytes()
     subject = files.of_run(rig.kept, rig.id)
@@ -323,7 +323,7 @@ async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
     talk = reply.Talk(writer, subject, state, answering, talks.CHOSEN, Listener(), window.Limits)
     assert await talk.say("Why did it stop?") == "It died."
     (request,) = requests
-    steps = [item for piece in subject.pieces() for item in piece.items(pointers=False)]
+    steps = [item for piece in subject.items() for item in piece.items(pointers=False)]
     assert list(request.items) == [*steps, Message("user", "Why did it stop?")]
     assert isinstance(steps[-1], ToolOutput)
     assert steps[-1].text == "open, no outcome recorded"
@@ -369,10 +369,10 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
 async def test_a_run_that_is_pruned_while_it_is_talked_about_is_told_as_it_was_last(tmp_path: Path) -> None:
     """The talk goes on with what it knows."""
     rig, subject = await failed(tmp_path)
-    title, outline, pieces = subject.title, subject.outline(), len(subject.pieces())
+    title, outline, items = subject.title, subject.outline(), len(subject.items())
     (file,) = rig.kept.stands_in(rig.id, ())
     file.unlink()
-    assert (subject.title, subject.outline(), len(subject.pieces())) == (title, outline, pieces)
+    assert (subject.title, subject.outline(), len(subject.items())) == (title, outline, items)
 
 
 def pays(items: Sequence[Any]) -> list[str]:
@@ -488,7 +488,7 @@ def test_a_session_goes_on_without_what_is_gone_about_its_draft(tmp_path: Path) 
     assert subject.title == "run 01JD: cannot be read any more"
     for told in (subject.summary(), subject.nodes("all", None)):
         assert "there is no run 01JD (unknown-run)" in told
-    assert (subject.outline(), subject.variables(), list(subject.pieces())) == ("", {}, [])
+    assert (subject.outline(), subject.variables(), list(subject.items())) == ("", {}, [])
     draft = drafts.Draft.of(SHOP)
     state.write_draft(draft, reason="r", by="model")
     assert subject.title == "run 01JD: cannot be read any more; draft of Pay the open orders"

@@ -64,9 +64,9 @@ class Desk:
 
     def _asks(self, thread: str) -> requests.Exchanges:
         path = self.talk.writer.history.path_of(thread)
-        asker = requests.RequestScope(path, thread, "summary", lambda: math.inf, lambda _what: None)
+        requester = requests.RequestScope(path, thread, "summary", lambda: math.inf, lambda _what: None)
         budget = budgets.parse(self.budget) if self.budget is not None else None
-        return requests.Exchanges(self.models, self.talk.writer, asker, None, budget)
+        return requests.Exchanges(self.models, self.talk.writer, requester, None, budget)
 
     async def request(self) -> list[str]:
         """What the next request says: its messages and outputs."""

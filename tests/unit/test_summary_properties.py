@@ -63,8 +63,8 @@ class Summing:
         return said if isinstance(said, Exception) else Answer(said, Usage(900, 0, 50, 0), "summing-model")
 
     def _asks(self, thread: str) -> requests.Exchanges:
-        asker = requests.RequestScope("summary", thread, "summary", lambda: math.inf, lambda _what: None)
-        return requests.Exchanges(self._models, self.talk.writer, asker, None, None)
+        requester = requests.RequestScope("summary", thread, "summary", lambda: math.inf, lambda _what: None)
+        return requests.Exchanges(self._models, self.talk.writer, requester, None, None)
 
     def request(self) -> Request | None:
         """The next request; None where it is refused."""
@@ -89,7 +89,7 @@ class Summing:
     def room(self) -> int:
         """Tokens that the thread may have, or at which it is summed up; 0 where nothing can be sent."""
         try:
-            room = window.build(self.talk.pieces, self.around, self.limits).report.room
+            room = window.build(self.talk.items, self.around, self.limits).report.room
         except ModelError:
             return 0
         return min(room, self.limits.checkpoint_at or room)
@@ -97,7 +97,7 @@ class Summing:
     @property
     def tokens(self) -> int:
         """Tokens of the thread with its summary, without the newest word."""
-        thread = self.talk.pieces
+        thread = self.talk.items
         word = (
             thread.word.size(pointers=False).tokens if thread.word is not None and thread.newest_word is not None else 0
         )
@@ -117,7 +117,7 @@ def test_what_is_sent_is_the_window_of_what_the_log_holds_then(
     request = summing.request()
     assume(request is not None)
     assert request is not None
-    built = window.build(Talk.read(talk).pieces, around, limits)
+    built = window.build(Talk.read(talk).items, around, limits)
     sent = (request.instructions, request.items, request.tools, request.state)
     assert sent == (built.instructions, built.items, built.tools, built.state)
     assert max(map(estimates.tokens, [*summing.asked, request])) <= (limits.hard_limit or limits.compress_at)
@@ -136,9 +136,9 @@ def test_a_summary_has_its_share_and_leaves_what_is_recent(
     around = window.RequestFrame((window.Part("rules", "Answer."),))
     summing = Summing(talk, around, limits, says)
     for number in range(4):
-        before, its = talk.writer.history.thread(talk.thread).summary, talk.pieces.summary
+        before, its = talk.writer.history.thread(talk.thread).summary, talk.items.summary
         fits = its is not None and its.size(pointers=False).tokens <= summing.room // 2
-        messages = _messages(talk.pieces)
+        messages = _messages(talk.items)
         request = summing.request()
         now = talk.writer.history.thread(talk.thread).summary
         if request is not None and now is not None and now is not before:
@@ -149,7 +149,7 @@ def test_a_summary_has_its_share_and_leaves_what_is_recent(
             if before is not None:
                 assert now.upto >= before.upto
                 assert now.upto > before.upto or not fits
-            assert _messages(talk.pieces) >= min(messages, recent)
+            assert _messages(talk.items) >= min(messages, recent)
         for _more in range(number * 2):
             talk.answers(f"answer {number}, which is somewhat long. " * 8)
             talk.says(f"word {number}")
@@ -169,7 +169,7 @@ def test_nothing_is_lost_that_no_summary_has_seen(talk: Talk, rounds: int, check
     )
     summing = Summing(talk, window.RequestFrame((window.Part("rules", "Answer."),)), limits, ["Tea was asked for."])
     for number in range(rounds):
-        before = talk.pieces
+        before = talk.items
         summary = before.summary
         count = len(summing.asked)
         said = [before[each].items(pointers=False) for each in range(len(before))]

@@ -154,7 +154,7 @@ def test_a_hard_limit_holds_by_the_real_tokenizer(monkeypatch: pytest.MonkeyPatc
     for seed in range(CONVERSATIONS):
         chance = random.Random(seed)
         talk = conversation(chance)
-        requests.append(request(window.build(talk.pieces, around(chance), strict)))
+        requests.append(request(window.build(talk.items, around(chance), strict)))
     monkeypatch.setattr(tokens, "count", real)
     counted = sorted(estimates.tokens(each) for each in requests)
     assert counted[-1] <= window.STRICT

@@ -106,10 +106,10 @@ async def test_a_fault_after_an_action_does_not_repeat_it(
         call = entries.Call(path="do", node="agent", attempt=1, effect="effect", fingerprint="f")
         call = await writer.announce(call)
         toolset = Kit(writer, [])
-        asker = requests.RequestScope(
+        requester = requests.RequestScope(
             call.path, entries.thread_of(call), "agent", lambda: 60.0, lambda _what: None, lambda: "RUN_DIRECTIVE now"
         )
-        thread = requests.Exchanges(supplied, writer, asker, None, budgets.parse("calls=20"))
+        thread = requests.Exchanges(supplied, writer, requester, None, budgets.parse("calls=20"))
         turns = turns_of(thread, toolset, writer, call)
         turns.say("Reach the goal.")
         raised: str | None = None

@@ -143,7 +143,7 @@ def test_a_request_that_is_made_again_is_the_same() -> None:
 def test_outputs_that_are_not_recent_are_pointers_though_there_is_room() -> None:
     """Those of the newest tokens stay whole, and what came last however large it is; the report says that they are not recent."""
     found = talk(outputs=12)
-    each = found.pieces.tokens_before(2) - found.pieces.tokens_before(1)
+    each = found.items.tokens_before(2) - found.items.tokens_before(1)
     told = outputs(found.window(recent_outputs=3 * each))
     whole = [text for text in told if text == PAGE]
     assert 3 <= len(whole) <= 6

@@ -43,7 +43,7 @@ def test_the_types_of_the_client_take_every_request(case: draws.Case) -> None:
     """Each item of the input, the state behind them, and each tool: as the body holds them, and nothing is changed in the reading."""
     talk, around, limits = case
     try:
-        built = window.build(talk.pieces, around, limits)
+        built = window.build(talk.items, around, limits)
     except ModelError:
         assume(False)
         return

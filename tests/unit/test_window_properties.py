@@ -52,9 +52,9 @@ def built(talk: Talk, around: window.RequestFrame, limits: window.Limits) -> win
     """The window; None where it is refused."""
     if alone(talk, around) > budget(limits):
         with pytest.raises(ModelError, match="nothing was sent"):
-            window.build(talk.pieces, around, limits)
+            window.build(talk.items, around, limits)
         return None
-    return window.build(talk.pieces, around, limits)
+    return window.build(talk.items, around, limits)
 
 
 def lines(items: Sequence[Item], talk: Talk) -> list[int]:
@@ -206,12 +206,12 @@ def test_what_is_recent_is_whole_and_what_is_long_ago_is_not(case: draws.Case, r
     found = built(talk, around, wide(limits).model_copy(update={"recent_outputs": recent}))
     assert found is not None
     told = {each.id: each.text for each in found.items if isinstance(each, ToolOutput)}
-    all_of_them = talk.pieces
+    all_of_them = talk.items
     everything = all_of_them.tokens_before(len(all_of_them))
     for number in range(len(all_of_them)):
-        piece = all_of_them[number]
+        item = all_of_them[number]
         since = everything - all_of_them.tokens_before(number)
-        for whole, short in zip(piece.items(pointers=False), piece.items(pointers=True), strict=True):
+        for whole, short in zip(item.items(pointers=False), item.items(pointers=True), strict=True):
             if isinstance(whole, ToolOutput) and isinstance(short, ToolOutput):
                 if since <= recent or number == len(all_of_them) - 1:
                     assert told[whole.id] == whole.text
@@ -224,7 +224,7 @@ def test_what_is_recent_is_whole_and_what_is_long_ago_is_not(case: draws.Case, r
 def test_what_is_recent_moves_in_steps(talk: Talk, recent: int, begins: float) -> None:
     """While fewer than ``recent`` tokens come to the thread, no output becomes a pointer but the one that was the newest; none is whole again later."""
     around, limits = window.RequestFrame(()), wide(window.Limits()).model_copy(update={"recent_outputs": recent})
-    thread = talk.pieces
+    thread = talk.items
     first = int(begins * len(thread))
     before: set[str] = set()
     for end in range(first + 1, min(first + 8, len(thread)) + 1):

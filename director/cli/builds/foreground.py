@@ -61,8 +61,8 @@ class Building(conversation.Conversation):
 
     @property
     @override
-    def manner(self) -> reply.ReplyOptions:
-        return loop.MANNER
+    def options(self) -> reply.ReplyOptions:
+        return loop.OPTIONS
 
     @override
     async def close(self) -> None:

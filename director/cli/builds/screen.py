@@ -77,7 +77,7 @@ class BuildScreen(screen.Screen):
         self.say(f"--  {'  '.join(parts)}", screen.DIM)
 
     @override
-    def text(self, piece: str) -> None:
+    def text(self, part: str) -> None:
         pass
 
     @override

@@ -96,7 +96,7 @@ class Conversation:
                 self.screen,
                 self.limits,
                 self.toolsets,
-                self.manner,
+                self.options,
             )
         return self._talk
 
@@ -106,7 +106,7 @@ class Conversation:
         return ()
 
     @property
-    def manner(self) -> reply.ReplyOptions:
+    def options(self) -> reply.ReplyOptions:
         """How much the model may take for one word."""
         return reply.CHAT
 

@@ -61,14 +61,14 @@ class FollowedRun:
         return self._ended
 
     async def _run(self, begin: Begin, here: host.Host) -> None:
-        options = start.Options(parent=self._held.id, purse=self._purse(), begun=self._note)
+        options = start.Options(parent=self._held.id, allowance=self._allowance(), begun=self._note)
         async with Runtime.of(here) as carrier:
             with self._display:
                 self._ended = await (await begin(carrier, self._listen, options)).to_its_end()
             # One that was over before tells its end, and not its beginning.
             self._id = self._ended.run
 
-    def _purse(self) -> budgets.Allowance | None:
+    def _allowance(self) -> budgets.Allowance | None:
         """What is left for the run; None where the session has no budget."""
         held = self._held
         if held.session.budget is None:

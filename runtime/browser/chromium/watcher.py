@@ -89,7 +89,7 @@ class Watcher:
         self.engines: dict[socket.socket, Engine] = {}
         self.deadline: float | None = time.monotonic() + FIRST_CONNECTION_SECONDS
         self.over = False
-        self.asker: Engine | None = None
+        self.requester: Engine | None = None
 
     def watch(self) -> None:
         """Returns when Chromium is to end, or has."""
@@ -135,7 +135,7 @@ class Watcher:
                     engine.answer({"ok": True})
                 return engine.known
             if message.get("end"):
-                self.asker, self.over = engine, True
+                self.requester, self.over = engine, True
                 return True
             self.linger = float(message["linger"])
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -153,8 +153,8 @@ class Watcher:
         kill_group(self.chromium)
         for folder in self.spec["remove"]:
             remove(folder)
-        if self.asker is not None:
-            self.asker.answer({"ended": True})
+        if self.requester is not None:
+            self.requester.answer({"ended": True})
 
 
 def ended(chromium: subprocess.Popen[bytes]) -> bool:

@@ -137,25 +137,25 @@ class PendingDownloads:
 
     def begins(self, params: devtools_connection.Params, _session: str) -> None:
         """A download begins."""
-        arrival = Download(params["guid"], params["url"], sound(params["suggestedFilename"]))
-        self._begun.append((params["frameId"], arrival))
+        incoming = Download(params["guid"], params["url"], sound(params["suggestedFilename"]))
+        self._begun.append((params["frameId"], incoming))
 
     def proceeds(self, params: devtools_connection.Params, _session: str) -> None:
         """More of a file has come."""
-        for _frame, arrival in self._begun:
-            if arrival.guid == params["guid"]:
-                arrival.state = params["state"]
+        for _frame, incoming in self._begun:
+            if incoming.guid == params["guid"]:
+                incoming.state = params["state"]
 
     async def first(self) -> Download | None:
         """The first file that came for the run."""
-        for frame, arrival in self._begun:
+        for frame, incoming in self._begun:
             if await self._state.ours(frame):
-                return arrival
+                return incoming
         return None
 
-    def file(self, arrival: Download) -> Path:
+    def file(self, incoming: Download) -> Path:
         """Where the file stands."""
-        return self._folder / arrival.guid
+        return self._folder / incoming.guid
 
 
 def _is_page(headers: list[devtools_connection.Params]) -> bool:

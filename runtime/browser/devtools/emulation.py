@@ -24,7 +24,7 @@ from runtime.browser.devtools import connection as devtools_connection
 from runtime.browser.options import BrowserOptions
 from runtime.browser.port import LostTab
 
-PATIENCE_SECONDS = 5.0
+DEADLINE_SECONDS = 5.0
 """How long the tabs of a browser may take to be set up, or to be closed."""
 
 FREED_SECONDS = 1.0
@@ -53,7 +53,7 @@ class Emulation:
         self.others_ready: Callable[[], Awaitable[None]] | None = None
         """Returns when the other client has taken note of every tab that has appeared before; none where it is not connected yet."""
 
-    async def start(self, seconds: float = PATIENCE_SECONDS, current: str | None = None) -> None:
+    async def start(self, seconds: float = DEADLINE_SECONDS, current: str | None = None) -> None:
         """Set up the tabs that are there, ``current`` before the others, waiting for them no longer than ``seconds``; and from now on each new one."""
         connection, end = self._connection, asyncio.get_running_loop().time() + seconds
         self._current = current
@@ -150,7 +150,7 @@ class Emulation:
         """
         stuck = await self._stop_loading(seconds)
         mine = stuck.pop(current, None)
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             for target, tab in stuck.items():
                 # What computes without end is interrupted: left to itself Chromium would wait for it before it closes the tab.
                 self._connection.post("Runtime.terminateExecution", {}, tab.session)

@@ -132,19 +132,19 @@ class Guard:
     async def _enable(self, pattern: Params) -> None:
         await self._connection.send("Fetch.enable", {"patterns": [pattern], "handleAuthRequests": True})
 
-    async def ward(
+    async def guarded(
         self, allowed: Iterable[str], credentials: Sequence[Credentials] = (), context: str | None = None
     ) -> GuardedTarget:
         """Let documents of these origins load in one browser context, or in all where none is named."""
-        ward = GuardedTarget(allowed, credentials)
+        guarded = GuardedTarget(allowed, credentials)
         if credentials:
             # Anything may be asked for a password, so from now on everything passes by here.
             await self._enable({"requestStage": "Request"})
         if context is None:
-            self._everywhere = ward
+            self._everywhere = guarded
         else:
-            self._wards[context] = ward
-        return ward
+            self._wards[context] = guarded
+        return guarded
 
     def dismiss(self, context: str) -> None:
         """A browser context is closed."""
@@ -181,10 +181,10 @@ class Guard:
         task.add_done_callback(self._tasks.discard)
 
     async def _judge_later(self, params: Params) -> None:
-        self._judge(params, await self._ward_of(params["frameId"]))
+        self._judge(params, await self._guarded_of(params["frameId"]))
 
-    def _judge(self, params: Params, ward: GuardedTarget | None) -> None:
-        if ward is not None and ward.check(params["request"]["url"], self._kind(params)):
+    def _judge(self, params: Params, guarded: GuardedTarget | None) -> None:
+        if guarded is not None and guarded.check(params["request"]["url"], self._kind(params)):
             self._let(params)
         else:
             failure = {"requestId": params["requestId"], "errorReason": "BlockedByClient"}
@@ -207,7 +207,7 @@ class Guard:
         is_new = target.get("openerId") is not None and origins.is_blank(target["url"])
         return "popup" if is_new else "main frame"
 
-    async def _ward_of(self, frame: str) -> GuardedTarget | None:
+    async def _guarded_of(self, frame: str) -> GuardedTarget | None:
         return self._everywhere or self._wards.get(await self.context_of_frame(frame))
 
     async def context_of_frame(self, frame: str) -> str:
@@ -250,8 +250,8 @@ class Guard:
         self._spawn(self._answer(params))
 
     async def _answer(self, params: Params) -> None:
-        ward = await self._ward_of(params["frameId"])
-        known = ward.credentials(params["requestId"], params["authChallenge"]) if ward is not None else None
+        guarded = await self._guarded_of(params["frameId"])
+        known = guarded.credentials(params["requestId"], params["authChallenge"]) if guarded is not None else None
         # Left to itself Chromium would ask a person. The site's answer to who has no password is shown instead.
         answer: Params = {"response": "CancelAuth"}
         if known is not None:

@@ -51,7 +51,7 @@ class DiagnosisFacts(Protocol):
     """What a run knows that its pages do not."""
 
     @property
-    def patience(self) -> Deadline:
+    def deadline(self) -> Deadline:
         """How long anything may take."""
         ...
 
@@ -76,7 +76,7 @@ class Diagnosis:
         """``settle`` gives a target as it is settled now, None where nothing matches."""
         self.page = page
         self._run = run
-        self._patience = run.patience
+        self._deadline = run.deadline
         self._settle = settle
 
     async def not_loaded(self, error: Error, url: str) -> RunOpsError:
@@ -89,10 +89,10 @@ class Diagnosis:
         if playwright_errors.was_late(error):
             return SiteError(
                 "timeout",
-                f"{url} was not loaded in time (waited {self._patience.waited():g} s)",
+                f"{url} was not loaded in time (waited {self._deadline.waited():g} s)",
                 fix="give the step a larger `timeout`, or look what the page is still loading",
                 phase="after",
-                evidence={"url": url, "waited": self._patience.waited()},
+                evidence={"url": url, "waited": self._deadline.waited()},
             )
         seen = playwright_errors.network_error(error)
         phase: Phase = "before" if seen in playwright_errors.NEVER_SENT and not self._run.answered() else "after"
@@ -120,7 +120,7 @@ class Diagnosis:
 
     def no_dialog(self) -> SiteError:
         """A dialog was waited for in vain."""
-        waited = self._patience.waited()
+        waited = self._deadline.waited()
         return SiteError(
             "no-dialog",
             f"the page opened no dialog (waited {waited:g} s)",
@@ -159,10 +159,10 @@ class Diagnosis:
         if problem == "busy" and phase == "after":
             return SiteError(
                 "timeout",
-                f"{target} took the action, and the page did not answer in time (waited {self._patience.waited():g} s)",
+                f"{target} took the action, and the page did not answer in time (waited {self._deadline.waited():g} s)",
                 fix="give the step a larger `timeout`, and a `confirm` that tells whether it was carried out",
                 phase="after",
-                evidence={"page": self.page.url, "waited": self._patience.waited()},
+                evidence={"page": self.page.url, "waited": self._deadline.waited()},
             )
         return self.not_actionable(target, problem, words, element, phase)
 
@@ -173,7 +173,7 @@ class Diagnosis:
             "the page does not answer" + (f": {said}" if said else ""),
             fix="look whether a script or a dialog of the page blocks it",
             phase=phase,
-            evidence={"page": self.page.url, "waited": self._patience.waited()},
+            evidence={"page": self.page.url, "waited": self._deadline.waited()},
         )
 
     def not_actionable(self, target: Target, problem: str, words: str, element: str | None, phase: Phase) -> SiteError:
@@ -187,7 +187,7 @@ class Diagnosis:
                 "problem": problem,
                 "element": element,
                 "page": self.page.url,
-                "waited": self._patience.waited(),
+                "waited": self._deadline.waited(),
             },
         )
 
@@ -208,7 +208,7 @@ class Diagnosis:
         """No element matches, or too few of them do."""
         if (in_frame := await self._frame_trouble(target)) is not None:
             return in_frame
-        waited = self._patience.waited()
+        waited = self._deadline.waited()
         lacking = await self._evidence(lambda: self._lacking(target), target)
         if not seen and await self._evidence(lambda: self._there(target), False):
             return SiteError(
@@ -235,9 +235,9 @@ class Diagnosis:
         """What matches is not to be seen."""
         return SiteError(
             "target-not-found",
-            f"{count} elements match {target}, and none of them is visible  (waited {self._patience.waited():g} s)",
+            f"{count} elements match {target}, and none of them is visible  (waited {self._deadline.waited():g} s)",
             fix="correct the target, or have the step before show them",
-            evidence={"page": self.page.url, "waited": self._patience.waited(), **await self.says()},
+            evidence={"page": self.page.url, "waited": self._deadline.waited(), **await self.says()},
         )
 
     async def _there(self, target: Target) -> bool:
@@ -276,7 +276,7 @@ class Diagnosis:
                 continue
             known: list[str] = await self._evidence(functools.partial(_KNOWN.of, around), [])
             where = f" in frame {way[depth - 1]}" if depth else ""
-            waited = self._patience.waited()
+            waited = self._deadline.waited()
             return SiteError(
                 "target-ambiguous" if count else "target-not-found",
                 f"{count or 'no'} frame{'s match' if count else ' matches'} {wanted}{where}  (waited {waited:g} s)",
@@ -305,7 +305,7 @@ class Diagnosis:
             "wanted": look.wanted,
             "seen": look.seen,
             "page": self.page.url,
-            "waited": self._patience.waited(),
+            "waited": self._deadline.waited(),
         }
         seen = f"seen: {look.seen!r}"
         if subject is not None and look.matches == 0 and rule.kind != "count":

@@ -75,8 +75,8 @@ class ElementAccess(ABC):
     """A tab within reach: ``runtime.browser.page.tab.Tab`` is one, made of what actions and readings add to this."""
 
     page: Page
-    _patience: Deadline
-    _inquiry: Diagnosis
+    _deadline: Deadline
+    _diagnosis: Diagnosis
     _run: PageState
     documents: int
     """Documents loaded into the tab."""

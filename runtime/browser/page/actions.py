@@ -82,11 +82,11 @@ class Actions(Downloads, SignedIn):
         try:
             async with self._answering(phase="after"):
                 if to is None and by is None:
-                    await found.scroll_into_view_if_needed(timeout=self._patience.milliseconds())
+                    await found.scroll_into_view_if_needed(timeout=self._deadline.milliseconds())
                 wanted: dict[str, Any] = {"to": to, "by": by}
-                return await _SCROLL.of(found, wanted, milliseconds=self._patience.milliseconds())
+                return await _SCROLL.of(found, wanted, milliseconds=self._deadline.milliseconds())
         except Error as error:
-            raise await self._inquiry.failed(error, target, "after") from None
+            raise await self._diagnosis.failed(error, target, "after") from None
 
     async def check(self, target: Target, checked: bool) -> None:
         """Set the box or radio button."""
@@ -103,9 +103,9 @@ class Actions(Downloads, SignedIn):
         target, found = await self._found(target)
         try:
             async with self._answering():
-                kind = await _FILE_FIELD.of(found, milliseconds=self._patience.milliseconds())
+                kind = await _FILE_FIELD.of(found, milliseconds=self._deadline.milliseconds())
         except Error as error:
-            raise await self._inquiry.failed(error, target, "before") from None
+            raise await self._diagnosis.failed(error, target, "before") from None
         if kind == "one" and len(files) > 1:
             raise self._one_file_only(target, len(files), "before")
         if kind == "none":
@@ -124,10 +124,10 @@ class Actions(Downloads, SignedIn):
                 raise
             raise SiteError(
                 "no-file-chooser",
-                f"{target} was clicked, and the page asked for no file (waited {self._patience.waited():g} s)",
+                f"{target} was clicked, and the page asked for no file (waited {self._deadline.waited():g} s)",
                 fix="point at the file field itself (`css: input[type=file]`, it may be hidden), or at what opens the chooser",
                 phase="after",
-                evidence={"page": self.page.url, "waited": self._patience.waited()},
+                evidence={"page": self.page.url, "waited": self._deadline.waited()},
             ) from None
         if len(files) > 1 and not chooser.is_multiple():
             raise self._one_file_only(target, len(files), "after")

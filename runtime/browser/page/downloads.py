@@ -40,8 +40,8 @@ class Downloads(Filled):
                         await self._do(target, lambda found, timeout: found.click(timeout=timeout), driver_waits=True)
                     else:
                         await self._load(url or "")
-                    arrival = await self._arrived(counter, what, refusals)
-                yield Delivery(arrival.name, counter.file(arrival))
+                    incoming = await self._arrived(counter, what, refusals)
+                yield Delivery(incoming.name, counter.file(incoming))
         except (devtools_connection.Disconnected, devtools_connection.Refused) as error:
             raise self._failed(what, f"the browser takes no files: {error}") from None
 
@@ -49,10 +49,10 @@ class Downloads(Filled):
         self._run.admit(url)
         self._run.begin(self.page, driver_waits=True)
         try:
-            answer = await self.page.goto(url, timeout=self._patience.milliseconds())
+            answer = await self.page.goto(url, timeout=self._deadline.milliseconds())
         except Error as error:
             if not playwright_errors.became_download(error):
-                raise await self._inquiry.not_loaded(error, url) from None
+                raise await self._diagnosis.not_loaded(error, url) from None
         else:
             if answer is not None and answer.status >= 400:
                 raise self._failed(url, _said(answer))
@@ -77,33 +77,33 @@ class Downloads(Filled):
     async def _arrived(
         self, counter: downloads.PendingDownloads, what: str, refusals: list[Response]
     ) -> downloads.Download:
-        arrival: downloads.Download | None = None
-        while arrival is None or arrival.state == "inProgress":
+        incoming: downloads.Download | None = None
+        while incoming is None or incoming.state == "inProgress":
             if refused := self._run.refusal():
                 raise refused
-            arrival = arrival or await counter.first()
-            if arrival is None and (refusal := _of_document(refusals)):
+            incoming = incoming or await counter.first()
+            if incoming is None and (refusal := _of_document(refusals)):
                 raise self._failed(what, _said(refusal))
-            if arrival is not None and not self._run.allowed.document(arrival.url):
-                self._run.state.cancel(arrival.guid)
-                raise origin_guard.refused(arrival.url, self._run.allowed, "download")
-            if self._patience.over():
-                if arrival is None:
+            if incoming is not None and not self._run.allowed.document(incoming.url):
+                self._run.state.cancel(incoming.guid)
+                raise origin_guard.refused(incoming.url, self._run.allowed, "download")
+            if self._deadline.over():
+                if incoming is None:
                     raise self._none_began(what, "nothing came")
-                self._run.state.cancel(arrival.guid)
+                self._run.state.cancel(incoming.guid)
                 raise self._failed(what, "it did not come to its end in time")
             await asyncio.sleep(LOOK_SECONDS)
-        if arrival.state == "canceled":
-            status = next((each.status for each in refusals if each.url == arrival.url), None)
+        if incoming.state == "canceled":
+            status = next((each.status for each in refusals if each.url == incoming.url), None)
             raise self._failed(what, f"the site answered {status}" if status else "it broke off")
-        if not counter.file(arrival).stat().st_size:
-            raise self._failed(what, f"the file {arrival.name} is empty")
-        return arrival
+        if not counter.file(incoming).stat().st_size:
+            raise self._failed(what, f"the file {incoming.name} is empty")
+        return incoming
 
     def _failed(self, what: str, why: str) -> SiteError:
         return SiteError(
             "download-failed",
-            f"no file came from {what}: {why} (waited {self._patience.waited():g} s)",
+            f"no file came from {what}: {why} (waited {self._deadline.waited():g} s)",
             fix="look at what the site answers there; a large file may need a larger `timeout`",
             phase="after",
             evidence=self._evidence_of(),
@@ -112,14 +112,14 @@ class Downloads(Filled):
     def _none_began(self, what: str, why: str) -> RunOpsError:
         return SiteError(
             "no-download",
-            f"no download began from {what}: {why} (waited {self._patience.waited():g} s)",
+            f"no download began from {what}: {why} (waited {self._deadline.waited():g} s)",
             fix="look at the page: it may ask for a sign-in, or open a page instead; then point at the link of the file itself",
             phase="after",
             evidence=self._evidence_of(),
         )
 
     def _evidence_of(self) -> dict[str, Json]:
-        return {"page": origins.without_query(self.page.url), "waited": self._patience.waited()}
+        return {"page": origins.without_query(self.page.url), "waited": self._deadline.waited()}
 
 
 def _said(answer: Response) -> str:

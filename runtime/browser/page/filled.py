@@ -129,7 +129,7 @@ class Filled(ElementAccess):
         hidden = text.secret
         for pause in PAUSES:
             await self._do(text.target, lambda found, timeout: found.fill(text.text, timeout=timeout))
-            await asyncio.sleep(min(pause, self._patience.left()))
+            await asyncio.sleep(min(pause, self._deadline.left()))
             held = await self._held(text)
             if held is None or same(held[0], text.text):
                 return
@@ -137,7 +137,7 @@ class Filled(ElementAccess):
             if seen == before and not cut(seen, text.text):
                 return
             before = seen
-            if self._patience.over():
+            if self._deadline.over():
                 break
         evidence: dict[str, Json] = {"field": str(text.target), "page": self.page.url}
         if not hidden:

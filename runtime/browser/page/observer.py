@@ -95,7 +95,7 @@ class Looking(ElementAccess):
 
     async def _seen(self, found: Locator | None, *, marks: bool, last: bool) -> Observation | None:
         """The page as it is now; None where a frame went away meanwhile, or, but at the ``last`` try, the page became another one."""
-        milliseconds = self._patience.milliseconds()
+        milliseconds = self._deadline.milliseconds()
         snapshot = sound(await self.page.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds))
         frames = self.page.frames if "- iframe " in snapshot else [self.page.main_frame]
         # The main frame comes first.
@@ -139,7 +139,7 @@ class Looking(ElementAccess):
         """
         asked = f"{selectors.NAME}=facts {number}{' marks' if marks else ''}"
         try:
-            told = await frame.locator(asked).text_content(timeout=self._patience.milliseconds())
+            told = await frame.locator(asked).text_content(timeout=self._deadline.milliseconds())
         except Error as error:
             if frame.is_detached() or (
                 frame.parent_frame is not None and playwright_errors.kind_of(error) == "navigated"

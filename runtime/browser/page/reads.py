@@ -172,16 +172,16 @@ class Reads(Pictures, Looking):
     async def text(self, target: Target) -> str:
         """Visible text of the element, white space folded."""
         target, found = await self._found(target)
-        return await self._read(target, lambda: _TEXT.of(found, milliseconds=self._patience.milliseconds()), waits=True)
+        return await self._read(target, lambda: _TEXT.of(found, milliseconds=self._deadline.milliseconds()), waits=True)
 
     async def value(self, target: Target) -> str:
         """What the field holds."""
         target, found = await self._found(target)
         try:
             async with self._answering():
-                return sound(await found.input_value(timeout=self._patience.milliseconds()))
+                return sound(await found.input_value(timeout=self._deadline.milliseconds()))
         except Error as error:
-            raise await self._inquiry.failed(error, target, "before") from None
+            raise await self._diagnosis.failed(error, target, "before") from None
 
     async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
         """For each element that matches and is not hidden, the text of each field; waits until there are ``least`` of them."""
@@ -201,10 +201,10 @@ class Reads(Pictures, Looking):
         rows = await self._until(look, target)
         if rows is None:
             if every and not seen:
-                raise await self._inquiry.all_hidden(target, every)
-            raise await self._inquiry.missing(target, wanted=least, seen=seen)
+                raise await self._diagnosis.all_hidden(target, every)
+            raise await self._diagnosis.missing(target, wanted=least, seen=seen)
         if not rows:
-            await self._inquiry.demand_answer(target)
+            await self._diagnosis.demand_answer(target)
         return [[_cell(cell, fields) for cell in row] for row in rows]
 
     async def attribute(self, target: Target, name: str) -> str | None:
@@ -212,18 +212,18 @@ class Reads(Pictures, Looking):
         target, found = await self._found(target)
         try:
             async with self._answering():
-                return sound_json(await found.get_attribute(name, timeout=self._patience.milliseconds()))
+                return sound_json(await found.get_attribute(name, timeout=self._deadline.milliseconds()))
         except Error as error:
-            raise await self._inquiry.failed(error, target, "before") from None
+            raise await self._diagnosis.failed(error, target, "before") from None
 
     async def state(self, target: Target) -> dict[str, Json]:
         """``visible``, ``enabled``, ``checked``, ``editable``, ``focused``, ``value`` of the element."""
         target, found = await self._found(target)
         try:
             async with self._answering():
-                return await _STATE.of(found, milliseconds=self._patience.milliseconds())
+                return await _STATE.of(found, milliseconds=self._deadline.milliseconds())
         except Error as error:
-            raise await self._inquiry.failed(error, target, "before") from None
+            raise await self._diagnosis.failed(error, target, "before") from None
 
     async def table(self, target: Target, least: int) -> Grid:
         """The table's cells as a person sees them; waits until it has ``least`` rows. Raises ``not-a-table``."""
@@ -237,7 +237,7 @@ class Reads(Pictures, Looking):
             if settled is not None:
                 tables = await _TABLE.of_all(locators.locator(self.page, settled))
             if len(tables) > 1:
-                raise await self._inquiry.ambiguous(settled or target, "before")
+                raise await self._diagnosis.ambiguous(settled or target, "before")
             seen = len(tables[0]["rows"]) if tables else 0
             if not tables and not least:
                 return {"head": [], "rows": []}
@@ -246,18 +246,18 @@ class Reads(Pictures, Looking):
 
         table = await self._until(look, target)
         if table is not None and "tag" not in table and not table["rows"]:
-            await self._inquiry.demand_answer(target)
+            await self._diagnosis.demand_answer(target)
         if table is None:
             if seen or not await self.count(target):
-                raise await self._inquiry.missing(target, wanted=least, seen=seen)
+                raise await self._diagnosis.missing(target, wanted=least, seen=seen)
             raise SiteError(
                 "target-not-found",
-                f"{target} has no row (waited {self._patience.waited():g} s)",
+                f"{target} has no row (waited {self._deadline.waited():g} s)",
                 fix="if there may be no row, write `min: 0`; else look at the page, and correct the target",
                 evidence={
                     "page": self.page.url,
-                    "waited": self._patience.waited(),
-                    **await self._inquiry.says(),
+                    "waited": self._deadline.waited(),
+                    **await self._diagnosis.says(),
                 },
             )
         if "tag" in table:

@@ -122,10 +122,10 @@ class Refs(ElementAccess):
         try:
             located = await self.by_ref(ref)
             async with self._answering():
-                handle = await located.element_handle(timeout=self._patience.milliseconds())
+                handle = await located.element_handle(timeout=self._deadline.milliseconds())
                 facts = await self._known_of(handle)
         except Error as error:
-            raise await self._inquiry.failed(error, None, "before") from None
+            raise await self._diagnosis.failed(error, None, "before") from None
         try:
             yield Pointed(self.page, handle, facts)
         finally:

@@ -117,13 +117,13 @@ class Pictures(ElementAccess):
                 mask = [frame.locator(f"[{drawn_text.MARK}]") for frame in masked]
                 return await self._picture(found, full_page=full_page, mask=mask)
         except Error as error:
-            raise await self._inquiry.failed(error, target, "before") from None
+            raise await self._diagnosis.failed(error, target, "before") from None
         finally:
             for frame in masked:
                 await _unmark(frame)
 
     async def _picture(self, found: Locator | None, *, full_page: bool, mask: list[Locator]) -> bytes:
-        milliseconds = self._patience.milliseconds()
+        milliseconds = self._deadline.milliseconds()
         if found is not None:
             return await found.screenshot(
                 timeout=milliseconds, animations="disabled", mask=mask, mask_color=MASK_COLOUR

@@ -45,10 +45,10 @@ class Answers:
     """Listens to one browser context."""
 
     def __init__(
-        self, context: BrowserContext, patience: Deadline, network: Callable[[], Awaitable[int | None]]
+        self, context: BrowserContext, deadline: Deadline, network: Callable[[], Awaitable[int | None]]
     ) -> None:
         """``network`` tells the process id of Chromium's network process; None where it cannot."""
-        self._patience = patience
+        self._deadline = deadline
         self._network = network
         self._process = asyncio.ensure_future(network())
         """The network process as it was known last."""
@@ -140,7 +140,7 @@ class Answers:
         if not self._driver_waits and not stopped():
             await self._flush()
         while (late := self._late(every=every)) is not None and not stopped():
-            if self._patience.over() or (self._page is not None and self._page.is_closed()):
+            if self._deadline.over() or (self._page is not None and self._page.is_closed()):
                 return await self.missing() or MissingAnswer(described(late), "late")
             await self._change()
         return await self.missing() or (self._refused if every else None)
@@ -153,16 +153,16 @@ class Answers:
         if not stopped():
             await self._flush()
         while (on_its_way := bool(self._open or (earlier and self._earlier))) and not stopped():
-            if self._patience.over() or (self._page is not None and self._page.is_closed()):
+            if self._deadline.over() or (self._page is not None and self._page.is_closed()):
                 break
             await self._change()
-        return not on_its_way and not self._patience.over()
+        return not on_its_way and not self._deadline.over()
 
     async def _change(self) -> None:
         """Wait until something is answered, or for a moment."""
         self._changed.clear()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(LOOK_SECONDS, self._patience.left())):
+            async with asyncio.timeout(min(LOOK_SECONDS, self._deadline.left())):
                 await self._changed.wait()
 
     def _late(self, *, every: bool) -> Request | None:
@@ -174,7 +174,7 @@ class Answers:
         if self._page is None:
             return
         try:
-            async with self._patience.limit():
+            async with self._deadline.limit():
                 await _WAIT.on(self._page)
                 while not await _WAITED.on(self._page):
                     pass

@@ -93,7 +93,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
     def __init__(self, page: Page, run: TabState) -> None:
         self._run = run
-        self._patience = run.patience
+        self._deadline = run.deadline
         self.replaced = False
         """Whether the last ``goto`` took a new tab in the place of one that did not answer."""
         self.silent = -1
@@ -112,7 +112,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
     def _take(self, page: Page) -> None:
         """Be the tab of ``page`` from now on."""
         self.page = page
-        self._inquiry = Diagnosis(page, self._run, self._settled_now)
+        self._diagnosis = Diagnosis(page, self._run, self._settled_now)
         self._deaf = playwright_internals.on_document(page, self._loaded)
         page.on("crash", self._run.crashed)
 
@@ -161,7 +161,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
     @contextlib.asynccontextmanager
     async def beside(self, seconds: float) -> AsyncGenerator[Tab]:
         """A tab of its own in the same browser, closed at the end; it and this one have ``seconds`` from now on."""
-        self._patience.bound(seconds)
+        self._deadline.bound(seconds)
         async with self._run.fresh_page() as fresh:
             yield fresh
 
@@ -182,7 +182,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             if await self._stays(loading):
                 loading.cancel()
                 await self._replace()
-                await self.page.goto(url, timeout=self._patience.milliseconds())
+                await self.page.goto(url, timeout=self._deadline.milliseconds())
             else:
                 await loading
         finally:
@@ -190,7 +190,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
     async def _stays(self, loading: asyncio.Future[Any]) -> bool:
         """Whether the document that is to be left stays, though the site has been asked and owes no answer, and no dialog is open."""
-        span, before = min(BUSY_SECONDS, self._patience.left() / 3), self.documents
+        span, before = min(BUSY_SECONDS, self._deadline.left() / 3), self.documents
         since = time.monotonic()
         while time.monotonic() - since < span:
             await asyncio.wait([loading], timeout=PAUSES[-1])
@@ -231,7 +231,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             return False
         try:
             return await _PUT_IN_ADDRESS.on(
-                self.page, url, milliseconds=1000 * min(self._patience.left(), ANSWER_SECONDS)
+                self.page, url, milliseconds=1000 * min(self._deadline.left(), ANSWER_SECONDS)
             )
         except (Error, SiteError):
             return False
@@ -282,15 +282,15 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         self.dialogs.leaving = True
         try:
             try:
-                await self.dialogs.through(load(self._patience.milliseconds()))
+                await self.dialogs.through(load(self._deadline.milliseconds()))
             except Error as error:
                 if not playwright_errors.met_error_page(error):
                     raise
                 # Chromium was still putting up the error page of what failed before; behind it, it goes on to where it was sent.
-                there = self.page.wait_for_url(_no_error_page, timeout=self._patience.milliseconds())
+                there = self.page.wait_for_url(_no_error_page, timeout=self._deadline.milliseconds())
                 await self.dialogs.through(there)
         except Error as error:
-            raise await self._inquiry.not_loaded(error, url) from None
+            raise await self._diagnosis.not_loaded(error, url) from None
         finally:
             self.dialogs.leaving = False
         return self.page.url
@@ -310,21 +310,21 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         if refused := self._run.refusal():
             raise refused
         self.dialogs.refuse("after")
-        if self._patience.over():
+        if self._deadline.over():
             raise late()
         await asyncio.sleep(seconds)
 
     def waited(self) -> float:
         """Seconds since the step's attempt began."""
-        return self._patience.waited()
+        return self._deadline.waited()
 
     async def asked(self, text: str | None) -> str:
         """Wait for a dialog, and return what it says."""
         try:
-            async with asyncio.timeout(self._patience.left()):
+            async with asyncio.timeout(self._deadline.left()):
                 message = await self.dialogs.wait()
         except TimeoutError:
-            raise self._inquiry.no_dialog() from None
+            raise self._diagnosis.no_dialog() from None
         if text is not None and not text_match.contains(message, text):
             raise SiteError(
                 "dialog-differs",
@@ -339,12 +339,12 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         self._run.begin(self.page)
         # What the answer sets off may take longer than there is time for; the answer itself is given.
         try:
-            async with asyncio.timeout(self._patience.left()):
+            async with asyncio.timeout(self._deadline.left()):
                 await self.dialogs.answer(accept=accept, text=text)
         except TimeoutError:
             pass
         except Error as error:
-            raise await self._inquiry.failed(error, None, "after") from None
+            raise await self._diagnosis.failed(error, None, "after") from None
         await self._run.tabs.tell_again()
 
     async def locate(self, target: Target) -> Target:
@@ -359,7 +359,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
         settled = await self._until(attempt)
         if settled is None:
-            raise await self._inquiry.missing(target)
+            raise await self._diagnosis.missing(target)
         return settled
 
     @override
@@ -399,14 +399,14 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             async with self._answering():
                 # A file field is mostly hidden behind something that looks better.
                 shown = "attached" if action == "upload" else "visible"
-                await found.wait_for(state=shown, timeout=self._patience.milliseconds())
+                await found.wait_for(state=shown, timeout=self._deadline.milliseconds())
                 # The last look may take longer than there is time for: its answer counts.
                 while not await found.is_enabled(timeout=EVIDENCE_SECONDS * 1000):
-                    if self._patience.over():
-                        raise self._inquiry.not_actionable(target, "disabled", "it is disabled", None, "before")
+                    if self._deadline.over():
+                        raise self._diagnosis.not_actionable(target, "disabled", "it is disabled", None, "before")
                     await asyncio.sleep(PAUSES[-1])
         except Error as error:
-            raise await self._inquiry.failed(error, target, "before") from None
+            raise await self._diagnosis.failed(error, target, "before") from None
 
     async def click(self, target: Target) -> None:
         """Click the element."""
@@ -436,10 +436,10 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         self._run.begin(self.page, driver_waits=driver_waits)
         self.pending_input = True
         try:
-            async with self._patience.limit():
+            async with self._deadline.limit():
                 return await self.dialogs.through(self._action(target, found, action, sends=sends))
         except TimeoutError:
-            raise self._inquiry.silent("after") from None
+            raise self._diagnosis.silent("after") from None
 
     async def _action(
         self,
@@ -450,22 +450,22 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         sends: bool,
     ) -> Answer | None:
         try:
-            return await action(found, self._patience.milliseconds())
+            return await action(found, self._deadline.milliseconds())
         except Error as error:
             if not sends and playwright_errors.only_waited(error):
-                raise await self._inquiry.failed(error, target, "before") from None
-            if playwright_errors.has_log(error) and await self._inquiry.closed_alone(error):
+                raise await self._diagnosis.failed(error, target, "before") from None
+            if playwright_errors.has_log(error) and await self._diagnosis.closed_alone(error):
                 return None
-            raise await self._inquiry.failed(error, target, "after") from None
+            raise await self._diagnosis.failed(error, target, "after") from None
 
     @override
     async def _attached(self, target: Target) -> Target:
         target, found = await self._found(target)
         try:
             async with self._answering():
-                await found.wait_for(state="attached", timeout=self._patience.milliseconds())
+                await found.wait_for(state="attached", timeout=self._deadline.milliseconds())
         except Error as error:
-            raise await self._inquiry.failed(error, target, "before") from None
+            raise await self._diagnosis.failed(error, target, "before") from None
         return target
 
     @override
@@ -473,16 +473,16 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
     async def _answering(self, seconds: float | None = None, phase: Phase = "before") -> AsyncGenerator[None]:
         self.dialogs.refuse()
         if self.dialogs.elsewhere is not None:
-            seconds = min(dialogs.ELSEWHERE_SECONDS, self._patience.left() if seconds is None else seconds)
+            seconds = min(dialogs.ELSEWHERE_SECONDS, self._deadline.left() if seconds is None else seconds)
         try:
-            async with asyncio.timeout(seconds) if seconds is not None else self._patience.limit() as limit:
+            async with asyncio.timeout(seconds) if seconds is not None else self._deadline.limit() as limit:
                 with self.dialogs.cutting(limit):
                     yield
         except TimeoutError:
             self.dialogs.refuse(phase)
             if (elsewhere := self.dialogs.elsewhere) is not None:
                 elsewhere.refuse(phase)
-            raise self._inquiry.silent(phase) from None
+            raise self._diagnosis.silent(phase) from None
 
     async def count(self, target: Target) -> int:
         """How many elements match now."""
@@ -494,13 +494,13 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
         count = await self._read(target, look)
         if not count:
-            await self._inquiry.demand_answer(target)
+            await self._diagnosis.demand_answer(target)
         return count
 
     @override
     async def _parsed(self) -> None:
         """Wait until the document is there to its end: half a table is no answer to how many rows there are."""
-        await self.page.wait_for_load_state("domcontentloaded", timeout=self._patience.milliseconds())
+        await self.page.wait_for_load_state("domcontentloaded", timeout=self._deadline.milliseconds())
 
     async def wait_for(self, rule: Rule) -> None:
         """Wait until the rule holds."""
@@ -519,7 +519,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         # A condition over values does not change by waiting.
         held = await (look() if rule.kind == "expr" else self._until(look, subject_of(rule)))
         if not held:
-            raise await self._inquiry.rule_failed(rule, last)
+            raise await self._diagnosis.rule_failed(rule, last)
 
     async def holds(self, rule: Rule) -> bool:
         """Whether the rule holds now; it does not where its target is missing or matches more than once."""
@@ -536,7 +536,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             seen = rules.RuleCheck(for_nothing, None, None, 0)
         else:
             seen = await rules.look(self.page, rule, settled)
-        if seen.holds and for_nothing and (status := await self._inquiry.broken()) is not None:
+        if seen.holds and for_nothing and (status := await self._diagnosis.broken()) is not None:
             # On a page that is an error of the server nothing is there, and that tells nothing.
             return rules.RuleCheck(False, seen.wanted, f"an error of the server ({status})")
         return seen
@@ -547,11 +547,11 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         pauses = iter(PAUSES)
         while True:
             answer = await self._read(target, look)
-            if answer is not None or self._patience.over():
+            if answer is not None or self._deadline.over():
                 return answer
             if refused := self._run.refusal():
                 raise refused
-            await asyncio.sleep(min(next(pauses, PAUSES[-1]), self._patience.left()))
+            await asyncio.sleep(min(next(pauses, PAUSES[-1]), self._deadline.left()))
 
     @override
     async def _read(
@@ -563,11 +563,11 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         """
         while True:
             try:
-                async with self._answering(None if waits else max(self._patience.left(), EVIDENCE_SECONDS)):
+                async with self._answering(None if waits else max(self._deadline.left(), EVIDENCE_SECONDS)):
                     return await look()
             except Error as error:
-                if playwright_errors.kind_of(error) != "navigated" or self._patience.over():
-                    raise await self._inquiry.failed(error, target, "before") from None
+                if playwright_errors.kind_of(error) != "navigated" or self._deadline.over():
+                    raise await self._diagnosis.failed(error, target, "before") from None
             await asyncio.sleep(PAUSES[0])
 
 

@@ -77,7 +77,7 @@ def run(
     )
     values = given_values.inputs(inputs or [], inputs_file)
     foreground_run.hush()
-    manner = batch.BatchOptions(
+    options = batch.BatchOptions(
         here,
         as_json=as_json,
         quiet=quiet,
@@ -88,7 +88,7 @@ def run(
         allow_changed=allow_changed,
         arguments=flags.arguments(ctx),
     )
-    runs = batch.Batch(collect.collect(paths), manner)
+    runs = batch.Batch(collect.collect(paths), options)
     runs.prepare(values)
     raise typer.Exit(runs.carry_out())
 

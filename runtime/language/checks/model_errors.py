@@ -45,7 +45,7 @@ def explain(error: ValidationError, anatomy: Anatomy, document: Document) -> lis
         # Alternatives fail together, at one place: they are one mistake.
         grouped.setdefault((located(each["loc"], anatomy.clean), each["type"] in WANTED), []).append(each)
     return [
-        _Misfit(anatomy.written(path), errors, anatomy, document).diagnostic()
+        _Mismatch(anatomy.written(path), errors, anatomy, document).diagnostic()
         for (path, _type), errors in grouped.items()
     ]
 
@@ -54,10 +54,10 @@ def misspelt(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
     """One diagnostic for each field, type, action and query whose meaning could be guessed."""
     nothing: list[Error] = [{"type": "", "input": None}]
     fields = [
-        _Misfit(path, nothing, anatomy, document).unknown_field(meant) for path, meant in anatomy.misspelt.items()
+        _Mismatch(path, nothing, anatomy, document).unknown_field(meant) for path, meant in anatomy.misspelt.items()
     ]
     values = [
-        _Misfit(path, nothing, anatomy, document).say(
+        _Mismatch(path, nothing, anatomy, document).say(
             "unknown-choice", f"there is no {field} `{value}`", f"did you mean `{meant}`?"
         )
         for path, (field, value, meant) in anatomy.mistaken.items()
@@ -81,7 +81,7 @@ def located(loc: tuple[str | int, ...], data: Json) -> Path:
     return tuple(path)
 
 
-class _Misfit:
+class _Mismatch:
     """One place that does not fit, with what pydantic says of it."""
 
     def __init__(self, path: Path, errors: list[Error], anatomy: Anatomy, document: Document) -> None:

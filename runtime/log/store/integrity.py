@@ -160,14 +160,14 @@ def is_torn(tail: bytes, offset: int, *, copying: bool = False) -> bool:
     - A whole line that does not fit its checksum is not torn: an append that is interrupted leaves no such thing.
     """
     line, newline, _rest = tail.partition(b"\n")
-    hole = _hole(line, offset, is_last=not newline)
+    placeholder = _placeholder(line, offset, is_last=not newline)
     if newline:
-        return hole is not None and not _holds_synced(tail[hole:], copying=copying)
+        return placeholder is not None and not _holds_synced(tail[placeholder:], copying=copying)
     whole = _whole(line)
-    return whole is None or whole == len(line) or hole == whole
+    return whole is None or whole == len(line) or placeholder == whole
 
 
-def _hole(line: bytes, offset: int, *, is_last: bool) -> int | None:
+def _placeholder(line: bytes, offset: int, *, is_last: bool) -> int | None:
     """Where sectors are missing in a line that begins at ``offset``; None where none is. ``is_last``: the file ends with the line."""
     for zeros in _ZEROS.finditer(line):
         begins = zeros.start() == 0 or (offset + zeros.start()) % SECTOR == 0

@@ -78,20 +78,20 @@ class Client:
         self._client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, http_client=http)
 
     async def ask(
-        self, request: Request, seconds: float, manner: ClientOptions | None = None, progress: Progress | None = None
+        self, request: Request, seconds: float, options: ClientOptions | None = None, progress: Progress | None = None
     ) -> Answer:
         """The answer, within ``seconds``. Raises Failed."""
-        manner = manner or ClientOptions()
+        options = options or ClientOptions()
         heard = _Heard()
-        body = self._body(request, manner)
+        body = self._body(request, options)
         async with self._failing(seconds, heard):
             if self._profile.streaming:
                 return await self._streamed(body, heard, progress)
             return parsing.answer(_response(await self._client.responses.create(**body)))
 
-    async def submit(self, request: Request, seconds: float, manner: ClientOptions | None = None) -> str:
+    async def submit(self, request: Request, seconds: float, options: ClientOptions | None = None) -> str:
         """Have the server work on the request while nobody is connected; the id under which to ask for the answer. Raises Failed."""
-        body = self._body(request, dataclasses.replace(manner or ClientOptions(), store=True))
+        body = self._body(request, dataclasses.replace(options or ClientOptions(), store=True))
         async with self._failing(seconds, _Heard()):
             response = _response(await self._client.responses.create(**body, background=True))
             return parsing.name(response) or _nonsense(response)
@@ -129,13 +129,13 @@ class Client:
         """End the connections."""
         await self._client.close()
 
-    def _body(self, request: Request, manner: ClientOptions) -> dict[str, Any]:
+    def _body(self, request: Request, options: ClientOptions) -> dict[str, Any]:
         """The request as the API takes it."""
         items, instructions = list(request.items), request.instructions
-        body: dict[str, Any] = {"model": request.model, "store": manner.store, "max_output_tokens": request.max_output}
-        if manner.previous is not None:
-            body["previous_response_id"] = manner.previous
-            items = items[manner.known :]
+        body: dict[str, Any] = {"model": request.model, "store": options.store, "max_output_tokens": request.max_output}
+        if options.previous is not None:
+            body["previous_response_id"] = options.previous
+            items = items[options.known :]
         strict = request.strict and self._profile.schemas == "strict"
         if request.schema is not None:
             if self._profile.schemas == "none":

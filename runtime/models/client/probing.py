@@ -225,8 +225,10 @@ class Prober:
     ) -> Answer:
         from runtime.models.client import client as model_client
 
-        manner = model_client.ClientOptions(store, previous)
-        answer = await self._tried(request, lambda: self._client(profile).ask(request, self._seconds, manner, progress))
+        options = model_client.ClientOptions(store, previous)
+        answer = await self._tried(
+            request, lambda: self._client(profile).ask(request, self._seconds, options, progress)
+        )
         self._paid(answer.usage)
         return answer
 

@@ -164,17 +164,17 @@ class Turns:
         frame: Frame,
         tools: Tools,
         writer: LogWriter[Fold],
-        seat: TurnOptions,
+        options: TurnOptions,
         *,
         talks: bool = False,
         find_out: FindOut = _unknown,
         refused: Refused = _unheard,
     ) -> None:
-        """``thread`` and ``frame`` are those of the thread of ``seat``; what stands there already is taken from the log.
+        """``thread`` and ``frame`` are those of the thread of ``options``; what stands there already is taken from the log.
 
         Where it ``talks``, an answer that asks for no tool is the last word until something is said, and it is not given twice.
         """
-        self._exchanges, self._frame, self._tools, self._writer, self._seat = thread, frame, tools, writer, seat
+        self._exchanges, self._frame, self._tools, self._writer, self._options = thread, frame, tools, writer, options
         self._say = ""
         self._mode: entries.Mode | None = None
         self._failures = call_checks.Failures()
@@ -194,12 +194,12 @@ class Turns:
     @property
     def begun(self) -> bool:
         """Whether the model has been told anything."""
-        return bool(self._say or self._writer.history.thread(self._seat.thread).said)
+        return bool(self._say or self._writer.history.thread(self._options.thread).said)
 
     @property
     def waiting(self) -> bool:
         """Whether the model has the next word: something was said that has no answer, or an answer asked for tools. Where none came, the person has it."""
-        said = self._writer.history.thread(self._seat.thread).said
+        said = self._writer.history.thread(self._options.thread).said
         last = next((each for each in reversed(said) if isinstance(each, _HAVE_A_TURN)), None)
         asks = isinstance(last, threads.Exchange) and bool(last.answer.calls)
         return bool(self._say) or asks or isinstance(last, entries.User)
@@ -254,7 +254,7 @@ class Turns:
 
     def _take_up(self) -> None:
         """What the log has of the thread."""
-        for each in self._writer.history.thread(self._seat.thread).said:
+        for each in self._writer.history.thread(self._options.thread).said:
             if isinstance(each, entries.User):
                 self._pass_over()
                 self._heard(each.mode)
@@ -295,7 +295,7 @@ class Turns:
         request = await self._frame.request(self._exchanges.model())
         assert not is_models(request.items[-1]), "the model is told something, and then it answers"
         await self._exchanges.exchange(request)
-        said = self._writer.history.thread(self._seat.thread).said
+        said = self._writer.history.thread(self._options.thread).said
         return next(each for each in reversed(said) if isinstance(each, threads.Exchange))
 
     def _answer(self, entry: entries.Assistant) -> Answer:
@@ -338,8 +338,8 @@ class Turns:
         return tuple(done), given_up
 
     def _place(self, number: int, asked: ToolCall) -> Place:
-        path = f"{self._seat.path}/{number}_{asked.name}".removeprefix("/")
-        return Place(number, path, self._seat.thread, asked.id)
+        path = f"{self._options.path}/{number}_{asked.name}".removeprefix("/")
+        return Place(number, path, self._options.thread, asked.id)
 
     async def _side_by_side(
         self, answer: Answer, exchange: threads.Exchange, hidden: Collection[str]
@@ -395,15 +395,15 @@ class Turns:
     ) -> None:
         """Write down a call that is over, with its result."""
         call = entries.Call(
-            thread=self._seat.thread,
+            thread=self._options.thread,
             path=place.path,
-            node=self._seat.node,
+            node=self._options.node,
             action=asked.name,
             asked=asked.id,
             attempt=state.call.attempt + 1 if state.call is not None else 1,
             effect="read",
             args=call_checks.read(asked.arguments),
-            fingerprint=self._seat.fingerprint,
+            fingerprint=self._options.fingerprint,
         )
         self._writer.result(self._writer.call(call), status, value=value, error=error, seconds=seconds)
 
@@ -427,7 +427,7 @@ class Turns:
             self._writer.result(state.call, status, value=normalise(found.value), error=found.error)
         assert state.result is not None
         if (
-            state.call.node == self._seat.node
+            state.call.node == self._options.node
             and state.result.error
             and state.result.error.get("code") in call_checks.OURS
         ):
@@ -440,7 +440,7 @@ class Turns:
 
     def _tell(self, asked: ToolCall, told: str, place: Place, state: threads.Done) -> Done:
         self._writer.said(
-            entries.ToolResult(thread=self._seat.thread, asked=asked.id), normalise(told) or NOTHING, place.path
+            entries.ToolResult(thread=self._options.thread, asked=asked.id), normalise(told) or NOTHING, place.path
         )
         return self._known(asked, state)
 

@@ -28,7 +28,7 @@ from runtime.testing.scripted_model import Broken, Failure
 
 HOST = "127.0.0.1"
 
-_PATIENCE = 0.02
+_DEADLINE = 0.02
 """Seconds between two looks at an answer's gate, and at whether the server is to end."""
 
 
@@ -86,7 +86,7 @@ class Wire(ThreadingHTTPServer):
 
     def serve(self) -> None:
         """Take connections until ``shutdown``."""
-        self.serve_forever(_PATIENCE)
+        self.serve_forever(_DEADLINE)
 
     def hang_up(self) -> None:
         """End every connection, whatever it waits for."""
@@ -340,7 +340,7 @@ class _Handler(BaseHTTPRequestHandler):
             selector.register(self.connection, selectors.EVENT_READ)
             selector.register(self.server.waker, selectors.EVENT_READ)
             while not gate.is_set():
-                ready = selector.select(_PATIENCE)
+                ready = selector.select(_DEADLINE)
                 if self.server.closing.is_set():
                     self.close_connection = True
                     return False
