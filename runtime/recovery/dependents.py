@@ -237,9 +237,9 @@ class _Pages:
             both.change.rebuild |= last.touched_page and last.call.seq > self._after
             return
         if changes_page(was) or (step is not None and changes_page(step)):
-            rolled_back = next((each.path for each in self._kept if both.is_later(each.path, path)), None)
-            if rolled_back is not None:
-                both.refuse(path, f"it changes the page, and `{rolled_back}`, which is done, worked on that")
+            later = next((each.path for each in self._kept if both.is_later(each.path, path)), None)
+            if later is not None:
+                both.refuse(path, f"it changes the page, and `{later}`, which is done, worked on that")
                 return
         if step is None and not last.touched_page:
             return

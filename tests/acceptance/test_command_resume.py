@@ -34,7 +34,7 @@ def test_a_failed_step_has_a_new_attempt(project: Project) -> None:
     """Exit code 1 again, the steps before it are not done again, and the next command is named."""
     again = project.runops("resume", "last")
     assert again.returncode == 1
-    assert "2 steps are done and will not be done again, going on at three" in again.stderr
+    assert "2 steps are done and will not be done again, continuing at three" in again.stderr
     assert "runops resume" in again.stderr
     assert [len(step["attempts"]) for step in project.show()["steps"]] == [1, 1, 2]
 

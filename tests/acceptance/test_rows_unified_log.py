@@ -66,7 +66,7 @@ def test_unified_log_across_modes(name: str, chats: Chats) -> None:
     done = typed(project, "/resume\n/mode run\nThanks.\n", "chat", "--resume", "last")
     assert (done.returncode, done.stdout) == (0, WELCOME)
     # The run: its log alone says what it does and where it stood.
-    assert "1 step is done and will not be done again, going on at total" in done.stderr
+    assert "1 step is done and will not be done again, continuing at total" in done.stderr
     agrees(chats, f"unified_log-{name}")
     bodies, words = chats.bodies(), said(last(chats))
     # A mode is what stands before the conversation, and nothing else.
