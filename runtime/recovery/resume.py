@@ -381,8 +381,8 @@ def _say(run: RunState, reached: StepReached | None) -> None:
     done = run.history.steps_done
     where = ""
     if reached is not None:
-        done = run.history.done(reached.path) is not None
-        where = f", continuing {'after' if done else 'at'} {reached.path}"
+        after_it = run.history.done(reached.path) is not None
+        where = f", continuing {'after' if after_it else 'at'} {reached.path}"
     run.emit(events.Said(f"{_steps(done)} {'are' if done != 1 else 'is'} done and will not be done again{where}"))
 
 
