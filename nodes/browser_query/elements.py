@@ -73,14 +73,14 @@ class Attribute(OfElement):
 
     query: Literal["attribute"]
     """Read an attribute."""
-    name: str = Field(min_length=1)
+    attribute: str = Field(min_length=1)
     """Name of the attribute, such as ``href``."""
 
     async def run(self, ctx: LeafContext) -> Json:
         """Read the attribute."""
         target = await ctx.located(self.target)
         await ctx.act()
-        return await ctx.page.attribute(target, self.name)
+        return await ctx.page.attribute(target, self.attribute)
 
 
 class State(OfElement):

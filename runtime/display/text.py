@@ -81,8 +81,10 @@ def count(number: int, noun: str) -> str:
 
 
 def value_text(value: Json) -> str:
-    """A value of evidence on one line: maps as ``name=value``, maps in maps in brackets, lists with commas."""
+    """A value of evidence on one line: errors in words, maps as ``name=value``, maps in maps in brackets, lists with commas."""
     if isinstance(value, dict):
+        if {"code", "message", "who"} <= value.keys():
+            return f"{one_line(as_text(value['message']))} ({one_line(as_text(value['code']))})"
         return "  ".join(f"{key}={_within(item)}" for key, item in value.items() if item is not None)
     if isinstance(value, list):
         return ", ".join(value_text(item) for item in value)

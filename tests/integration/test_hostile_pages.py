@@ -24,7 +24,7 @@ inputs: {base_url: {type: string}}
 nodes:
   - {id: open, type: browser_action, action: goto, url: "{{ inputs.base_url }}/"}
   - {id: said, type: browser_query, query: text, target: {css: "#said"}}
-  - {id: mark, type: browser_query, query: attribute, name: data-said, target: {css: "#said"}}
+  - {id: mark, type: browser_query, query: attribute, attribute: data-said, target: {css: "#said"}}
   - {id: held, type: browser_query, query: value, target: {css: "#field"}}
   - {id: state, type: browser_query, query: state, target: {css: "#field"}}
   - {id: rows, type: browser_query, query: extract, target: {css: "#rows li"}, fields: {text: {}, mark: {attribute: data-said}}}

@@ -222,8 +222,8 @@ async def test_tables(tmp_path: Path) -> None:
 async def test_other_readings(tmp_path: Path) -> None:
     """Attribute, state, title and observation yield what the page says."""
     for node, value in (
-        (query("q", "attribute", "target: {css: a}, name: href"), "/x"),
-        (query("q", "attribute", "target: {css: a}, name: id"), None),
+        (query("q", "attribute", "target: {css: a}, attribute: href"), "/x"),
+        (query("q", "attribute", "target: {css: a}, attribute: id"), None),
         (query("q", "state", "target: {css: a}"), {"visible": True}),
         (query("q", "title"), "A fake page"),
         (query("q", "observation", "target: {css: a}"), 'page "A fake page" about:blank\n"a link"'),

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from nodes.values import Json
-from runtime.display import facts
+from runtime.display import facts, text
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,11 @@ def test_a_program_reads_what_a_person_sees(output: Json) -> None:
 def test_lines_stay_lines() -> None:
     """A text of several lines is printed as these lines, not as one with marks for their ends."""
     assert facts.result_text({"page": "- main:\n  - button"}) == "page: |-\n  - main:\n    - button"
+
+
+def test_an_error_in_evidence_is_words() -> None:
+    """Its message and its code, not the names of its fields."""
+    error = {"code": "rule-failed", "message": "no text matches", "who": "site", "phase": "after"}
+    assert text.value_text(error) == "no text matches (rule-failed)"
+    assert text.value_text([error, "x"]) == "no text matches (rule-failed), x"
+    assert text.value_text({"code": 1, "message": "m"}) == "code=1  message=m"

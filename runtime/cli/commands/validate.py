@@ -16,6 +16,7 @@ from runtime.display import escapes
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import count, one_line
 from runtime.language import hints, reader, workflow
+from runtime.language.checks import sql
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.models import selection
 from runtime.services import functions
@@ -37,9 +38,11 @@ def validate(
         try:
             loaded = reader.load(file)
             functions.check(loaded, allowed)
+            if problems := sql.check(loaded):
+                raise WorkflowInvalid(problems, str(file))
         except UsageError as error:
-            problems = problems_of(error, file)
-            told.append({"file": str(file), "valid": False, "problems": problems, "hints": [], "models": []})
+            wrong = problems_of(error, file)
+            told.append({"file": str(file), "valid": False, "problems": wrong, "hints": [], "models": []})
             if not as_json:
                 said = error.render() if isinstance(error, WorkflowInvalid) else console.failure(error)
                 console.say(f"{said}\n")

@@ -1,0 +1,85 @@
+"""SQL of ``transform`` nodes: one SELECT, over tables that may be in scope.
+
+DuckDB's own parser reads it, which takes a moment to load. So ``runops validate`` asks for this check, and a run does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from nodes.base import Leaf, Node
+from nodes.errors import near
+from nodes.iterate import Iterate
+from nodes.transform import Transform
+from runtime.language.diagnostics import Diagnostic
+from runtime.language.workflow import Loaded
+from runtime.sql import lockdown, statement
+
+if TYPE_CHECKING:
+    import duckdb
+
+MEGABYTES = 64
+"""Memory of the parser."""
+
+
+def check(loaded: Loaded) -> list[Diagnostic]:
+    """Every mistake in the SQL of a file and of those that it uses."""
+    statements = [
+        (file, node, around)
+        for file in loaded.files()
+        for node, around in file.index.values()
+        if isinstance(node, Transform) and node.sql is not None
+    ]
+    if not statements:
+        return []
+    with lockdown.connect(MEGABYTES) as database:
+        return [problem for each in statements for problem in _of(database, *each)]
+
+
+def _of(
+    database: duckdb.DuckDBPyConnection, file: Loaded, node: Transform, around: Sequence[Node]
+) -> Iterator[Diagnostic]:
+    def wrong(code: str, message: str, help: str) -> Diagnostic:
+        return file.document.source.diagnostic(code, message, file.mark(node.id, "sql"), help=[help])
+
+    assert node.sql is not None
+    try:
+        read = statement.read(database, node.sql)
+    except statement.Refused as refused:
+        yield wrong(refused.code, refused.message, refused.fix)
+        return
+    known = [*_names(file, node, around), *(f"inputs.{name}" for name in file.workflow.inputs)]
+    for table in read.tables:
+        first, name = table.name[0].casefold(), ".".join(table.name)
+        if len(table.name) == 1 and first in read.own:
+            continue
+        if first == "inputs":
+            found = name.casefold() in {each.casefold() for each in known}
+        else:
+            found = first == "vars" or first in {each.casefold() for each in known}
+        if not found:
+            meant = next((each for each in known if each.rpartition(".")[2].casefold() == first), None)
+            meant = meant or near(name, known)
+            fix = (
+                f"did you mean `{meant}`?"
+                if meant
+                else "name a list of maps as references do: `orders`, `inputs.prices`"
+            )
+            yield wrong("sql-unknown-table", f"there is no table `{name}` here", fix)
+    if missing := sorted(read.params - (node.params or {}).keys()):
+        names = ", ".join(f"`{name}`" for name in missing)
+        yield wrong("sql-failed", f"`params` has no {names}", "give each `$name` of the statement a value")
+
+
+def _names(file: Loaded, node: Node, around: Sequence[Node]) -> Iterator[str]:
+    """Names that may have a value there: nodes before it, but for those inside loops that are over, and the items of loops around it."""
+    for each in around:
+        if isinstance(each, Iterate) and each.as_ is not None:
+            yield from (each.as_, f"{each.as_}_loop")
+    for other, others in file.index.values():
+        if other is node:
+            return
+        inside = [each for each in others if isinstance(each, Iterate | Leaf) and each not in around]
+        if not inside and other not in around:
+            yield other.id
