@@ -107,7 +107,7 @@ def written(value: Json, name: str) -> bytes:
                 return csv_text.written(value).encode()
             except csv_text.NoSheet as error:
                 raise AuthorError(
-                    "value-misfit", str(error), fix="make maps of it first, or save it as .json"
+                    "value-mismatch", str(error), fix="make maps of it first, or save it as .json"
                 ) from None
         case ".json":
             return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
@@ -115,7 +115,7 @@ def written(value: Json, name: str) -> bytes:
             return value.encode()
         case ".txt":
             raise AuthorError(
-                "value-misfit",
+                "value-mismatch",
                 f"`{name}` holds a text, and the value is {kind_of(value)}",
                 fix="save it as .json, or make a text of it first",
             )

@@ -56,7 +56,7 @@ class Runs:
                 "call": call.call,
                 "spent": NOTHING.model_dump(mode="json"),
             }
-            self._writer.noted("following", data, entries.SESSION_THREAD)
+            self._writer.noted("child-started", data, entries.SESSION_THREAD)
             await self._writer.barrier()
 
         status = "interrupted"
@@ -99,4 +99,4 @@ class Runs:
         past = await tasks.in_thread(self.past, run)
         spent = budgets.ran(past.ledger, self._price, NOTHING) if past is not None else None
         told = spent.model_dump(mode="json") if spent is not None and spent.calls else None
-        self._writer.noted("followed", {"run": run, "status": status, "spent": told}, entries.SESSION_THREAD)
+        self._writer.noted("child-ended", {"run": run, "status": status, "spent": told}, entries.SESSION_THREAD)

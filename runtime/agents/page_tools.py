@@ -451,7 +451,9 @@ class PageTools:
                 value = self._task.output.read(tool_schemas.answered(self._task.output, arguments["output"]))
             except Mismatch as mismatch:
                 return self._refused(
-                    ModelError("output-misfit", f"`output` does not fit:\n{mismatch}", fix="call `finish` again, fixed")
+                    ModelError(
+                        "output-mismatch", f"`output` does not fit:\n{mismatch}", fix="call `finish` again, fixed"
+                    )
                 )
         return turn.Outcome(told="ended", value={"done": True, "note": note, "output": value})
 

@@ -342,7 +342,7 @@ class Step(leaf_context.LeafContext):
         assert call is not None
         if self.node.value_pending:
             run.writer.result(call, "interrupted")
-            run.writer.note("judged", call=call.call, verdict="done", how="`confirm` says so")
+            run.writer.note("reconciled", call=call.call, verdict="done", how="`confirm` says so")
             raise ValuePending
         yields = run.browser is not None and self.node.asks != "agent"
         return self._finished("recovered", self.page.url if yields else None, run.writer.error(error))
@@ -414,7 +414,7 @@ class Step(leaf_context.LeafContext):
             fields = {"error": recorded, "tolerated": tolerated or None, **self._trace()}
             run.writer.result(call, "error", **fields)
             if self.not_done:
-                run.writer.note("judged", call=call.call, verdict="not-done", how="confirm")
+                run.writer.note("reconciled", call=call.call, verdict="not-done", how="confirm")
         if not self._fresh:
             run.load_anew = True
         seconds = time.monotonic() - self._begun

@@ -112,10 +112,10 @@ def settle(run: RunState, step: StepReached, verdict: Verdict) -> None:
         value = leaf_context.value_of_done(run, step.node, before) if found == "done" else None
     if before.result is not None:
         fields: dict[str, Json] = {"value": value} if value is not None and before.result.status != "ok" else {}
-        run.writer.note("judged", call=call.call, verdict=found, how=verdict.how, **fields)
+        run.writer.note("reconciled", call=call.call, verdict=found, how=verdict.how, **fields)
     elif found == "not-done" or (found == "done" and step.node.value_pending):
         run.writer.result(call, "interrupted")
-        run.writer.note("judged", call=call.call, verdict=found, how=verdict.how)
+        run.writer.note("reconciled", call=call.call, verdict=found, how=verdict.how)
     else:
         run.writer.result(call, "recovered" if found == "done" else "skipped", value=value)
 

@@ -144,7 +144,7 @@ def fit(value: Json, coerce: Coerce, field: str) -> Json:
         return coerce(value)
     except Unfit as unfit:
         raise AuthorError(
-            "value-misfit",
+            "value-mismatch",
             f"`{field}` {unfit}",
             fix=f"give `{field}` a value of that kind; filters turn one into another (`number`, `from_json`, `list`, `json`)",
             evidence={"field": field},

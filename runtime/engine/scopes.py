@@ -48,7 +48,7 @@ class Program:
         for name, value in given.items():
             if wrong := callees.mismatch(file.workflow.inputs[name], value):
                 raise AuthorError(
-                    "value-misfit",
+                    "value-mismatch",
                     f"`with.{name}` {wrong}",
                     fix=f"give `{name}` a value of that kind; filters turn one into another (`number`, `from_json`, `list`, `json`)",
                     evidence={"field": f"with.{name}", "file": str(file.path)},

@@ -188,7 +188,7 @@ class History:
                 self.restoring = True
             case "restored":
                 self._restored(entry.data)
-            case "judged":
+            case "reconciled":
                 self._judged(str(entry.data["call"]), entry.data["verdict"], entry)
                 if entry.data["verdict"] == "not-done" and entry.data["how"] != log_entries.PERSON:
                     self._seen_not_done.append(self._by_call[str(entry.data["call"])])
@@ -203,7 +203,7 @@ class History:
                 self.evidence.append(entry.data)
             case "ended":
                 self._ended(entry)
-            case "tail-cut" | "changed" | "requested" | "submitted" | "following" | "followed":
+            case "tail-truncated" | "changed" | "requested" | "submitted" | "child-started" | "child-ended":
                 pass
 
     def _changed(self, entry: log_entries.Note) -> None:

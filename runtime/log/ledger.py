@@ -135,7 +135,7 @@ class Ledger:
                     self._waiting.get(entry.thread, {}).pop(row.key, None)
             case entries.Event(run=str(run), spent=entries.Ran() as spent):
                 self.runs.append((run, spent))
-            case entries.Note(name="followed") if entry.data.get("spent") is not None:
+            case entries.Note(name="child-ended") if entry.data.get("spent") is not None:
                 self.runs.append((str(entry.data["run"]), entries.Ran.model_validate(entry.data["spent"])))
             case _:
                 pass

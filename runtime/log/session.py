@@ -106,11 +106,11 @@ class Session(Fold):
 
     def _note(self, entry: log_entries.Note) -> None:
         match entry.name:
-            case "following":
+            case "child-started":
                 self.following = self.open_runs[str(entry.data["run"])] = entry
                 if "call" in entry.data:
                     self.runs_of.setdefault(str(entry.data["call"]), []).append(str(entry.data["run"]))
-            case "followed":
+            case "child-ended":
                 self._ended(str(entry.data["run"]))
                 self.ledger.add(entry, "")
             case "paused" | "answered":

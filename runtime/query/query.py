@@ -184,7 +184,7 @@ class _Reader:
         hand_over(self._database, "costs", [cost(run, row, self._asked[row.line]) for row in self._ledger.rows])
         for call, verdict in self._verdicts.items():
             self._database.execute(
-                "UPDATE calls SET judged = $verdict WHERE run = $run AND call = $call",
+                "UPDATE calls SET reconciled = $verdict WHERE run = $run AND call = $call",
                 {"verdict": verdict, "run": run, "call": call},
             )
         ending = self._ending or {}
@@ -238,7 +238,7 @@ class _Reader:
                         "message": error.get("message"),
                     }
                 )
-            case log_entries.Note(name="judged"):
+            case log_entries.Note(name="reconciled"):
                 self._verdicts[str(entry.data["call"])] = str(entry.data["verdict"])
             case log_entries.Note(name="claimed"):
                 self._ending = None

@@ -90,7 +90,7 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         ("effect", "VARCHAR", "read, idempotent or effect"),
         ("started", "TIMESTAMP", "when it acted, UTC"),
         ("status", "VARCHAR", "ok, error, recovered, interrupted, skipped, or open"),
-        ("judged", "VARCHAR", "what was found out about it later: done, not-done, skipped"),
+        ("reconciled", "VARCHAR", "what was found out about it later: done, not-done, skipped"),
         ("tolerated", "BOOLEAN", "whether `on_error: continue` passed over it"),
         ("seconds", "DOUBLE", "how long it took"),
         ("error", "VARCHAR", "code of its error"),
@@ -149,7 +149,7 @@ VIEWS: dict[str, tuple[Column, ...]] = {
 
 STEPS = """
 SELECT run, line, path, node, action, effect,
-  CASE judged WHEN 'done' THEN 'recovered' WHEN 'skipped' THEN 'skipped' ELSE status END AS status,
+  CASE reconciled WHEN 'done' THEN 'recovered' WHEN 'skipped' THEN 'skipped' ELSE status END AS status,
   count(*) OVER step AS attempts, min(started) OVER step AS started, sum(seconds) OVER step AS seconds, error, message
 FROM calls WHERE thread = 'run'
 WINDOW step AS (PARTITION BY run, path)

@@ -142,7 +142,7 @@ class _Lines:
                     kept: dict[str, Json] = value if isinstance(value, dict) else {}
                     name = f" {one_line(str(kept['what']))}" if kept.get("what") else ""
                 yield f"{'kept':<{WHO}}  {line.of}{name}  {_version(line)}"
-            case said.NoteLine(name="tail-cut"):
+            case said.NoteLine(name="tail-truncated"):
                 yield f"{'note':<{WHO}}  a torn last line was cut: {count(line.data['bytes'], 'byte')}"
             case _:
                 pass

@@ -307,7 +307,7 @@ def _write_verdict(writer: LogWriter, attempt: attempts.Attempt, verdict: Verdic
             return
     # An interrupted call says nothing of its action: the note does, so that nobody is asked again.
     found = "skipped" if verdict == "skip" else verdict
-    writer.note("judged", call=attempt.call.call, verdict=found, how=log_entries.PERSON)
+    writer.note("reconciled", call=attempt.call.call, verdict=found, how=log_entries.PERSON)
 
 
 def question_of(past: history.History, run: str) -> Paused | None:

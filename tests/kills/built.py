@@ -30,7 +30,7 @@ Page = Literal["faked", "shop"]
 
 CONTROLS: dict[controls.Control, CrashPoint] = {
     "forgotten": CrashPoint.EXCHANGE_SYNCED,
-    "again": CrashPoint.FOLLOWING,
+    "again": CrashPoint.CHILD_STARTED,
 }
 """For each way of being wrong the crash point of which the first passing shows it."""
 
@@ -136,7 +136,7 @@ def _done_twice(entries: Sequence[log_entries.AnyEntry]) -> Iterator[str]:
     calls = {each.call: each for each in entries if isinstance(each, log_entries.Call)}
     begun = collections.Counter(each.asked for each in calls.values() if each.effect == "effect")
     yield from (f"{asked} was done {times} times" for asked, times in begun.items() if times > 1)
-    notes = [each for each in entries if isinstance(each, log_entries.Note) and each.name == "following"]
+    notes = [each for each in entries if isinstance(each, log_entries.Note) and each.name == "child-started"]
     runs = collections.Counter(str(each.data["call"]) for each in notes)
     for name, times in runs.items():
         if times > RUNS.get(str(calls[name].action), 1):

@@ -38,7 +38,7 @@ async def test_what_it_asks_for_is_done_and_its_value_is_the_steps(
 async def test_a_value_that_does_not_fit_is_told_and_given_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`output-misfit`: the model is told what does not fit, and the work goes on until it does."""
+    """`output-mismatch`: the model is told what does not fit, and the work goes on until it does."""
     last: list[str] = []
 
     def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
@@ -49,8 +49,8 @@ async def test_a_value_that_does_not_fit_is_told_and_given_again(
 
     with bench(tmp_path, monkeypatch, model, flow(VALUE)) as on:
         ended = await on.rig.start()
-        assert (ended.status, ended.output, on.errors()) == ("passed", {"number": "1007"}, ["output-misfit"])
-    assert "output-misfit" in last[0]
+        assert (ended.status, ended.output, on.errors()) == ("passed", {"number": "1007"}, ["output-mismatch"])
+    assert "output-mismatch" in last[0]
 
 
 async def test_a_goal_that_the_page_does_not_show_is_told_and_the_work_goes_on(

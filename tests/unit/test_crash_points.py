@@ -39,7 +39,7 @@ def test_the_page_tells_every_point() -> None:
 
 def test_every_note_is_a_point() -> None:
     """Whatever a note says, a run may die right after it; a torn line is cut before there is a run to die."""
-    assert set(typing.get_args(log_entries.NoteName)) - {"tail-cut"} <= set(CrashPoint)
+    assert set(typing.get_args(log_entries.NoteName)) - {"tail-truncated"} <= set(CrashPoint)
 
 
 async def test_what_an_action_leaves_at_each_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -397,8 +397,8 @@ def golden_build() -> list[log_entries.AnyEntry]:
         log_entries.Version(
             thread=thread, of="grant", name="0" * 32, number=1, value="yes", reason="asked", by="person"
         ),
-        log_entries.Note(thread=thread, name="following", data=following),
-        log_entries.Note(thread=thread, name="followed", data={"run": run, "status": "passed", "spent": None}),
+        log_entries.Note(thread=thread, name="child-started", data=following),
+        log_entries.Note(thread=thread, name="child-ended", data={"run": run, "status": "passed", "spent": None}),
         log_entries.Version(
             thread=thread, of="bench", name="orders", number=1, value={"value": []}, reason="seen", by="model"
         ),

@@ -66,7 +66,7 @@ async def test_nothing_catches_a_miss(text: str, tmp_path: Path, monkeypatch: py
 
 
 ERRORS: list[RunOpsError] = [
-    AuthorError("value-misfit", "no"),
+    AuthorError("value-mismatch", "no"),
     AssertFailed("assert-failed", "no"),
     SiteError("target-not-found", "no"),
     OriginRefused("origin-refused", "no"),

@@ -380,7 +380,7 @@ def test_a_torn_last_line_is_cut_and_noted_in_the_thread_of_the_session(kept: fi
     let_go(writer.conversation)
     note = kept.read(session).entries[len(whole.splitlines())]
     assert isinstance(note, log_entries.Note)
-    assert (note.name, note.thread, note.data) == ("tail-cut", log_entries.SESSION_THREAD, {"bytes": 10})
+    assert (note.name, note.thread, note.data) == ("tail-truncated", log_entries.SESSION_THREAD, {"bytes": 10})
     assert {each.thread.partition(":")[0] for each in kept.read(session).entries} == {"session", "summary", "delegate"}
 
 

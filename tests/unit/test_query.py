@@ -175,14 +175,14 @@ async def test_a_run_that_died_and_what_was_judged_later(chosen: settings.Settin
     last = next(entry for entry in reversed(entries) if isinstance(entry, log_entries.Call))
     kept = [
         *entries[: last.seq],
-        log_entries.Note(name="judged", data={"call": last.call, "verdict": "done", "how": "confirm"}),
+        log_entries.Note(name="reconciled", data={"call": last.call, "verdict": "done", "how": "confirm"}),
     ]
     file.write_bytes(
         b"".join(log_entries.encode(entry.model_copy(update={"seq": seq})) for seq, entry in enumerate(kept, 1))
     )
     assert ask(chosen, "SELECT state, exit FROM runs") == [{"state": "died", "exit": None}]
-    assert ask(chosen, "SELECT status, judged FROM calls ORDER BY line DESC LIMIT 1") == [
-        {"status": "open", "judged": "done"}
+    assert ask(chosen, "SELECT status, reconciled FROM calls ORDER BY line DESC LIMIT 1") == [
+        {"status": "open", "reconciled": "done"}
     ]
     assert ask(chosen, "SELECT status FROM steps WHERE path = 'pay'") == [{"status": "recovered"}]
 

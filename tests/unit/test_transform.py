@@ -70,7 +70,7 @@ async def test_a_value_is_kept_as_a_file(ending: str, content: bytes | None, tmp
     assert data == content or json.loads(data) == [{"a": 1, "b": "x"}, {"c": None, "a": 2}]
 
 
-@pytest.mark.parametrize(("ending", "code"), [("txt", "value-misfit"), ("pdf", "bad-file-name")])
+@pytest.mark.parametrize(("ending", "code"), [("txt", "value-mismatch"), ("pdf", "bad-file-name")])
 async def test_a_value_that_a_file_cannot_hold_fails_the_step(ending: str, code: str, tmp_path: Path) -> None:
     """Text goes into .txt only, and an ending that comes from a reference is checked too."""
     ended = await Rig(tmp_path, WORKFLOW, inputs={"ending": ending}).start()

@@ -75,7 +75,7 @@ def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypa
     """Also where the file goes between the look and the opening of it, the run is unknown, and nothing was written wrongly."""
     kept, run = file_store.Files(tmp_path), store.new_id()
     conversation = kept.create(run)
-    conversation.append(entries.Note(name="tail-cut", data={"bytes": 0}))
+    conversation.append(entries.Note(name="tail-truncated", data={"bytes": 0}))
     conversation.close()
     there = kept._existing
 

@@ -105,7 +105,7 @@ def spent_by(held: conversation.Conversation, run: str) -> entries.Ran:
 async def follow(held: conversation.Conversation, what: str, run: str, before: entries.Ran) -> None:
     """Write that a run begins, or goes on."""
     data: dict[str, Json] = {"run": run, "what": what, "spent": before.model_dump(mode="json")}
-    held.writer.noted("following", data, entries.SESSION_THREAD)
+    held.writer.noted("child-started", data, entries.SESSION_THREAD)
     await held.writer.barrier()
 
 

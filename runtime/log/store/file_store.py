@@ -176,7 +176,9 @@ class Files(InFolder):
                     # Else a power cut could leave what is written next upon a piece of what was cut.
                     _sync(handle)
                 thread = entries[0].thread if entries else log_entries.RUN_THREAD
-                entries.append(owned.append(log_entries.Note(thread=thread, name="tail-cut", data={"bytes": torn})))
+                entries.append(
+                    owned.append(log_entries.Note(thread=thread, name="tail-truncated", data={"bytes": torn}))
+                )
             undone.pop_all()
         return owned, entries
 
