@@ -11,7 +11,7 @@ JOBS ?= 3
 # What `make test` draws and in which order: the same each time. Another number tries other cases.
 SEED ?= 1
 
-CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-switches check-docs
+CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-words check-switches check-docs
 
 .PHONY: help setup browser shell demo demo-resume test test-all bench crash drift mutations check $(CHECKS) cassettes lock clean
 
@@ -73,6 +73,9 @@ check-lock: setup
 
 check-tree: setup
 	@$(BIN)/python scripts/check_tree.py
+
+check-words: setup
+	@$(BIN)/python scripts/check_words.py
 
 check-switches: setup
 	@$(BIN)/python scripts/check_switches.py

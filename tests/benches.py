@@ -65,7 +65,7 @@ class FakeBench(bench.Bench):
 
 
 class Rig:
-    """A workshop with such a bench, and a draft that a test edits."""
+    """A build context with such a bench, and a draft that a test edits."""
 
     def __init__(self, folder: Path, nodes: str, site: FakeSite | None = None, **flags: Any) -> None:
         self.site = site or FakeSite()

@@ -1,4 +1,4 @@
-"""Workshops for tests: a build without its model, whose tools a test calls by itself."""
+"""Build contexts for tests: a build without its model, whose tools a test calls by itself."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def opened(
     goal: str = "Do it.",
     **flags: Any,
 ) -> BuildContext:
-    """A workshop whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await build.close()`` ends its browsers."""
+    """A build context whose logs stand in ``folder``; ``text`` is its draft, ``known`` are secrets by name. ``await build.close()`` ends its browsers."""
     here = host.load(home=folder / ".runops", **flags)
     header = entries.SessionHeader(purpose="build", versions=version.versions())
     writer = now(open_session.begin(here.store, header, masking.Masker(known or {})))

@@ -25,7 +25,7 @@ nodes:
 """
 
 
-class Pen:
+class SessionLog:
     """Writes what models said into the log of one run of ``WORKFLOW``."""
 
     def __init__(self, home: Path) -> None:
@@ -91,9 +91,9 @@ class Pen:
         let_go(self.writer.conversation)
 
 
-def every_way(home: Path) -> Pen:
+def every_way(home: Path) -> SessionLog:
     """Failed and answered; answered by the log after a crash; by a cassette; in the background, across a crash; and lost by a crash."""
-    writer = Pen(home)
+    writer = SessionLog(home)
     first = writer.call("sorted")
     writer.ask(first, "tea?")
     writer.fail(first, again=0.5, partial="hot dr")

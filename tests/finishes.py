@@ -80,7 +80,7 @@ def clicks(browsers: Browsers, click: Callable[[int], None]) -> None:
 
 
 def opened(folder: Path, text: str | None = TEXT, **more: Any) -> BuildContext:
-    """A workshop with this draft."""
+    """A build context with this draft."""
     return build_contexts.opened(folder, SITE, text, **more)
 
 

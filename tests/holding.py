@@ -54,7 +54,7 @@ def leaf(build: BuildContext, name: str) -> Leaf:
 
 
 def asking(folder: Path, *answers: str, text: str = TEXT, policy: Policy = "ask") -> tuple[BuildContext, list[str]]:
-    """A workshop whose person gives these answers, and what they were asked."""
+    """A build context whose person gives these answers, and what they were asked."""
     who = build_contexts.Answering(*answers)
     return build_contexts.opened(folder, SITE, text, policy=policy, who=who), who.asked
 

@@ -88,7 +88,7 @@ class Rig:
         return browser
 
     async def newly_begun(self) -> LogWriter:
-        """The journal of the run, in which nothing stands."""
+        """The log of the run, in which nothing stands."""
         return LogWriter(await self.keeper.create(self.id), history.History(), self.masker, self.kept)
 
     async def start(self) -> events.RunEnded:

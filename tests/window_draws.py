@@ -1,4 +1,4 @@
-"""Random threads, limits and surroundings of a window, for tests by property."""
+"""Random threads, limits and frames of a window, for tests by property."""
 
 from __future__ import annotations
 

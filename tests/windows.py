@@ -1,4 +1,4 @@
-"""Threads of a session for tests of what a window holds of them: written through the pen that sessions have, into a store in memory."""
+"""Threads of a session for tests of what a window holds of them: written through the writer that sessions have, into a store in memory."""
 
 from __future__ import annotations
 

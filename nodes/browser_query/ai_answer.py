@@ -158,7 +158,7 @@ def _taken_apart(answer: Json, path: Path, found: list[Value], refs: bool) -> Js
 def missing(plain: Json, output: Output) -> tuple[Json, list[Path]]:
     """The value as ``output`` has it, and the places of nulls that ``output`` does not take.
 
-    Raises Misfit where anything else does not fit.
+    Raises Mismatch where anything else does not fit.
     """
     settled, problems = answers.held_against(plain, output.meant, fill=output.short)
     nulls = [each.path for each in values(settled, refs=False)[1] if each.value is None]

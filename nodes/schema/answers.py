@@ -46,7 +46,7 @@ class Mismatch(ValueError):
 
 
 def read(text: str, meant: dict[str, Json], *, wrapped: bool, fill: bool) -> Json:
-    """The value that an answer's text holds, which fits ``meant``. Raises Misfit.
+    """The value that an answer's text holds, which fits ``meant``. Raises Mismatch.
 
     The text is JSON, alone or in one fenced block. ``wrapped``: the value stands in a map, as its field ``value``; where it stands there
     alone, without that map, it is taken too. ``fill``: fields that may be null are null where they are missing.

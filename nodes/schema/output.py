@@ -82,7 +82,7 @@ class Output:
         return _wire(self)[0]
 
     def read(self, text: str) -> Json:
-        """The value in an answer's text. Raises Misfit with every problem and its place, to be told to the model."""
+        """The value in an answer's text. Raises Mismatch with every problem and its place, to be told to the model."""
         return answers.read(text, self.meant, wrapped=self.wrapped, fill=self.short)
 
     @classmethod

@@ -123,7 +123,7 @@ async def test_a_killed_engine_leaves_its_browser_as_it_was(served: site.Site, t
     await browsers.until(lambda: not processes_of(tmp_path))
 
 
-async def test_a_browser_with_no_patience_goes_with_its_engine(served: site.Site, tmp_path: Path) -> None:
+async def test_a_browser_with_no_time_left_goes_with_its_engine(served: site.Site, tmp_path: Path) -> None:
     """With ``linger`` 0 nothing of a killed engine's browser is left, and there is nothing to find again."""
     killed_engine(tmp_path, served, linger=0)
     await browsers.until(lambda: not processes_of(tmp_path))

@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def opened(folder: Path, site: Shop, number: str, *, guarded: bool, **more: Any) -> BuildContext:
-    """A workshop whose draft pays that order; ``guarded``: unless it is paid."""
+    """A build context whose draft pays that order; ``guarded``: unless it is paid."""
     head = shop_flows.sign_in("Pay an order", INPUTS.format(url=site.url, number=number))
     when = "when: \"{{ before != 'paid' }}\"\n    " if guarded else ""
     known = {"SHOP_PASSWORD": site.password}

@@ -37,7 +37,7 @@ GOALS = draw.builds(
 
 
 @hypothesis.given(GOALS)
-def test_a_wish_comes_back_from_the_log_as_it_was(goal: Goal) -> None:
+def test_a_goal_comes_back_from_the_log_as_it_was(goal: Goal) -> None:
     """Whatever a person wants, whoever goes on with the build wants the same."""
     header = entries.SessionHeader(purpose="build", versions={}, build=goal.as_logged())
     read = entries.decode(entries.encode(entries.Scope(path="", event="opened", node="session", session=header)))
@@ -76,7 +76,7 @@ def test_actions_are_asked_for_where_somebody_is_there(
         ({"inputs": ("user=ada", "key=hunter2222")}, "`-i key`"),
     ],
 )
-def test_a_wish_that_holds_a_secret_begins_nothing(
+def test_a_goal_that_holds_a_secret_begins_nothing(
     given: dict[str, Any], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mask would be kept in its place, and used as a value; the error says where it stands, and not what it is."""

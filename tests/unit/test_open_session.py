@@ -412,7 +412,7 @@ def test_the_last_session_is_no_run_and_the_parts_of_ids_work(kept: file_store.F
 
 
 def test_whoever_only_reads_cannot_write(kept: file_store.Files) -> None:
-    """A reader's pen raises, so no window that is only looked at can change a file."""
+    """A reader's writer raises, so no window that is only looked at can change a file."""
     session = everything(kept)
     reading = kept.read(session)
     writer = open_session.look(kept, reading, session_index.fold(reading), NOBODY)

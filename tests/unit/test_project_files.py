@@ -30,7 +30,7 @@ USING = "{{id: part, type: group, use: {}, with: {{n: 4}}}}"
 
 
 def opened(folder: Path, save: str = "flows/built.yaml") -> BuildContext:
-    """A workshop in a project, whose draft will stand in ``save``."""
+    """A build context in a project, whose draft will stand in ``save``."""
     (folder / ".runops").mkdir()
     (folder / "flows/parts").mkdir(parents=True)
     (folder / "flows/parts/twice.yaml").write_text(PART)
@@ -82,7 +82,7 @@ async def test_what_is_no_workflow_is_not_shown(tmp_path: Path) -> None:
     assert build.state.draft is None
 
 
-def test_the_desk_of_a_build_knows_them(tmp_path: Path) -> None:
+def test_the_session_of_a_build_knows_them(tmp_path: Path) -> None:
     """A build finds them from what its log says of where it is saved, and one that fixes a file from that file; another session has none."""
     (tmp_path / ".runops").mkdir()
     for name in ("a", "b"):

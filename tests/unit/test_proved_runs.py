@@ -39,7 +39,7 @@ SUM = "version: 1\nnodes: [{id: sum, type: transform, expr: %d}]\n"
 
 
 def using(folder: Path, text: str, **more: Any) -> BuildContext:
-    """A workshop whose draft may use the files of its folder."""
+    """A build context whose draft may use the files of its folder."""
     (folder / ".runops").mkdir(parents=True)
     build = opened(folder, None, **more)
     build.state = SessionState(build.writer, callees.Texts({"used.yaml": SUM % 1}))

@@ -119,7 +119,7 @@ def test_a_request_without_an_outcome_is_told_as_open(home: Path, capsys: pytest
 
 def test_a_large_text_is_shown_whole(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where the log keeps a question or an answer in a blob, `show` gets it from there."""
-    writer = exchanges.Pen(home)
+    writer = exchanges.SessionLog(home)
     call = writer.call("sorted")
     large = "tea\n" * 50_000 + "the end"
     writer.ask(call, large)
@@ -132,7 +132,7 @@ def test_a_large_text_is_shown_whole(home: Path, capsys: pytest.CaptureFixture[s
 
 def test_what_a_model_says_cannot_move_the_cursor(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Control characters of an answer, and of a model's name, are shown and not obeyed."""
-    writer = exchanges.Pen(home)
+    writer = exchanges.SessionLog(home)
     call = writer.call("sorted")
     writer.ask(call, "\x1b[2Jtea?")
     writer.answer(call, "\x1b]0;title\x07hot\r")
@@ -150,7 +150,7 @@ def test_a_run_that_is_out_of_budget_says_how_it_goes_on(
     of: str, command: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In `runs`, `show` and `query` it has that state; `show` ends with the command that gives it more, or takes the file that does."""
-    writer = exchanges.Pen(home)
+    writer = exchanges.SessionLog(home)
     call = writer.call("sorted")
     error = {**REACHED, "evidence": {**REACHED["evidence"], "of": of}}
     writer.writer.result(call, "error", error=error)

@@ -26,7 +26,7 @@ PAGE = "a row of the table, number 1007\n" * 40
 NARROW = {"compress_at": 3_000, "compress_to": 600, "max_messages": None, "max_chars": None}
 
 
-class Desk:
+class Summing:
     """A thread, the frame of its requests, and the model that sums it up."""
 
     def __init__(self, talk: Talk, *said: str | Exception, **limits: object) -> None:
@@ -104,7 +104,7 @@ def broken() -> Failed:
 
 async def test_what_is_not_recent_is_summed_up() -> None:
     """Where the thread has outgrown its room the model is asked once; its words stand for what was not recent, and cost a row of their own."""
-    state = Desk(long_talk(), "They asked ten questions.")
+    state = Summing(long_talk(), "They asked ten questions.")
     told = await state.request()
     assert told[0] == f"{window_items.SUMMED_UP}They asked ten questions.\n\nWord for word: 1007"
     assert told[-1] == "And now?"
@@ -125,7 +125,7 @@ async def test_what_is_not_recent_is_summed_up() -> None:
 @pytest.mark.parametrize(("compress_to", "words", "longest"), [(100, 60, 600), (20_000, 617, 1_029)])
 async def test_the_model_may_say_as_much_as_it_is_asked_for(compress_to: int, words: int, longest: int) -> None:
     """A summary may be as long beside what every answer may have, as far as a model takes it that a full window fits into: so it is not cut off where it is as long as it was to be."""
-    state = Desk(long_talk(), "They asked ten questions.", compress_to=compress_to)
+    state = Summing(long_talk(), "They asked ten questions.", compress_to=compress_to)
     await state.request()
     [asked] = state.requests
     assert f"{words} words at the most" in asked.instructions
@@ -134,7 +134,7 @@ async def test_the_model_may_say_as_much_as_it_is_asked_for(compress_to: int, wo
 
 async def test_it_is_not_asked_again_before_the_thread_has_grown() -> None:
     """A summary holds until what came since has outgrown the room again; the next one is made of it and of what came since."""
-    state = Desk(long_talk(), "First.", "Second.")
+    state = Summing(long_talk(), "First.", "Second.")
     await state.request()
     assert await state.request() == await state.request()
     assert state.rung == "not needed"
@@ -151,7 +151,7 @@ async def test_it_is_not_asked_again_before_the_thread_has_grown() -> None:
 async def test_nothing_goes_before_it_is_summed_up() -> None:
     """However long it goes on: what was said is there as it was said, or a summary stands for it; and one is made once in a while, not at each request."""
     talk = Talk()
-    state = Desk(talk)
+    state = Summing(talk)
     for number in range(60):
         talk.says(f"Question {number}")
         state.will_say(f"They had come to {number}.")
@@ -172,7 +172,7 @@ async def test_the_newest_messages_are_never_summed_up(recent: int) -> None:
     talk.says("Look at all.")
     for number in range(14):
         talk.answers(f"Look {number}", [Asked("look", "{}", PAGE), Asked("read", "{}", "nothing")])
-    state = Desk(talk, "It looked.", min_recent=recent, compress_to=100, compress_at=1_600)
+    state = Summing(talk, "It looked.", min_recent=recent, compress_to=100, compress_at=1_600)
     request = await state.frame.request(MODEL)
     assert isinstance(request.items[0], Message)
     assert request.items[0].text == "Look at all."
@@ -190,17 +190,17 @@ async def test_the_newest_messages_are_never_summed_up(recent: int) -> None:
 
 async def test_a_window_that_has_enough_room_is_left_alone() -> None:
     """Where messages are left out because there are too many of them, and not because of their tokens, nothing is paid for."""
-    state = Desk(long_talk(), compress_at=100_000, max_messages=4)
+    state = Summing(long_talk(), compress_at=100_000, max_messages=4)
     assert len(await state.request()) == 4
     assert state.rung == "not needed"
-    state = Desk(long_talk(), overflow="prune")
+    state = Summing(long_talk(), overflow="prune")
     await state.request()
     assert state.rung == "not needed"
 
 
 async def test_a_checkpoint_is_made_though_there_is_room() -> None:
     """Once so much was said since the last one, and not before; where nothing is to be summed up, none is."""
-    state = Desk(long_talk(), "They asked ten questions.", compress_at=100_000, checkpoint_at=3_000)
+    state = Summing(long_talk(), "They asked ten questions.", compress_at=100_000, checkpoint_at=3_000)
     told = await state.request()
     assert told[0].startswith(f"{window_items.SUMMED_UP}They asked ten questions.")
     assert told[-1] == "And now?"
@@ -208,9 +208,9 @@ async def test_a_checkpoint_is_made_though_there_is_room() -> None:
     assert await state.request() == told
     assert state.rung == "not needed"
     assert len(state.requests) == 1
-    wide = Desk(long_talk(), compress_at=100_000, checkpoint_at=30_000)
+    wide = Summing(long_talk(), compress_at=100_000, checkpoint_at=30_000)
     assert (len(await wide.request()), wide.rung) == (25, "not needed")
-    pruned = Desk(long_talk(), compress_at=100_000, checkpoint_at=3_000, overflow="prune")
+    pruned = Summing(long_talk(), compress_at=100_000, checkpoint_at=3_000, overflow="prune")
     assert (len(await pruned.request()), pruned.rung) == (25, "not needed")
 
 
@@ -220,7 +220,7 @@ async def test_pointers_come_before_a_summary() -> None:
     talk.says("Look at all.")
     for _number in range(10):
         talk.answers("", [Asked("look", "{}", PAGE)])
-    state = Desk(talk)
+    state = Summing(talk)
     told = await state.request()
     assert told[1].startswith("(left out: ")
     assert told[-1] == PAGE
@@ -230,7 +230,7 @@ async def test_pointers_come_before_a_summary() -> None:
 async def test_names_that_the_model_lost_are_added() -> None:
     """Paths, numbers, names in ticks, and ids that are known as such stand in every summary, letter by letter; those that it has are not said twice."""
     talk = long_talk()
-    state = Desk(talk, "It failed at pay_order.")
+    state = Summing(talk, "It failed at pay_order.")
     state.frame = context_request.Frame(
         talk.writer,
         talk.thread,
@@ -284,7 +284,7 @@ def test_a_summary_that_is_too_long_is_cut(said: str) -> None:
 
 async def test_a_hard_limit_gives_a_summary_a_third_of_the_conversation() -> None:
     """33 % of 43 % of the tokens at the most, whatever the model says; the request for it keeps to the limit too."""
-    state = Desk(long_talk(), "They spoke of the table. " * 100, hard_limit=1_500)
+    state = Summing(long_talk(), "They spoke of the table. " * 100, hard_limit=1_500)
     told = await state.request()
     assert told[0].startswith("(A summary of")
     assert 100 < window_items.size_of(told[0]).tokens <= 1_500 * 0.43 * 0.33
@@ -293,7 +293,7 @@ async def test_a_hard_limit_gives_a_summary_a_third_of_the_conversation() -> Non
 
 async def test_a_model_that_fails_is_no_end_of_the_talk() -> None:
     """What does not fit is left out then, and the rung says why."""
-    state = Desk(long_talk(), broken())
+    state = Summing(long_talk(), broken())
     told = await state.request()
     assert told[-1] == "And now?"
     assert state.rung == "failed: model-refused: the model will not"
@@ -304,7 +304,7 @@ async def test_a_model_that_fails_is_no_end_of_the_talk() -> None:
 @pytest.mark.parametrize("failure", [broken(), ""])
 async def test_three_failures_are_enough(failure: Failed | str) -> None:
     """After three in a row, also an answer that says nothing, no model is asked any more, also not by the next process; an answered word later one is."""
-    state = Desk(long_talk(), failure, failure, failure)
+    state = Summing(long_talk(), failure, failure, failure)
     for _try in range(3):
         state.talk.says("Well?")
         await state.request()
@@ -336,7 +336,7 @@ async def test_three_failures_are_enough(failure: Failed | str) -> None:
 
 async def test_who_goes_on_behind_a_failure_asks_what_comes_next() -> None:
     """Not for the summary once more: a process that lives does not either, before something else was said."""
-    state = Desk(long_talk(), broken(), "They asked ten questions.")
+    state = Summing(long_talk(), broken(), "They asked ten questions.")
     told = await state.request()
     state.died()
     assert await state.request() == told
@@ -348,7 +348,7 @@ async def test_who_goes_on_behind_a_failure_asks_what_comes_next() -> None:
 
 async def test_a_failure_before_a_summary_counts_no_more() -> None:
     """Only those in a row count."""
-    state = Desk(long_talk(), broken(), broken(), "First.")
+    state = Summing(long_talk(), broken(), broken(), "First.")
     for _try in range(3):
         state.talk.says("Well?")
         await state.request()
@@ -366,7 +366,7 @@ async def test_a_failure_before_a_summary_counts_no_more() -> None:
 
 async def test_what_was_answered_before_a_crash_is_not_paid_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer is on the disk, and the summary is not: it is taken from there, with the line that it was asked for."""
-    state = Desk(long_talk(), "They asked ten questions.")
+    state = Summing(long_talk(), "They asked ten questions.")
     really = state.talk.writer.said
 
     def killed(entry: entries.Said, *more: object) -> None:
@@ -389,7 +389,7 @@ async def test_what_was_answered_before_a_crash_is_not_paid_again(monkeypatch: p
 
 async def test_what_was_asked_before_a_crash_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the same thread, in the same words; a crash is no failure."""
-    state = Desk(long_talk(), "They asked ten questions.")
+    state = Summing(long_talk(), "They asked ten questions.")
     answer: Callable[[Request], Answer | Exception] = state._answer
 
     def killed(_request: Request) -> Answer:
@@ -409,7 +409,7 @@ async def test_what_was_asked_before_a_crash_is_asked_again(monkeypatch: pytest.
 
 async def test_a_budget_ends_it_and_it_goes_on_with_more() -> None:
     """Whoever has no money left for a summary is told so: it is no failure of the model."""
-    state = Desk(long_talk(), "They asked ten questions.")
+    state = Summing(long_talk(), "They asked ten questions.")
     state.budget = "tokens=1000"
     with pytest.raises(BudgetReached):
         await state.request()
@@ -421,7 +421,7 @@ async def test_what_is_too_large_is_refused_before_anything_is_paid() -> None:
     """A summary makes no word shorter."""
     talk = long_talk()
     talk.says(PAGE * 20)
-    state = Desk(talk)
+    state = Summing(talk)
     with pytest.raises(ModelError, match="nothing was sent"):
         await state.request()
 
@@ -432,7 +432,7 @@ async def test_a_long_work_behind_one_word_is_summed_up_too() -> None:
     talk.says("Pay all orders.")
     for number in range(20):
         talk.answers(f"Paid {number}. {PAGE}")
-    state = Desk(talk, "Most are paid.")
+    state = Summing(talk, "Most are paid.")
     told = await state.request()
     assert told[0] == "Pay all orders."
     assert "Most are paid." in told[1]
@@ -446,14 +446,14 @@ async def test_what_is_too_little_is_not_summed_up() -> None:
     talk.answers(PAGE)
     talk.answers(PAGE)
     talk.says("And now?")
-    state = Desk(talk, compress_at=350)
+    state = Summing(talk, compress_at=350)
     assert await state.request() == ["And now?"]
     assert state.rung == "no effect: what is not recent is too little to be summed up"
 
 
 async def test_a_window_is_no_larger_than_the_model_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is full at 85 % of the model's input where that is known, and at fewer of our tokens where the server has counted more."""
-    state = Desk(long_talk(), overflow="prune", compress_at=180_000)
+    state = Summing(long_talk(), overflow="prune", compress_at=180_000)
     await state.request()
     assert state.frame.report is not None
     assert state.frame.report.limit == 180_000
@@ -473,7 +473,7 @@ async def test_a_window_is_no_larger_than_the_model_takes(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(("warn_at", "warned"), [(160_000, 2_400), (2_699, 2_699), (2_700, 2_400)])
 async def test_the_warning_comes_before_what_it_warns_of(warn_at: int, warned: int) -> None:
     """Where it would come behind it, it comes a ninth before."""
-    state = Desk(long_talk(), overflow="prune", compress_at=2_700, warn_at=warn_at)
+    state = Summing(long_talk(), overflow="prune", compress_at=2_700, warn_at=warn_at)
     await state.request()
     assert state.frame.report is not None
     assert state.frame.report.warn_at == warned
@@ -483,7 +483,7 @@ async def test_the_report_says_what_the_server_counted() -> None:
     """Of the last request of the thread, and our count of what came since."""
     talk = Talk()
     talk.says("One")
-    state = Desk(talk)
+    state = Summing(talk)
     await state.request()
     assert state.frame.report is not None
     assert state.frame.report.counted is None

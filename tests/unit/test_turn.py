@@ -51,7 +51,7 @@ def seen(name: str, number: int) -> str:
     return f"{name}, call {number}: the page says {SECRET}"
 
 
-class Kit:
+class Tools:
     """Tools: ``look`` sees, ``click`` is an action that writes itself and fails for ``broken``, ``finish`` ends."""
 
     offered = (
@@ -167,7 +167,7 @@ class Life:
     requests: list[Request] = dataclasses.field(default_factory=list[Request])
     actions: list[str] = dataclasses.field(default_factory=list[str])
     error: str = ""
-    toolset: Kit | None = None
+    toolset: Tools | None = None
 
     async def live(self) -> None:
         """Begin, or go on, until the work is done or given up; ``entries`` are then the whole log."""
@@ -181,7 +181,7 @@ class Life:
                 path="do", node="agent", attempt=2 if first else 1, effect="effect", fingerprint="f"
             )
             call = await writer.announce(call.model_copy(update={"again": first.call if first else None}))
-            self.toolset = Kit(writer, self.actions)
+            self.toolset = Tools(writer, self.actions)
             talk = cast(Any, Talk(writer, call, self.script, self.requests))
             turns = turns_of(talk, self.toolset, writer, call)
             try:
@@ -391,7 +391,7 @@ def test_a_call_that_goes_right_is_counted_anew() -> None:
     """A call that fails, goes right and fails is not the same failing call."""
     writer_fails = {"left": [True, True, False, True, True]}
 
-    class Moody(Kit):
+    class Moody(Tools):
         async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
             if asked.name == "look" and writer_fails["left"].pop(0):
                 return turn.Outcome("no", error={"code": "no", "message": "no"})

@@ -19,7 +19,7 @@ from runtime.testing import memory_store, responses, scripted_model
 from runtime.workspace import host
 from tests import models
 from tests.unit.test_cognition_faults import BACKGROUND, PLAIN
-from tests.unit.test_turn import Kit, turns_of
+from tests.unit.test_turn import Tools, turns_of
 
 CLICK = scripted_model.call("click", {"ref": "e1"}).in_background(polls=0)
 FINISH = scripted_model.call("finish", {"done": True}).in_background(polls=0)
@@ -105,7 +105,7 @@ async def test_a_fault_after_an_action_does_not_repeat_it(
         writer = LogWriter(await kept.create("r"), history.History(), masking.Masker({}), kept.kept)
         call = entries.Call(path="do", node="agent", attempt=1, effect="effect", fingerprint="f")
         call = await writer.announce(call)
-        toolset = Kit(writer, [])
+        toolset = Tools(writer, [])
         requester = requests.RequestScope(
             call.path, entries.thread_of(call), "agent", lambda: 60.0, lambda _what: None, lambda: "RUN_DIRECTIVE now"
         )
