@@ -122,6 +122,8 @@ class Target(Part):
             line += f' name="{self.name}"'
         if self.has_text is not None:
             line += f' has_text="{self.has_text}"'
+        if self.exact:
+            line += " exact=true"
         if self.nth is not None:
             line += f" nth={self.nth}"
         if self.within is not None:

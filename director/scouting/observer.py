@@ -17,7 +17,7 @@ from director.scouting import browser as scouting
 from director.tools.build_context import Observer
 from nodes.errors import ModelError, RunOpsError, SiteError
 from runtime.browser import isolated_world, origins
-from runtime.browser.page import refs
+from runtime.browser.elements import pointed as elements_pointed
 from runtime.browser.page.tab import Tab
 from runtime.observation import page_frame, page_text
 from runtime.observation.finding import Element
@@ -283,7 +283,9 @@ class PageObserver(Observer):
     # Single elements.
 
     @contextlib.asynccontextmanager
-    async def pointed(self, where: Where, tab: str | None, ref: str) -> AsyncGenerator[tuple[refs.Pointed, Element]]:
+    async def pointed(
+        self, where: Where, tab: str | None, ref: str
+    ) -> AsyncGenerator[tuple[elements_pointed.Pointed, Element]]:
         """The element that a model was shown by this ref. Raises SiteError ``ref-gone`` where it is another one by now, and what ``look`` raises."""
         async with self.alone(where):
             page = self.page(where, tab)
@@ -291,7 +293,7 @@ class PageObserver(Observer):
                 yield found
 
     @contextlib.asynccontextmanager
-    async def pointed_at(self, page: Tab, ref: str) -> AsyncGenerator[tuple[refs.Pointed, Element]]:
+    async def pointed_at(self, page: Tab, ref: str) -> AsyncGenerator[tuple[elements_pointed.Pointed, Element]]:
         """The same in a tab that the caller has for itself."""
         element = await self.element(page, ref)
         async with page.pointed(ref) as pointed:

@@ -20,7 +20,7 @@ from nodes.errors import SiteError
 from nodes.targets import Target
 from runtime.browser import isolated_world, origins
 from runtime.browser.elements import locators, targets
-from runtime.browser.page.refs import Pointed
+from runtime.browser.elements.pointed import Pointed
 from runtime.browser.page.tab import Tab
 
 PROVED = 8

@@ -131,13 +131,26 @@ async def test_the_missing_part_is_named(target: Target, named: str, nearest: st
 
 
 async def test_what_is_there_twice(driven: Session, tab: Tab) -> None:
-    """More than one match is an error at once, with each candidate and the row it stands in."""
+    """More than one match is an error at once, with a target for each that finds only that one; where the whole text decides, the fix says so."""
     driven.bound(10)
     error = await failure(tab.click(Target(role="button", name="Pay")))
     assert (error.code, error.phase, error.evidence["count"]) == ("target-ambiguous", "before", 2)
-    assert error.evidence["candidates"] == ['<button>Pay in "1001 open Pay"', '<button>Pay in "1002 open Pay"']
+    lines = error.evidence["candidates"]
+    assert lines == [f'role=button name="Pay" within role=row has_text="{each} open"' for each in ("1001", "1002")]
+    for number in ("1001", "1002"):
+        row = Target(role="row", has_text=f"{number} open")
+        assert await tab.count(Target(role="button", name="Pay", within=row)) == 1
+    assert "take one of the candidates" in (error.fix or "")
     many = await failure(tab.fill(Target(css="button"), "x"))
     assert (many.evidence["count"], len(many.evidence["candidates"])) == (8, 5)
+
+
+async def test_what_only_the_whole_text_tells_apart(tab: Tab) -> None:
+    """Where one of the matches has just the text of the target, the fix is `exact: true`; each candidate finds one element."""
+    await tab.page.evaluate("document.body.innerHTML = '<button>Send</button><button>Send all</button>'")
+    error = await failure(tab.click(Target(role="button", name="Send")))
+    assert error.fix == "add `exact: true`: one of them has just this text"
+    assert error.evidence["candidates"] == ['role=button name="Send" exact=true', 'role=button name="Send all"']
 
 
 async def replaced(tab: Tab, script: str) -> None:

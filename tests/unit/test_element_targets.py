@@ -25,7 +25,7 @@ class Pointed:
 
     async def places(self, target: Target) -> tuple[int, int]:
         """As the test says."""
-        line = f"{target}{' exact' if target.exact else ''}"
+        line = str(target)
         self.tried.append(line)
         return self._places.get(line, (0, -1))
 
@@ -69,8 +69,8 @@ CASES: list[tuple[str, Facts, str, str, dict[str, tuple[int, int]], str]] = [
         Facts("button"),
         "button",
         "Pay",
-        {'role=button name="Pay"': (2, 0), 'role=button name="Pay" exact': (1, 0)},
-        'role=button name="Pay" exact',
+        {'role=button name="Pay"': (2, 0), 'role=button name="Pay" exact=true': (1, 0)},
+        'role=button name="Pay" exact=true',
     ),
     (
         "a field by its label",
@@ -135,7 +135,7 @@ async def test_the_first_target_that_is_proved_is_taken(
 ) -> None:
     """It matches the element, and nothing else."""
     found = await targets.target_of(Pointed(facts, places), role, name, anything)
-    assert f"{found}{' exact' if found.exact else ''}" == wanted
+    assert str(found) == wanted
 
 
 async def test_one_that_matches_another_element_is_none() -> None:

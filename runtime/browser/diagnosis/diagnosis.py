@@ -194,14 +194,19 @@ class Diagnosis:
     async def ambiguous(self, target: Target, phase: Phase = "before") -> SiteError:
         """More than one element matches."""
         found = locators.locator(self.page, target)
-        candidates = await self._evidence(lambda: nearest.described(found), [])
+        candidates = list[str]()
+        await self._evidence(lambda: nearest.told_apart(self.page, found, candidates), None)
         count = await self._evidence(found.count, len(candidates))
+        whole = target.model_copy(update={"exact": True})
+        fix = "take one of the candidates, or narrow the target with `within`, `has_text` or `nth`"
+        if str(whole) != str(target) and await self._evidence(locators.locator(self.page, whole).count, 0) == 1:
+            fix = "add `exact: true`: one of them has just this text"
         return SiteError(
             "target-ambiguous",
             f"{count} elements match {target}",
-            fix="narrow the target with `within`, `has_text` or `exact`, or choose one with `nth`",
+            fix=fix,
             phase=phase,
-            evidence={"count": count, "candidates": candidates, "page": self.page.url},
+            evidence={"count": count, "candidates": list[Json](candidates), "page": self.page.url},
         )
 
     async def missing(self, target: Target, *, wanted: int = 1, seen: int = 0) -> SiteError:

@@ -7,10 +7,11 @@ import re
 
 from playwright.async_api import Locator, Page
 
+from nodes.errors import SiteError
 from nodes.targets import Target
 from nodes.values import sound
 from runtime.browser import isolated_world
-from runtime.browser.elements import locators
+from runtime.browser.elements import locators, pointed, targets
 from runtime.browser.playwright_errors import short
 
 MOST, MOST_UNLIKE = 5, 3
@@ -19,6 +20,8 @@ MOST, MOST_UNLIKE = 5, 3
 # A line of Playwright's accessibility snapshot: `- button "Sign in" [disabled]`, in quotes where it holds a colon. A name may also be a
 # `/pattern/`, which we leave out.
 _LINE = re.compile(r"""^\s*-\s+(?P<quote>'?)(?P<role>[a-z]+)\s+"(?P<name>(?:[^"\\]|\\.)*)\"""")
+
+_ROLE = re.compile(r"\s*-\s+'?([a-z]+)")
 
 ALIKE = 0.4
 """How alike a name must at least be spelled, from 0 to 1."""
@@ -105,6 +108,27 @@ async def candidates(page: Page, target: Target) -> list[str]:
         # What is of that role in that place may be it, whatever it is called.
         found = ranked(target, same) + _lines(same)[:MOST_UNLIKE] + ranked(target, inside) + found
     return list(dict.fromkeys(found))[:MOST]
+
+
+async def told_apart(page: Page, found: Locator, candidates: list[str]) -> None:
+    """Put a line for each of the elements that match into ``candidates``, at most five: a target that finds only that one.
+
+    Where only its place among its like tells it apart, or nothing does, the line says what the element is and what its row or card holds.
+    """
+    candidates += await described(found)
+    for number, words in enumerate(list(candidates)):
+        handle = await found.nth(number).element_handle()
+        try:
+            line = sound(await found.nth(number).aria_snapshot()).partition("\n")[0]
+            role = _ROLE.match(line)
+            name = next((name for _role, name in parse(line)), "")
+            element = await pointed.of(page, handle)
+            target = await targets.target_of(element, role[1] if role else "", name, lambda _text: True)
+            candidates[number] = f"{target}  {words}" if target.nth is not None else str(target)
+        except SiteError:
+            continue
+        finally:
+            await handle.dispose()
 
 
 async def described(found: Locator) -> list[str]:

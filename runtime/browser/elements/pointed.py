@@ -1,0 +1,122 @@
+"""An element of the page as it is now: what is known of it, and which targets match it."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from playwright.async_api import ElementHandle, Error, Frame, Page
+
+from nodes.targets import Target
+from runtime.browser import isolated_world
+from runtime.browser.elements import facts as element_facts
+from runtime.browser.elements import locators, text_match
+from runtime.browser.elements.facts import Facts
+
+Answer = TypeVar("Answer")
+
+_IDENTITY = isolated_world.Script[str]("(element) => {" + element_facts.IDENTITY + "return identity(element); }", str)
+
+
+_FRAME = isolated_world.Script[str](
+    r"""(element) => {
+  const frames = (root) => Array.from(root.querySelectorAll('*')).flatMap((each) => [
+    ...(each.matches('iframe, frame') ? [each] : []),
+    ...(each.shadowRoot ? frames(each.shadowRoot) : []),
+  ]);
+  const all = frames(element.ownerDocument), only = (fits) => all.filter(fits).length === 1;
+  if (element.name && !/^(\*\*|\/|https?:)/.test(element.name) && only((each) => each.name === element.name)) return element.name;
+  const bare = (frame) => (frame.src || '').split(/[?#]/)[0];
+  if (/^https?:/.test(bare(element))) {
+    const path = new URL(bare(element)).pathname;
+    // A path holds wherever the site runs.
+    if (path.length > 1 && only((each) => bare(each).endsWith(path))) return `**${path}`;
+    if (only((each) => bare(each) === bare(element))) return bare(element);
+  }
+  const tag = element.localName, among = Array.from(element.parentNode.children).filter((each) => each.localName === tag);
+  const place = `:nth-of-type(${among.indexOf(element) + 1})`, above = element.parentElement;
+  const ways = [
+    element.id && `#${CSS.escape(element.id)}`,
+    element.title && `${tag}[title=${JSON.stringify(element.title)}]`,
+    ...Array.from(element.classList, (each) => `${tag}.${CSS.escape(each)}`),
+    element.hasAttribute('srcdoc') && `${tag}[srcdoc]`,
+    ...['name', 'id', 'title', 'src'].map((each) => !element.hasAttribute(each) && `${tag}:not([${each}])`),
+    above && above.id && `#${CSS.escape(above.id)} > ${tag}`,
+    above && above.id && `#${CSS.escape(above.id)} > ${tag}${place}`,
+    `${tag}${place}`,
+  ];
+  return ways.find((css) => css && only((each) => each.matches(css))) || tag;
+}""",
+    str,
+)
+"""JavaScript: what finds a frame among those of its document: its name, a glob of its address, or CSS."""
+
+
+_PLACES = isolated_world.Script[tuple[int, int]]("(all, other) => [all.length, all.indexOf(other)]", tuple[int, int])
+
+
+_FACTS = isolated_world.Script[element_facts.ElementFacts](element_facts.FACTS, element_facts.ElementFacts)
+
+
+_SAID = isolated_world.Script[str](
+    "(element) => {"
+    + text_match.SEEN
+    + """
+  if (element.type === 'password') return '';
+  if (element instanceof HTMLSelectElement) return Array.from(element.selectedOptions, (each) => each.label).join(', ');
+  return element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement ? element.value : folded(seen(element));
+}""",
+    str,
+)
+
+
+class Pointed:
+    """An element of the page as it is now."""
+
+    def __init__(self, page: Page, handle: ElementHandle, facts: Facts) -> None:
+        self.facts = facts
+        self._page = page
+        self._handle = handle
+        self._held: str | None = None
+        """What the element is called where scripts run."""
+
+    async def places(self, target: Target) -> tuple[int, int]:
+        """How many elements match the target now, and which of them it is, from 0; -1 where it is none of them."""
+        try:
+            if self._held is None:
+                self._held = await isolated_world.hold(self._handle)
+            return await _PLACES.of_all(locators.locator(self._page, target), held=self._held)
+        except Error:
+            # A target in another frame, or one that Playwright does not understand, is none of this element's.
+            return 0, -1
+
+    async def identity(self) -> str:
+        """Who it is, told by what it and its row say: the same in another document that shows the same."""
+        return await _IDENTITY.at(self._handle)
+
+    async def asked(self, script: isolated_world.Script[Answer]) -> Answer:
+        """What a script, a function of the element, tells of it."""
+        return await script.at(self._handle)
+
+    async def said(self) -> str:
+        """What the element says, white space folded; of a field what it holds, of a password nothing."""
+        return await _SAID.at(self._handle)
+
+
+async def of(page: Page, handle: ElementHandle) -> Pointed:
+    """Read what is known of the element. Raises Playwright's Error where it is gone."""
+    found = await _FACTS.at(handle)
+    frames: list[str] = []
+    frame = await handle.owner_frame()
+    while frame is not None and frame.parent_frame is not None:
+        frames.insert(0, await _frame(frame))
+        frame = frame.parent_frame
+    return Pointed(page, handle, element_facts.facts(found, frames))
+
+
+async def _frame(frame: Frame) -> str:
+    """What a target calls the frame."""
+    element = await frame.frame_element()
+    try:
+        return await _FRAME.at(element)
+    finally:
+        await element.dispose()
