@@ -181,7 +181,7 @@ def test_a_session_is_shown_whatever_is_missing_of_it(kept: file_store.Files, sa
     assert bytes_of(kept.home) == before
 
 
-@pytest.mark.parametrize("living_one", [False, True])
+@pytest.mark.parametrize("active_one", [False, True])
 @pytest.mark.parametrize("end", ["told", "called", "asked"])
 def test_looking_writes_nothing(kept: file_store.Files, said: Said, end: End, *, active_one: bool) -> None:
     """Whatever reads a session leaves every byte as it was, also where a call is open, and whether it lives or not."""
