@@ -1,4 +1,4 @@
-"""Start, resume, answer and follow runs, alone or many in one process. Only `cli` and `report` may import this package.
+"""Starting, resuming, answering and following runs, alone or many in one process.
 
-Start with `start.py`, then `run.py`; programs use `runtime.Runtime`.
+May import all of `runtime` but `report` and `cli`; these two and the Director import it. Start with `start.py` and `run.py`.
 """

@@ -282,10 +282,10 @@ class Runtime:
         )
 
     def follow(self, run_id: str, after: int = 0) -> Entries:
-        """Yield the entries of a run's log after number ``after``, secrets masked, each once and in order, until no process executes the run.
+        """Yield the entries of a run's log after number ``after``, secrets masked, each once and in order, until no process executes it.
 
-        A number is a cursor: following from the last seen entry misses nothing, even if the run is resumed later. Each read costs only
-        the new entries. Raises UsageError ``unknown-run``.
+        A number is a cursor: following from the last seen entry misses nothing, even if the run is resumed later. A read costs only the new
+        entries. Raises UsageError ``unknown-run``.
         """
         # Raise at once, not with the first entry: a service can still answer with an error.
         if not self._host.kept.has(run_id):
