@@ -1,1 +1,1 @@
-"""A model that works on the page: the tools it has, how they are done and told of, and what it did as nodes of a file."""
+"""A model that works on the page: its tools, their execution, and the export of its actions as nodes. Start with `agent.py`."""
