@@ -1,1 +1,1 @@
-"""."""
+"""Requests to models and their answers as data, and token estimates. Start with `messages.py`."""
