@@ -1,4 +1,4 @@
-"""For tests of programs that use RunOps, and of stores: a store in memory, and what every store must do. ``docs/testing.md`` tells how to use it."""
+"""Helpers for tests of programs that use RunOps, and of stores: a store in memory, and a test suite for stores. See ``docs/testing.md``."""
 
 from runtime.testing.memory_store import MemoryStore
 
