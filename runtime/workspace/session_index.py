@@ -21,7 +21,7 @@ BEGINNING = 60
 
 
 def kind(kept: store.Kept, conversation: str) -> Kind | None:
-    """Return the kind of a conversation from its first line alone; None where that line is incomplete. Raises UsageError ``unknown-run``."""
+    """Return a conversation's kind, from its first line alone; None where that is incomplete. Raises UsageError ``unknown-run``."""
     match kept.first(conversation):
         case entries.Scope(session=entries.SessionHeader()):
             return "session"
@@ -62,10 +62,7 @@ def again(session: str, kept: store.Kept) -> str:
 
 
 def fold(reading: store.Reading) -> log_session.Session:
-    """Build the session from its log.
-
-    Raises UsageError ``not-a-session`` for a run, and for a fork whose creator died before it was complete.
-    """
+    """Build the session from its log. Raises UsageError ``not-a-session`` for a run, and for an incomplete fork whose creator died."""
     first = next(iter(reading.entries), None)
     if isinstance(first, entries.Scope) and first.run is not None:
         raise UsageError(
@@ -148,7 +145,7 @@ def summary(conversation: str, past: log_session.Session, *, held: bool) -> Sess
 
 
 def titled(past: log_session.Session) -> str:
-    """Return a session's title, comparable to a run's workflow name: ``chat about pay.yaml``, ``chat: Why did it fail?``."""
+    """Return a session's title, in place of a workflow's name: ``chat about pay.yaml``, ``chat: Why did it fail?``."""
     assert past.header is not None
     about = past.about or past.header.file
     first = _beginning(past)
