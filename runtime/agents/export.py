@@ -52,7 +52,7 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
             f"`{path}` is no step of an `agent` that run {run} has done",
             fix=f"its agents: {', '.join(agents)}" if agents else "it has done no step of an `agent`",
         )
-    # The last attempt in which a model worked: one that was never begun did nothing.
+    # The last attempt with work of a model: one that was never begun did nothing.
     attempt = attempts[-1]
     thread = past.thread(entries.thread_of(attempt.call))
     actions = _Actions(found, past.header.inputs if not found.user else {}, kept)

@@ -62,7 +62,7 @@ ENDS_THE_STEP = (Paused, BudgetReached, LogError, Replaced, Cancelled, InternalE
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AgentPlace:
-    """The step in which an agent works."""
+    """The step that an agent works for."""
 
     run: RunState
     node: Leaf

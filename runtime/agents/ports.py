@@ -24,7 +24,7 @@ class Page(pages.Page, Protocol):
     """A tab on which an agent works."""
 
     async def look(self, target: Target | None = None) -> Observation:
-        """Return what a person would see of the page, or of the element, now."""
+        """Return the visible content of the page, or of the element, now."""
         ...
 
     def pointed(self, ref: str) -> AbstractAsyncContextManager[Pointed]:

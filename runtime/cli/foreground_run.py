@@ -163,7 +163,7 @@ def go_on(
 
 
 def say_taken(holder: owners.Holder | None) -> None:
-    """Report from which process a run or a session was taken over, if any."""
+    """Report the owner from whom a run or a session was taken over, if any."""
     if holder is not None:
         console.say(holder.as_taken())
 
@@ -196,10 +196,7 @@ def _repair(ended: events.RunEnded, *, waits: bool) -> dict[str, str]:
 
 
 def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = False) -> str:
-    """Render a run's end, and the next command to type.
-
-    ``again`` is set if it cannot be resumed, ``waits`` if a fix is not applied yet.
-    """
+    """Render a run's end and the next command: ``again`` if it cannot be resumed, ``waits`` if a fix is not applied yet."""
     if ended.status == "passed":
         tolerated = f"  {ended.tolerated} tolerated" if ended.tolerated else ""
         passed = f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"

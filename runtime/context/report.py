@@ -64,7 +64,7 @@ class Report:
     said: int = 0
     """Tokens of the whole thread without that message: its last summary and everything since, outputs whole."""
     warn_at: int = 0
-    """Tokens from which a person is warned; 0 for no warning."""
+    """Size in tokens at which a person is warned; 0 for no warning."""
     counted: int | None = None
     """Tokens that the server counted in the thread's last request; None where it reported none."""
     since: int = 0

@@ -1,6 +1,6 @@
 """The next request of a thread: the window that fits, with the frame around it.
 
-The window is reduced step by step: outputs become pointers, exchanges are left out, and a summary replaces the older part of a thread that
+The window is reduced step by step. Outputs become pointers, then exchanges are left out. A summary replaces the older part of a thread that
 has outgrown its token budget. If the required parts alone are too large, nothing is sent.
 """
 

@@ -276,7 +276,7 @@ class Older(window.Pieces):
 
 
 def _is_too_large(summary: window.WindowItem | None, room: int) -> bool:
-    """True if a window in which the thread has ``room`` tokens leaves the summary out."""
+    """True if a window leaves the summary out, as its thread has only ``room`` tokens."""
     return summary is not None and summary.size(pointers=False).tokens > room // 2
 
 

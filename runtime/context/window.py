@@ -1,10 +1,10 @@
 """The window: the part of a thread that a request holds, with the frame around it, for agents, chats and the Director.
 
-It is a pure function of the log, the frame and the limits. If not everything fits, old outputs of tools first become pointers to where they
-are kept, then whole exchanges are left out, oldest first; the report lists both. The user's newest message and the prefix always stay: if
+It is a pure function of the log, the frame and the limits. If not everything fits, old outputs of tools first become pointers to their
+place. Then whole exchanges are left out, oldest first. The report lists both. The user's newest message and the prefix always stay: if
 they alone are too large, nothing is sent. Older items leave half of the thread's budget free for the newest outputs, where these need it.
 The limits can make older outputs pointers even where they fit, because each request would pay for them again.
-A higher limit never gives fewer items. For this, each part's token budget grows with the limit, and does not depend on what other parts use.
+A higher limit never gives fewer items. For this, each part's token budget grows with the limit, and is independent of the other parts' use.
 The cost depends on the window, not on the thread: sizes were counted when the entries were written.
 """
 

@@ -1,11 +1,11 @@
 """Upper bound of a text's tokens, without a network and without the two megabytes of a tokenizer.
 
-OpenAI's tokenizer (o200k_base, of all its models since 2024) cuts a text into pieces by a pattern and then joins the bytes of each piece by
+OpenAI's tokenizer (o200k_base, of all its models since 2024) cuts a text into pieces by a pattern. It then joins the bytes of each piece by
 a list of some 200,000 merges, the most common first. This module uses the same pattern, and only the first 50,000 merges, which are in
-``merges.bin``. That makes the count an upper bound of the real one *for every text*: the whole list joins everything that the first merges
+``merges.bin``. That makes the count an upper bound of the real one *for every text*. The whole list joins everything that the first merges
 join, in the same order. Its further merges only make fewer tokens. The distance from the real count depends on the text: docs/models.md has
-measurements. ``scripts/model_merges.py`` makes ``merges.bin`` (``merges-license.txt``): compressed by zlib, each token as one byte with its
-length and then its bytes.
+measurements. ``scripts/model_merges.py`` makes ``merges.bin`` (``merges-license.txt``). It holds each token as one byte with its length and
+then its bytes, compressed by zlib.
 """
 
 from __future__ import annotations

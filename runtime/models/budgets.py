@@ -217,7 +217,7 @@ class Allowance:
     """The session's id."""
     budget: Budget
     spent: Amount
-    """The amount spent so far, without what the run spent before the session followed it."""
+    """The amount spent so far, without the run's costs before the session followed it."""
     command: str = "chat"
     """The command that resumes the session."""
 
@@ -248,12 +248,12 @@ def spent_in_all(ledger: Ledger, price: Price) -> Amount:
 
 
 def amount(ran: entries.Ran) -> Amount:
-    """Return what a run spent while a session followed it."""
+    """Return the amount that a run spent while a session followed it."""
     return Amount(ran.calls, ran.tokens, Decimal(ran.dollars) if ran.dollars is not None else None, ran.seconds)
 
 
 def ran(ledger: Ledger, price: Price, before: entries.Ran | None = None) -> entries.Ran:
-    """Return what a run has spent so far, less what it had spent ``before``."""
+    """Return the amount that a run has spent so far, less the amount ``before``."""
     now, totals = spent_within(ledger, price), ledger.totals()
     if before is not None:
         now -= amount(before)

@@ -66,7 +66,7 @@ class RequestScope:
     left: Callable[[], float]
     """Seconds that the attempt has left."""
     tell: Callable[[str], None]
-    """Reports what is waited for."""
+    """Reports the reason of a wait."""
     brief: Callable[[], str] = _no_brief
     """Returns the brief about the run's state; called for each request."""
     hear: Callable[[str], None] = _unheard
@@ -112,7 +112,7 @@ class Exchanges:
         return self._models.model(self._requester.role, self._named, self._writer.history.ledger.exchanges)
 
     def say(self, text: str, mode: entries.Mode | None = None) -> None:
-        """Write the next message to the model; ``mode`` is the one in which a person sends it."""
+        """Write the next message to the model; ``mode`` is the session's mode for a message of a person."""
         self._writer.said(entries.User(thread=self._thread, mode=mode), text, self._path)
 
     @property

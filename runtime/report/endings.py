@@ -135,7 +135,7 @@ class BuildRecord(Model):
     file: FileName | None
     """The resulting workflow file."""
     proved: Json
-    """How far the workflow is proved."""
+    """The level of proof that the workflow has."""
     output: Json
     """The output of its last run."""
     changed: str | None
@@ -198,7 +198,7 @@ class RepairEnding(Printed):
     fix: PatchReport | None
     tried: list[str]
     looked: str | None
-    """The way in which the page was inspected again."""
+    """The method of a second inspection of the page."""
     build: BuildRecord | None
     """The build that searched for a patch, if any."""
 

@@ -112,7 +112,7 @@ def _error(error: ErrorReport) -> str:
 
 
 def _page(report: RunReport) -> Iterator[str]:
-    """Yield what the page showed, and where it is kept."""
+    """Yield the page's content at the failure, and where it is kept."""
     found = next((each for each in reversed(report.evidence) if each.path == report.path), None)
     if found is None:
         return

@@ -148,7 +148,7 @@ def _attempt(report: RunReport, step: StepReport, attempt: AttemptReport) -> Ite
 
 
 def _page(report: RunReport, step: StepReport) -> list[str]:
-    """Render what the page showed when the step failed, and where it is kept."""
+    """Render the page's content when the step failed, and where it is kept."""
     found = next((each for each in reversed(report.evidence) if each.path == step.path), None)
     if found is None:
         return []

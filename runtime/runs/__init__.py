@@ -1,4 +1,1 @@
-"""Starting, resuming, answering and following runs, alone or many in one process.
-
-May import all of `runtime` but `report` and `cli`; these two and the Director import it. Start with `start.py` and `run.py`.
-"""
+"""Runs of workflows: start, resume, answer, follow. Imported by `report`, `cli` and the Director. Start with `start.py`, then `run.py`."""

@@ -100,10 +100,7 @@ def read(name: str, question: Question, text: str) -> Json:
 
 
 def read_all(questions: Mapping[str, Question], given: Mapping[str, str]) -> tuple[dict[str, Json], list[str]]:
-    """Return the known answers, defaults included, and the names of the missing ones.
-
-    Raises UsageError ``unknown-answer``, ``bad-answer``.
-    """
+    """Return the known answers with defaults, and the names of missing ones. Raises UsageError ``unknown-answer``, ``bad-answer``."""
     for name in given:
         if name not in questions:
             close = errors.near(name, questions)
@@ -131,9 +128,9 @@ def masker_of(past: history.History, source: sources.SecretSource) -> masking.Ma
 
 
 async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> LogWriter:
-    """Write the answers into the run's log and return the closed writer.
+    """Write the answers into the run's log; return the closed writer.
 
-    Raises UsageError: ``secret-in-answer``, or ``nothing-to-answer`` where the run was answered meanwhile.
+    Raises UsageError ``secret-in-answer``, or ``nothing-to-answer`` if late.
     """
     past, _reading = await asyncio.to_thread(run_index.load_history, given.kept, run)
     masker = masker_of(past, given.secrets)

@@ -45,10 +45,7 @@ class Plan:
         return {selection.KEY: key} if len(key) >= selection.MASKED_KEY else {}
 
     def refuse_late_recording(self, exchanges: int, private: Path) -> None:
-        """Raise UsageError ``cassette-incomplete`` if recording is requested for a run that already had exchanges.
-
-        This saves paying for more.
-        """
+        """Raise UsageError ``cassette-incomplete`` before a recorded run that already had exchanges, as its recording could not be complete."""
         if self.asks and self.chosen.model_calls == "record":
             from runtime.models.cassettes import cassettes
 
@@ -76,11 +73,10 @@ def plan(
     begun_with: str | None = None,
     allowance: budgets.Allowance | None = None,
 ) -> Plan:
-    """Plan the model requests of ``loaded``.
+    """Plan the model requests of ``loaded``; a resumed run keeps the budget ``begun_with``, unless the settings give one.
 
-    ``begun_with`` is the budget of a resumed run; a budget in the settings overrides it. ``allowance`` is the parent session's allowance
-    for it. Raises UsageError ``model-node-frozen``, ``price-unknown``, ``cassette-missing``, ``cassette-damaged``; SetupError
-    ``model-unset``, ``model-key-missing``.
+    ``allowance`` is the parent session's allowance for the run. Raises UsageError ``model-node-frozen``, ``price-unknown``,
+    ``cassette-missing``, ``cassette-damaged``; SetupError ``model-unset``, ``model-key-missing``.
     """
     chosen = given.settings
     selection.refuse_frozen(loaded, chosen)

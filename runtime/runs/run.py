@@ -159,7 +159,7 @@ class Run:
                 await self.engine.state.browser.close(keep=self._keep_browser or await self._is_replaced())
 
     async def _evident(self, work: Awaitable[Json]) -> Json:
-        """Await ``work``; on an error, keep what the page shows as evidence."""
+        """Await ``work``; on an error, keep the page's content as evidence."""
         try:
             return await work
         except RunOpsError as error:

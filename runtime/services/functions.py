@@ -63,7 +63,7 @@ class Functions(ports.Python):
     seconds: float
     """Time limit of a call."""
     masker: masking.Masker
-    """Masks what a function prints."""
+    """Masks the output of functions."""
 
     @override
     async def call(self, function: str, args: Mapping[str, Json]) -> Json:

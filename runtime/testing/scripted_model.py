@@ -1,9 +1,9 @@
 """A model with scripted answers, for the fake server of ``runtime.testing.responses``.
 
-  model = scripted.Model([scripted.rate_limited(retry_after=0), scripted.text("Good morning.")])
-An answer is a model's output (``text``, ``call``, ``refusal``, ``thought``, joined by ``+``), a fault in its place (``rate_limited``,
-``quota``, ``server_error``, ``not_json``, ``chain_lost``), or a broken connection (``hang``, ``reset``, ``stall``, ``cut``,
-``error_event``).
+    model = scripted.Model([scripted.rate_limited(retry_after=0), scripted.text("Good morning.")])
+
+An answer is one of three. A model's output: ``text``, ``call``, ``refusal``, ``thought``, joined by ``+``. A fault in its place:
+``rate_limited``, ``quota``, ``server_error``, ``not_json``, ``chain_lost``. A broken connection: ``hang``, ``reset``, ``stall``, ``cut``, ``error_event``.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class StoreConformance:
         assert len(entries) == 2
 
     async def test_of_many_who_claim_at_once_one_wins(self, kept: store.Store) -> None:
-        """Of many simultaneous claims one owns the conversation, and the others raise RunHeld."""
+        """Only one of many simultaneous claims owns the conversation; the others raise RunHeld."""
         run = store.new_id()
         await (await kept.create(run)).aclose()
         claims = (self.seen_by_another(kept).claim(run) for _each in range(MANY))
@@ -178,7 +178,7 @@ class StoreConformance:
         assert (len(owners), sum(isinstance(each, RunHeld) for each in came)) == (1, MANY - 1)
 
     async def test_a_living_owner_is_displaced_only_on_demand(self, kept: store.Store) -> None:
-        """``take_over`` claims an owned conversation with all its entries and a higher epoch, and names its owner; without it nothing changes."""
+        """``take_over`` claims an owned conversation with all entries and a higher epoch, and names its owner; without it nothing changes."""
         run = store.new_id()
         await (await kept.create(run)).aclose()
         async with self.held_elsewhere(kept, run):
@@ -328,7 +328,10 @@ class StoreConformance:
         assert caught.value.code == "blob-missing"
 
     async def test_files_are_kept_by_name(self, kept: store.Store, tmp_path: Path) -> None:
-        """Bytes, or a file's content, read back by conversation and name; a new one replaces it; private ones are separate; dropped ones are gone."""
+        """Bytes, or a file's content, read back by conversation and name.
+
+        A new file replaces the old; private ones are separate; dropped ones are gone.
+        """
         source, run = tmp_path / "source", store.new_id()
         source.write_bytes(b"from a file")
         async with contextlib.aclosing(await kept.create(run)) as owned:
@@ -383,7 +386,7 @@ class FencingConformance(StoreConformance):
 
     @pytest.fixture
     def kept(self, tmp_path: Path) -> store.Store:
-        """Return an empty store in which claims expire."""
+        """Return an empty store whose claims expire."""
         raise NotImplementedError
 
     def let_expire(self, kept: store.Store) -> None:
@@ -421,7 +424,7 @@ class FencingConformance(StoreConformance):
         await owned.aclose()
 
     async def test_who_was_replaced_writes_nothing_more(self, kept: store.Store) -> None:
-        """After a later claim, of an expired or an active owner, the earlier one's next barrier or renewal raises Replaced; its writes stay invisible."""
+        """After a later claim, the earlier owner's next barrier or renewal raises Replaced, and its writes stay invisible."""
         for take_over in (False, True):
             run = store.new_id()
             owned = await kept.create(run)

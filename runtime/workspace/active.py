@@ -1,6 +1,6 @@
 """Active parts of a workspace: runs and sessions that a process owns, and browsers that outlived their engine or were kept.
 
-The log names the owner of a run, the kernel shows if its lock is held, and ``browser.json`` locates its browser. No process is searched by
+The log names the owner of a run, the kernel shows if its lock is taken, and ``browser.json`` locates its browser. No process is searched by
 name, and nothing is changed.
 """
 

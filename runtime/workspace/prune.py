@@ -42,11 +42,11 @@ class Deleted:
     """Path below the home; of a run its log, of a browser the file that locates it."""
     bytes: int
     state: str | None = None
-    """Of a whole run or session, like the next two."""
+    """State of a whole run or session; so are the next two."""
     workflow: str | None = None
     ended: str | None = None
     process: int | None = None
-    """Of a browser."""
+    """Process of a browser."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class _Pruning:
         workflow: str | None = None,
         ended: str | None = None,
     ) -> None:
-        """Delete a run whose lock is held, in the order that the module describes."""
+        """Delete a locked run, in the order that the module describes."""
         file = self._kept.conversation_file(run)
         folders = [self._home / "private" / run, self._home / "files" / run]
         total = sum(_size(each) for each in (file, *keys, *folders))

@@ -43,7 +43,7 @@ class Selection:
 
 
 def states(texts: Iterable[str]) -> tuple[Ended, ...]:
-    """Parse the names of states. Raises UsageError ``usage`` for one in which no run can be deleted."""
+    """Parse the names of states. Raises UsageError ``usage`` for one that no deletable run has."""
     found: list[Ended] = []
     for text in texts:
         match text:
@@ -83,7 +83,7 @@ class KnownConversation:
     ended: float
     """Time of the last entry, in seconds since 1970."""
     untouched: bool = False
-    """True for a session in which nothing was ever said, done or kept."""
+    """True for a session without any message, action or kept value."""
 
     @property
     def kind(self) -> session_index.Kind:

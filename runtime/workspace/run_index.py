@@ -126,7 +126,7 @@ def state_of(past: history.History, *, held: bool) -> RunState:
 
 
 def find(kept: store.Kept, name: str) -> str:
-    """Return the id that ``name`` stands for: the id, a unique part of it, or ``last``. Raises UsageError ``unknown-run``.
+    """Find a run's id by ``name``: the id, a unique part of it, or ``last``. Raises UsageError ``unknown-run``.
 
     It may be the id of a session: callers that need a run check that themselves.
     """

@@ -23,7 +23,7 @@ AGE = 3600.0
 """Seconds for which unnamed data is kept."""
 
 SLACK = 2.0
-"""Seconds by which the clocks of files and log may differ."""
+"""Possible difference in seconds between the clocks of files and log."""
 
 _NAME = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _BLOB = re.compile(r"[0-9a-f]{64}")

@@ -131,7 +131,7 @@ def file_system(folder: Path) -> str:
     """Return the kernel's name for the folder's file system; ``unknown`` where it gives none."""
     real = folder.resolve()
     found = [each for each in psutil.disk_partitions(all=True) if real.is_relative_to(each.mountpoint)]
-    # Of two mounts at one place the later one counts.
+    # The later of two mounts at one place counts.
     best = max(enumerate(found), key=lambda each: (len(Path(each[1].mountpoint).parts), each[0]), default=None)
     return best[1].fstype or "unknown" if best is not None else "unknown"
 

@@ -43,7 +43,7 @@ class Failed(Exception):
 
 
 def retry_after(headers: Mapping[str, str], now: dt.datetime | None = None) -> float | None:
-    """Return the seconds that a server asks to wait, by ``retry-after-ms`` or ``Retry-After`` (seconds, or a date); None where neither is valid."""
+    """Return the seconds to wait by ``retry-after-ms`` or ``Retry-After`` (seconds, or a date); None where neither is valid."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers[name]) * scale

@@ -154,7 +154,7 @@ def _reasoning(response: Any) -> tuple[str, ...]:
 
 
 def _calls(response: Any) -> tuple[ToolCall, ...]:
-    """Return the tool calls. Raises ValueError or TypeError where a call lacks what an answer to it needs."""
+    """Return the tool calls. Raises ValueError or TypeError where a call lacks a field that an answer to it needs."""
     return tuple(_call(item) for item in _output(response) if item.type == "function_call")
 
 

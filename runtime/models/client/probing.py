@@ -1,7 +1,7 @@
-"""Detects a server's capabilities by a few tiny requests, from the results and not from what the server declares.
+"""Detects a server's capabilities by a few tiny requests, and never by its own description.
 
-A server may accept a field and ignore it. So chaining is proved by a word that only the stored response holds. A strict schema is proved by
-an answer that fits it although another one was asked for, and background work by a response that could still be cancelled.
+A server may accept a field and ignore it. So chaining is proved by a word that only the stored response holds, and background work by a
+response that could still be cancelled. A strict schema is proved by an answer that fits it although another one was asked for.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ STREAMED = dataclasses.replace(PLAIN, name="streamed", streaming=True)
 WITH_SCHEMA = dataclasses.replace(PLAIN, name="with-schema", schemas="strict")
 
 CANNOT = frozenset({"model-request-refused", "model-chain-lost", "model-unknown"})
-"""Codes by which a server that answers plain requests refuses a feature, or has not kept a response."""
+"""Error codes of a server that answers plain requests, but refuses a feature or has not kept a response."""
 
 READY = "Answer with the one word ready."
 RECALL = "Which word were you told to remember? Answer with that word, or with none."

@@ -1,7 +1,7 @@
 """One turn of a model with tools: a request, then every call of its answer done in order, written and reported to the model.
 
-The log holds the whole conversation, and each request is made from the log. So a thread that a crash interrupted continues with the same
-request: calls that have their result are not done again, and an answer in the log is not paid again.
+The log holds the whole conversation, and each request is made from the log. So an interrupted thread continues with the same request.
+Calls that have their result are not done again, and an answer in the log is not paid again.
 """
 
 from __future__ import annotations
@@ -52,10 +52,7 @@ class Frame(Protocol):
     """Builds requests from the thread and the parts around it."""
 
     async def request(self, model: str) -> Request:
-        """Return the next request of the thread, to ``model``.
-
-        Raises ModelError ``window-too-large``, and the errors of a request for a summary.
-        """
+        """Return the thread's next request, to ``model``. Raises ModelError ``window-too-large``, and errors of a request for a summary."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A response as a stream of numbered events, in the order in which the API sends them."""
+"""A response as a stream of numbered events, in the API's order."""
 
 from __future__ import annotations
 

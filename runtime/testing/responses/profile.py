@@ -39,4 +39,4 @@ IGNORING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "ig
 """Accepts every field without keeping state: a request that continues another one is answered as if there were none before."""
 
 REFUSING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "refuse", "none")
-"""Has no state and no schemas, and refuses both."""
+"""A server without state and schemas, which refuses both."""

@@ -25,7 +25,7 @@ class Received:
     body: Json = None
     """None where there is none, or it is no JSON."""
     items: tuple[dict[str, Json], ...] = ()
-    """Of a request to the model: its whole input, including that of the responses it continues."""
+    """The whole input of a request to the model, including that of the responses it continues."""
     status: int | None = None
     """Status of the answer; None: there was none."""
     sent: bytes = b""

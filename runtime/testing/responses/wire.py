@@ -1,4 +1,4 @@
-"""The fake API over HTTP: connections, streams, and the ways in which they break."""
+"""The fake API over HTTP: connections, streams, and their failures."""
 
 from __future__ import annotations
 
