@@ -1,1 +1,1 @@
-"""A model that works on the page: its tools, their execution, and the export of its actions as nodes. Start with `agent.py`."""
+"""Agents on the page: their tools, and export as nodes. Used by `runs`, `cli` and the Director. Start with `agent.py`."""

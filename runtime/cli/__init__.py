@@ -1,1 +1,1 @@
-"""The command `runops`: one module per command in `commands`, and their common parts. Start with `main.py` and `app.py`."""
+"""The command `runops`: one module per command in `commands`. Only the Director imports it. Start with `main.py` and `app.py`."""

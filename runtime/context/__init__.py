@@ -1,1 +1,1 @@
-"""Building of model requests: briefs, the window of a thread, summaries, and reports. Start with `request.py`, then `window.py`."""
+"""Model requests: briefs, windows, summaries. Used by `agents`, `services`, `report`, `cli` and the Director. Start with `request.py`."""

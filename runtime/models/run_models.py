@@ -95,12 +95,12 @@ class RunModels:
         return self._client
 
     def estimate(self, request: Request, raw: int, ledger: Ledger) -> int:
-        """Estimate the tokens of a request's input from its local count ``raw``, corrected by the model's usage in this run so far."""
+        """Estimate the tokens of a request's input from its count ``raw``, corrected by all usage of the model in this run, before a crash too."""
         self._learn(ledger)
         return self._estimator.corrected(request.model, raw)
 
     def within(self, model: str, most: int, ledger: Ledger) -> int:
-        """Return the largest local token count that is estimated to be no more than ``most`` for the model."""
+        """Return the largest count that is estimated, with the same correction, to be no more than ``most`` for the model."""
         self._learn(ledger)
         return self._estimator.within(model, most)
 

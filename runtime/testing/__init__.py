@@ -1,4 +1,4 @@
-"""Helpers for tests of programs that use RunOps, and of stores: a store in memory, and a test suite for stores. See ``docs/testing.md``."""
+"""Test helpers for stores and for programs that use RunOps, which itself does not import them. See ``docs/testing.md``."""
 
 from runtime.testing.memory_store import MemoryStore
 

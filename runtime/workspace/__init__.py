@@ -1,1 +1,1 @@
-"""The runs and sessions of a project's home: lists, claims, active processes, and pruning. Start with `run_index.py`, then `host.py`."""
+"""Runs and sessions of a project: lists, claims, pruning. Imports `log`, `browser` and layers below. Start with `run_index.py`."""

@@ -92,7 +92,7 @@ class KnownConversation:
 
     @property
     def over(self) -> bool:
-        """True if it can never be resumed."""
+        """True if it is never resumed."""
         return self.state == "passed" or self.trial
 
 

@@ -43,7 +43,7 @@ def answer(
     run_id = run_index.find(here.kept, run)
     past, _reading = run_index.load_history(here.kept, run_id)
     questions = answers.asked(past, run_id)
-    answers.masker_of(past, here.secrets)  # reports an unset secret first; problems of an answer are shown with it
+    answers.masker_of(past, here.secrets)  # reads the secrets, so that an error that quotes an answer is masked
     known, missing = answers.read_all(questions, _given(pairs or []))
     if missing and not sys.stdin.isatty():
         raise answers.missing(run_id, missing, questions)
