@@ -43,7 +43,7 @@ BY_STRATEGY: dict[window.Strategy, dict[str, int | None]] = {
         "compress_to": 1_500,
     },
 }
-"""Defaults. With the whole state injected, the window holds the whole conversation; with tools for the state, the recent part and pointers."""
+"""Defaults. With the whole state injected, the window holds all messages; with tools for the state, the recent ones and pointers."""
 
 NAMES = tuple(window.Limits.model_fields)
 """Names of the limits in a session."""

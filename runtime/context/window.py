@@ -28,7 +28,7 @@ Strategy = Literal["injected", "clean", "hybrid"]
 Overflow = Literal["prune", "summarize"]
 
 MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION = 7, 10, 40, 43
-"""Shares of a hard limit, in percent: free margin, prefix with tools, state and knowledge, thread. The thread gets what others leave unused."""
+"""Shares of a hard limit, in percent: free margin, prefix with tools, state and knowledge, thread. The thread gets unused tokens too."""
 
 STRICT = 1_500
 """Tokens of a hard limit, if none is named."""

@@ -73,7 +73,7 @@ class Calibrated:
     """Estimates corrected by the counts of servers, model by model.
 
     An estimate is never below ``tokens``, and never below the count of an earlier request of the same size to the model. It is never scaled
-    down: a lower count shows only that the bound was far too high for *that* text, and it may be close for the next one.
+    down. A lower count shows only that the bound was far too high for *that* text; for the next text it may be close.
     """
 
     def __init__(self) -> None:

@@ -95,7 +95,7 @@ class RunModels:
         return self._client
 
     def estimate(self, request: Request, raw: int, ledger: Ledger) -> int:
-        """Estimate the tokens of a request's input from its count ``raw``, corrected by all usage of the model in this run, before a crash too."""
+        """Estimate the tokens of a request's input from its count ``raw``, corrected by the model's usage in this run, before a crash too."""
         self._learn(ledger)
         return self._estimator.corrected(request.model, raw)
 

@@ -107,8 +107,8 @@ def model_for(role: Role, chosen: settings.Settings, named: str | None = None) -
 def server(chosen: settings.Settings, source: sources.SecretSource) -> Server:
     """Return the server to send requests to.
 
-    Raises UsageError ``bad-setting`` for an unusable address; SetupError ``model-key-missing`` where a server on another machine has no key,
-    ``model-key-refused`` for a key that no header can hold.
+    Raises UsageError ``bad-setting`` for an unusable address. Raises SetupError ``model-key-missing`` where a server on another machine has
+    no key, ``model-key-refused`` for a key that no header can hold.
     """
     base_url = _checked(chosen.model_base_url or profiles.OPENAI_URL)
     profile = profiles.PROFILES[chosen.model_profile] if chosen.model_profile is not None else profiles.of_url(base_url)

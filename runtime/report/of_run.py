@@ -47,7 +47,7 @@ def run_report(
     """Build the report of a run from ``past``, the fold of ``reading``; ``kept`` supplies large values.
 
     With ``at`` it has only the step at that path and everything below it. A brief report has no values and threads, and omits successful
-    iterations of loops; with ``at`` it has the values of that step, and all iterations. ``placed``: read the workflow, and add the place of
+    iterations of loops. With ``at`` it has the values of that step, and all iterations. ``placed``: read the workflow, and add the place of
     the failed step. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
     """
     assert past.header is not None

@@ -45,7 +45,7 @@ class Plan:
         return {selection.KEY: key} if len(key) >= selection.MASKED_KEY else {}
 
     def refuse_late_recording(self, exchanges: int, private: Path) -> None:
-        """Raise UsageError ``cassette-incomplete`` if a run to be recorded had exchanges without recording: earlier than after paying for more."""
+        """Raise UsageError ``cassette-incomplete`` if earlier exchanges of a run to be recorded were not recorded, before new ones are paid."""
         if self.asks and self.chosen.model_calls == "record":
             from runtime.models.cassettes import cassettes
 

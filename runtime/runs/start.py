@@ -97,7 +97,7 @@ class Part(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Options for runs that are part of something larger; the defaults fit a run on its own."""
+    """Options given by the parent of a run; a run without a parent has the defaults."""
 
     part: Part | None = None
     """Executed in place of the whole workflow."""
@@ -204,11 +204,12 @@ async def resume_run(
 ) -> events.RunEnded:
     """Resume a run.
 
-    One that passed returns its result again, one that waits for an answer its question; the log of either stays unchanged. If the site
-    can answer instead of a person, it is asked. With ``allow_changed`` the run continues with its file as it is now; then a question is
-    asked again only if it still applies. With ``take_over`` an active process that owns the run is ended first. If the browser is gone,
-    nothing before ``from_step`` is done again. Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed``
-    where finished steps do not fit the current file.
+    One that passed returns its result again, one that waits for an answer its question; the log of either stays unchanged.
+    If the site can answer instead of a person, it is asked. With ``allow_changed`` the run continues with its file as it is now. Then a
+    question is asked again only if it still applies. With ``take_over`` an active process that owns the run is ended first.
+    If the browser is gone, nothing before ``from_step`` is done again.
+
+    Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where finished steps do not fit the current file.
     """
     kept = given.kept
     past, reading = await asyncio.to_thread(run_index.load_history, kept, run_id)
@@ -276,11 +277,12 @@ async def go_on_copy(
     ended: Ended | None = None,
     options: Options = ALONE,
 ) -> events.RunEnded:
-    """Copy a run, and continue the copy with ``loaded`` as its file, from the same step, in a fresh browser. The run itself is only read.
+    """Copy a run, and continue the copy from the same step in a fresh browser, with ``loaded`` as its file. The run itself is only read.
 
-    The site keeps what was done, so the options' ``holds`` must name the side effects to withhold. ``about`` describes the copy's
-    purpose. ``ended`` inspects the page where the copy ends with an error, or a withheld action. Raises LogError, and UsageError
-    ``node-changed`` where finished steps do not fit ``loaded``.
+    The site keeps what was done, so the options' ``holds`` must name the side effects to withhold. ``about`` describes the copy's purpose.
+    ``ended`` inspects the page where the copy ends with an error, or a withheld action.
+
+    Raises LogError, and UsageError ``node-changed`` where finished steps do not fit ``loaded``.
     """
     past, reading = await asyncio.to_thread(run_index.load_history, given.kept, run_id)
     assert past.header is not None
@@ -356,7 +358,10 @@ def _already_over(
 
 
 def _more_is_given(past: history.History, chosen: settings.Settings) -> bool:
-    """True if the settings give a budget other than the used-up one. A session's budget is not known here: the next request checks it."""
+    """True if an out-of-budget run may continue: the settings give another budget, or the used-up one is a session's.
+
+    The next request checks that.
+    """
     error: dict[str, Json] = (past.ending.data.get("error") if past.ending is not None else None) or {}
     evidence: dict[str, Json] = error.get("evidence") or {}
     if evidence.get("of") == "session":

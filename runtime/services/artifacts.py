@@ -1,6 +1,6 @@
 """Files of a run: those that its steps keep, and those that they may read.
 
-They are in ``files/<run id>/`` of the home. The log records the owner of each name: a repeated step replaces its own file, and another step
+They are in ``files/<run id>/`` of the home. The log records the owner of each name. A repeated step replaces its own file, and another step
 that uses the same name gets the next number.
 """
 

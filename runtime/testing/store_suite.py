@@ -55,7 +55,7 @@ class StoreConformance:
         return kept
 
     def held_elsewhere(self, kept: store.Store, run: str) -> AbstractAsyncContextManager[object]:
-        """Run an owner elsewhere for the block. It has claimed the ``run`` in an entry, and lives until the block ends, unless it is ended."""
+        """Run an owner elsewhere for the block. It has claimed the ``run`` in an entry, and lives until the block ends or it is ended."""
         raise NotImplementedError
 
     # One owner.
@@ -178,7 +178,7 @@ class StoreConformance:
         assert (len(owners), sum(isinstance(each, RunHeld) for each in came)) == (1, MANY - 1)
 
     async def test_a_living_owner_is_displaced_only_on_demand(self, kept: store.Store) -> None:
-        """``take_over`` claims an owned conversation with all entries and a higher epoch, and names its owner; without it nothing changes."""
+        """``take_over`` claims an owned conversation with all entries and a higher epoch, and names its owner. Without it nothing changes."""
         run = store.new_id()
         await (await kept.create(run)).aclose()
         async with self.held_elsewhere(kept, run):
@@ -256,7 +256,7 @@ class StoreConformance:
                 assert caught.value.code == "unknown-run"
 
     async def test_a_list_is_told_page_by_page(self, kept: store.Store) -> None:
-        """Newest first, each with its state, by its last entry or its owner; pages start after any of them, for any state, up to the limit."""
+        """Newest first, each with its state, by its last entry or its owner. Pages start after any of them, for any state, up to the limit."""
         runs = sorted(store.new_id() for _ in range(5))
         states = ("passed", "failed", "died", "passed", "running")
         held: list[store.Conversation] = []
@@ -285,7 +285,7 @@ class StoreConformance:
         await held[-1].aclose()
 
     async def test_what_is_new_is_the_rest_of_a_reading(self, kept: store.Store) -> None:
-        """After any entry a reading has the rest of the log, however long the lines are; after the last one nothing, and later new entries."""
+        """After any entry a reading has the rest of the log, however long the lines are. After the last one it has only newer entries."""
         run, other = store.new_id(), self.seen_by_another(kept)
         async with contextlib.aclosing(await kept.create(run)) as owned:
             for number in range(40):
@@ -328,10 +328,7 @@ class StoreConformance:
         assert caught.value.code == "blob-missing"
 
     async def test_files_are_kept_by_name(self, kept: store.Store, tmp_path: Path) -> None:
-        """Bytes, or a file's content, read back by conversation and name.
-
-        A new file replaces the old; private ones are separate; dropped ones are gone.
-        """
+        """Bytes, or a file's content, read back by name. A new file replaces the old; private ones are separate; dropped ones are gone."""
         source, run = tmp_path / "source", store.new_id()
         source.write_bytes(b"from a file")
         async with contextlib.aclosing(await kept.create(run)) as owned:

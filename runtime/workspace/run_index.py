@@ -249,7 +249,7 @@ def again(past: history.History, run: str) -> str:
 
 
 async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> LogWriter:
-    """Write a person's decision about the open question, and return the closed writer. Raises UsageError ``nothing-to-decide`` without one."""
+    """Write a person's decision about the open question; return the closed writer. Raises UsageError ``nothing-to-decide`` without one."""
 
     def waits(past: history.History) -> None:
         if past.question is not None and past.answer is None and past.question.data["reason"] == HELD:

@@ -2,6 +2,7 @@
 
 A writer stores a blob before the entry that names it, and only touches a blob that exists already. So there are always blobs
 that no log names *yet*. Three rules keep these:
+
 - A blob that was written or touched since ``Limits`` stays: within the last hour, or since the first of the owned runs was claimed.
 - An old one is first renamed (*aside*), and its age is checked again there. A writer that touched it just before is noticed; a later one
   does not find it, and writes it anew.

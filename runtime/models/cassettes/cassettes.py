@@ -1,7 +1,7 @@
 """Cassettes: a run's exchanges with its models, in a reviewable file next to the workflow, replayed in place of the models.
 
-``cassettes/<name of the workflow file>.json`` holds requests in normal form and answers, in the order of the run, without ids, time stamps
-and secrets. A second recording gives the same bytes. A request that differs from the recorded one is a miss, and a miss is an error.
+``cassettes/<name of the workflow file>.json`` holds requests in normal form and answers, in the order of the run. It has no ids, time stamps
+or secrets. A second recording gives the same bytes. A request that differs from the recorded one is a miss, and a miss is an error.
 """
 
 from __future__ import annotations

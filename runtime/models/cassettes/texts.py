@@ -19,7 +19,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def shown(text: str) -> Json:
-    """Return a cassette's form of a text: ``{"json": …}`` (or another of STYLES) for a list or map, a list of several lines, else the text."""
+    """Return a cassette's form of a text: ``{"json": …}`` (or another of STYLES) for a list or map, a list of lines, else the text."""
     value = _value(text)
     for style in STYLES if value is not None else ():
         if _written(value, style) == text:

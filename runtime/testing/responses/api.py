@@ -74,7 +74,7 @@ class Api:
         tokens: shapes.Tokens = shapes.four_bytes,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``models`` are those it has, None for any; ``ending`` maps some to shutdown dates; ``clock`` times background responses, in seconds."""
+        """``models`` are those it has, None for any; ``ending`` maps some to shutdown dates; ``clock`` times background work in seconds."""
         self.problems = list[str]()
         """Violations by clients, and requests that the script could not answer."""
         self._model = model

@@ -33,7 +33,7 @@ class Server:
         clock: Callable[[], float] = time.monotonic,
         port: int = 0,
     ) -> None:
-        """``models``, None for any, and ``ending``, their shutdown dates, fill the list; ``clock`` times background responses; ``port`` 0: a free one."""
+        """``models`` None: any; ``ending`` maps some to shutdown dates; ``clock`` times background responses; ``port`` 0: a free one."""
         self.key = key
         self._record = Record()
         self._api = Api(model, profile=profile, models=models, ending=ending, tokens=tokens, clock=clock)
