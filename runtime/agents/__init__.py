@@ -1,1 +1,1 @@
-"""A model that works on the page: the tools it has, how they are done and told of, and what it did as nodes of a file."""
+"""Agents on the page: their tools, and export as nodes. Used by `runs`, `cli` and the Director. Start with `agent.py`."""

@@ -1,4 +1,4 @@
-"""An agent: turn after turn with its model, until the work is done, given up, or may not go on."""
+"""Agent loop: one turn of the model after another, until the work is done, given up, or stopped by a limit."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from runtime.models import requests, run_models
 from runtime.models.turns import turn
 
 SILENT = 2
-"""How many answers in a row may ask for no tool before the model is given up."""
+"""Answers in a row without a tool call before the model is given up."""
 
 CLOSING_TURNS = 5
-"""Turns that a model has to give the value of a goal that is reached, however many it had before."""
+"""Additional turns for the value of a goal that is already reached."""
 
 LIMITS = window.Limits(max_messages=None, max_chars=None)
-"""What an agent is told of its own work: all of it, as long as the model has room."""
+"""Limits of an agent's window: its whole work, as far as the model's limit allows."""
 
 CALL_A_TOOL = "Call a tool. When the goal is reached, or cannot be, call `finish`."
-"""What the model is told that only talks."""
+"""Message to a model that calls no tool."""
 
 REACHED = (
     "The run was interrupted, and it is known by now that the goal was reached. Nothing more may be done on the site. "
     "Look at what you need to see, and call `finish` with the value."
 )
-"""What the model is told where all that is wanted is the value."""
+"""Message to the model where only the value is missing."""
 
 
 class PageAgent:
-    """A model that works on the page, on behalf of one attempt. Implements ``nodes.ports.Agent``."""
+    """A model that works on the page for one attempt of a step. Implements ``nodes.ports.Agent``."""
 
     def __init__(
         self, place: page_tools.AgentPlace, models: run_models.RunModels, requester: requests.RequestScope
     ) -> None:
-        """The call of ``requester`` is written, and is that of ``place``."""
+        """Take the ``requester`` of a call that is written already, and is that of ``place``."""
         self._place = place
         self._models = models
         self._requester = requester
 
     async def work(self, task: Task) -> Json:
-        """Let it work until it is done, and has shown so; the value."""
+        """Run the model until its work is done and verified; return the value."""
         run = self._place.run
         thread = requests.Exchanges(self._models, run.writer, self._requester, task.model, task.budget)
         at_work = page_tools.PageTools(self._place, task)
@@ -93,14 +93,14 @@ class PageAgent:
 
 
 def of_step(run: RunState, step: LeafView, models: run_models.RunModels, requester: requests.RequestScope) -> PageAgent:
-    """The agent of a step whose call is written."""
+    """Return the agent of a step whose call is written."""
     assert step.call is not None, "`await ctx.act()` comes first"
     place = page_tools.AgentPlace(run, step.node, step.frame, step.call, lambda: step.left, step.closing)
     return PageAgent(place, models, requester)
 
 
 def _value(end: turn.Done) -> Json:
-    """What the model gave, or ModelError ``agent-gave-up``."""
+    """Return the model's value. Raises ModelError ``agent-gave-up``."""
     given: Any = end.value
     if given["done"]:
         return given.get("output")

@@ -1,4 +1,4 @@
-"""What an agent did, as nodes that do the same without a model: the file of its step, with a group of its actions in its place."""
+"""Export of an agent's actions as nodes: the file of its step, with a group that does the same without a model."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from runtime.recovery import workflow_source
 NOTHING_CHANGED = page_text.fenced(page_text.UNCHANGED)
 
 TEXTS = frozenset({"value", "name", "label", "text", "has_text", "title", "placeholder", "alt"})
-"""Fields that hold words of the page, or what is typed into it: what an input holds is written there as a reference to it."""
+"""Fields with words of the page, or with typed text. An input's value in them becomes a reference to the input."""
 
 SHORTEST = 4
-"""Characters of an input that is looked for in them."""
+"""Minimum length of an input to be searched for in them."""
 
 HANDED_ON = ("description", "when", "on_error")
-"""Fields of the agent that its group takes over."""
+"""Fields of the agent that its group keeps."""
 
 
 def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> str:
-    """The workflow file of the step at ``path``, which asks no model there: a group of what the agent's last attempt did stands in its place.
+    """Return the workflow file of the step at ``path``, with a group of the actions of the agent's last attempt in place of the agent.
 
-    Actions that failed are left out; those that changed nothing stand there as comments. Raises UsageError ``not-an-agent``.
+    Failed actions are left out; those that changed nothing become comments. Raises UsageError ``not-an-agent``.
     """
     assert past.header is not None, "a run that began has a header"
     found = workflow_source.stored(past.header, kept).find(path)
@@ -52,7 +52,7 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
             f"`{path}` is no step of an `agent` that run {run} has done",
             fix=f"its agents: {', '.join(agents)}" if agents else "it has done no step of an `agent`",
         )
-    # The last attempt that a model worked in: one that was never begun did nothing.
+    # The last attempt with work of a model: one that was never begun did nothing.
     attempt = attempts[-1]
     thread = past.thread(entries.thread_of(attempt.call))
     actions = _Actions(found, past.header.inputs if not found.user else {}, kept)
@@ -76,14 +76,14 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
 
 
 def _beside(file: workflow.Loaded) -> str:
-    """Where it must stand, where it uses other files."""
+    """Return a note about the folder where the file must be saved, if it uses other files."""
     if not file.callees:
         return ""
     return f"\n# It uses other files by their paths from where it stands: save it in the folder of {file.path}."
 
 
 def _one_of_many(found: workflow.Found, path: str) -> str:
-    """What is to be said of an agent that works in a loop, or in a file that is used with values of its own."""
+    """Return a note about an agent that works in a loop, or in a file that was given values by its user."""
     said = ""
     if any(isinstance(each, Iterate) for each in found.around):
         said += (
@@ -96,7 +96,7 @@ def _one_of_many(found: workflow.Found, path: str) -> str:
 
 
 def _addresses(inputs: Mapping[str, Json]) -> dict[str, str]:
-    """The inputs that are addresses, by what they are: the longest first."""
+    """Return the inputs that are addresses, by value, the longest first."""
     found = {
         value.rstrip("/"): name
         for name, value in inputs.items()
@@ -106,7 +106,7 @@ def _addresses(inputs: Mapping[str, Json]) -> dict[str, str]:
 
 
 def _given(inputs: Mapping[str, Json]) -> dict[str, str]:
-    """The inputs that are other texts, by what they are, the longest first; short ones stand in other words by chance."""
+    """Return the inputs that are other texts, by value, the longest first. Short ones occur in other words by chance."""
     found = {
         value: name
         for name, value in inputs.items()
@@ -119,7 +119,7 @@ class _Actions:
     """The nodes of one conversation, in order."""
 
     def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], kept: store.Kept) -> None:
-        """``inputs`` are those that the file of the step may read."""
+        """Take the ``inputs`` that the step's file may read."""
         self._addresses = _addresses(inputs)
         self._given = _given(inputs)
         self._kept = kept
@@ -131,7 +131,7 @@ class _Actions:
         """The node that reads a text from the page, by that text."""
 
     def take(self, done: threads.Done) -> None:
-        """A call of the model: a node, a comment, or nothing."""
+        """Convert a call of the model to a node, a comment, or nothing."""
         call, result = done.call, done.result
         if call is None or result is None or result.status != "ok":
             return
@@ -152,7 +152,7 @@ class _Actions:
         if opened and call.action in ("click", "press"):
             node["opens"] = opened[0]
         if (address := page_text.left_on(told)) is not None and not re.search(r"[*{}\[\]\\]", address):
-            # A tab may close itself a while after the action; what comes next is for the one behind it.
+            # A tab may close itself a while after the action. The next action is for the tab below it.
             node["verify"] = [{"url": f"**{re.split('[?#]', address)[0]}"}]
         self._add(node)
 
@@ -176,7 +176,7 @@ class _Actions:
         return node
 
     def _said(self, value: Json, key: str = "") -> Json:
-        """A value in the file: what looks like a reference is only text, an address begins with the input that it came from, and so is a text of one."""
+        """Return a value for the file. Apparent references are escaped; addresses and texts of inputs become references to these."""
         if isinstance(value, str):
             for address, name in self._addresses.items():
                 if value == address or value.startswith((f"{address}/", f"{address}?", f"{address}#")):
@@ -186,7 +186,7 @@ class _Actions:
         return self._from_inputs(value) if isinstance(value, str) and key in TEXTS else language_writer.literal(value)
 
     def _from_inputs(self, text: str) -> Json:
-        """A text with references to the inputs whose texts stand in it, as whole words."""
+        """Replace texts of inputs, as whole words, by references."""
         if not self._given:
             return language_writer.literal(text)
         words = "|".join(map(re.escape, self._given))
@@ -197,7 +197,7 @@ class _Actions:
         )
 
     def _id(self, action: str, target: Any) -> str:
-        """A name that says what is done, and that no other node has."""
+        """Return a unique id that describes the action."""
         words = re.findall(r"[a-z0-9]+", _named(target).lower())
         base = "_".join([action, *words])[:60].rstrip("_")
         number, name = 1, base
@@ -207,7 +207,7 @@ class _Actions:
         return name
 
     def _reading(self, read: Any) -> None:
-        """A node that reads what the model read, where the element can be found again."""
+        """Add a node that reads the same text, if the element can be found again."""
         if read["target"] is None:
             return
         name = self._id("read", read["target"])
@@ -215,10 +215,10 @@ class _Actions:
         self._read.setdefault(str(read["text"]), name)
         self._add({"id": name, "type": "browser_query", "query": query, "target": self._said(read["target"])})
 
-    # The whole.
+    # The whole group.
 
     def group(self, said: dict[str, Json], attempt: log_attempts.Attempt) -> dict[str, Json]:
-        """The group that stands for the agent; ``said`` is what the file says of it."""
+        """Return the group that replaces the agent; ``said`` are the agent's fields in the file."""
         rules: list[Json] = [*(said.get("success") or ()), *(said.get("verify") or ())]
         if rules:
             self._verified(rules)
@@ -241,7 +241,7 @@ class _Actions:
         return group
 
     def _verified(self, rules: list[Json]) -> None:
-        """The rules stand at the last action: then it is waited for what it leads to."""
+        """Attach the rules to the last action, which then waits for its result."""
         last = next((each for each in reversed(self._nodes) if each["type"] == "browser_action"), None)
         if last is not None and self._nodes[-1] is last:
             before: Any = last.get("verify", [])
@@ -250,7 +250,7 @@ class _Actions:
             self._add({"id": self._id("reached", None), "type": "browser_action", "action": "wait", "verify": rules})
 
     def _confirmed(self, confirm: Json, after_crash: Json) -> None:
-        """What tells whether the agent's work is done tells the same of its last action that must not be done twice."""
+        """Attach the agent's ``confirm`` to its last side effect."""
         for node in reversed(self._nodes):
             parsed = registry.parse_node(copy.deepcopy(node))
             if isinstance(parsed, Leaf) and parsed.effect_class == "effect":
@@ -260,13 +260,13 @@ class _Actions:
                 return
 
     def _used(self, attempt: log_attempts.Attempt) -> set[str]:
-        """The readings that give a part of the value."""
+        """Return the reading nodes that give a part of the value."""
         if attempt.result is None:
             return set()
         return {self._read[each] for each in _texts(value_of(attempt.result, self._kept)) if each in self._read}
 
     def _valued(self, value: Json) -> Json:
-        """The value: what was read from the page is read again, the rest is what the model answered."""
+        """Return the value: parts read from the page refer to nodes, the rest is the model's answer."""
         if isinstance(value, str) and value in self._read:
             return f"{{{{ {self._read[value]} }}}}"
         if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in self._read:
@@ -294,7 +294,7 @@ def _texts(value: Json) -> Iterator[str]:
 
 
 def _named(target: Any) -> str:
-    """What an element is called: its name, or else how it is found."""
+    """Return an element's name, or else the text that finds it."""
     if target is None:
         return ""
     name = target.get("name") or next((target[way] for way in WAYS if way in target), "")

@@ -1,7 +1,7 @@
-"""The tools of an agent at work: each call is refused, done as a step of the engine's own, or answered with what the page shows.
+"""Tools of a working agent: each call is refused, executed as a step of the engine, or answered with the page's content.
 
-Whatever a model asks for, or a page made it ask for, ends as a text that it is told. Raised is only what ends the step: a pause, a budget, a log that
-cannot be written, and an action of which nobody knows what became.
+Whatever a model or a page causes becomes a text for the model. Only errors that end the step are raised: a pause, a budget, a log that
+cannot be written, and an action with unknown outcome.
 """
 
 from __future__ import annotations
@@ -48,31 +48,31 @@ if TYPE_CHECKING:
     from runtime.engine.run_state import RunState
 
 LOOK, READ = 5_000, 10_000
-"""Characters of a look, and of what one element says."""
+"""Maximum characters of an observation, and of one element's text."""
 
 LOOK_SECONDS, ACTION_SECONDS, RULE_SECONDS = 10.0, 10.0, 5.0
-"""How long a look, an action, and a rule of `success` may take."""
+"""Time limits of an observation, an action, and a rule of `success`."""
 
 SETTLE_SECONDS = 3.0
-"""How long what an action set off is waited for before the model is told what changed."""
+"""Time to wait for an action's results before the model is shown the changes."""
 
 ENDS_THE_STEP = (Paused, BudgetReached, LogError, Replaced, Cancelled, InternalError)
-"""What no model is told: it cannot do anything about it."""
+"""Errors that end the step, because the model cannot act on them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AgentPlace:
-    """Where an agent works."""
+    """The step that an agent works for."""
 
     run: RunState
     node: Leaf
     frame: scopes.Scope
     call: entries.Call
-    """Of its step."""
+    """Call of its step."""
     left: Callable[[], float]
     """Seconds that the attempt has left."""
     closing: bool = False
-    """Whether the goal is known to be reached, so that nothing more may be done, and only the value is wanted."""
+    """True if the goal is known to be reached: no further action is allowed, and only the value is wanted."""
 
     @property
     def thread(self) -> str:
@@ -81,43 +81,43 @@ class AgentPlace:
 
 
 class PageTools:
-    """Does what the model of one attempt asks for. Implements ``runtime.models.turns.turn.Tools``."""
+    """Executes the tool calls of one attempt's model. Implements ``runtime.models.turns.turn.Tools``."""
 
     def __init__(self, place: AgentPlace, task: Task) -> None:
-        """Nothing is looked at yet."""
+        """Prepare the tools, without observing the page."""
         self._place = place
         self._run = place.run
         self._task = task
         self._masker = place.run.writer.masker
         self._seen: tuple[ports.Page, Observation] | None = None
-        """The last look, and the tab that it shows."""
+        """The last observation, and its tab."""
         self._shown: dict[str, tuple[str, str]] = {}
-        """The elements that this process has shown, by their refs: what they were when they were last shown."""
+        """Elements that this process has shown, by ref, as they were last shown."""
         self.turn = 0
-        """Which turn it is, from 1."""
+        """Number of the turn, from 1."""
 
     @property
     def offered(self) -> tuple[Tool, ...]:
-        """What the model may ask for."""
+        """The tools for the model."""
         return tool_schemas.offered(self._task.tools, self._task.output)
 
     @property
     def final(self) -> Collection[str]:
-        """What ends the work."""
+        """The tool that ends the work."""
         return (tool_schemas.FINISH,)
 
     @property
     def side_by_side(self) -> Collection[str]:
-        """Nothing: there is one page."""
+        """None, because there is one page."""
         return ()
 
     @property
     def reads(self) -> Collection[str]:
-        """Nothing: what an agent looks at is where its next action is done."""
+        """None, because an observation decides where the next action is done."""
         return ()
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """Do it, and say what the model is told. The arguments fit the tool's schema."""
+        """Execute a call, and return the text for the model. The arguments fit the tool's schema."""
         if (why := secret_checks.refusal(arguments, self._masker)) is not None:
             return self._refused(ModelError("secret-refused", why, fix="go on without it"))
         self._waiting(asked.name, arguments)
@@ -141,7 +141,7 @@ class PageTools:
             return self._failed(error, *await self._trouble(whole=error.code == "ref-gone"))
 
     def told(self, asked: ToolCall, result: entries.Result) -> str:
-        """What the model is told of a call that was done, and then the process died before it could be told."""
+        """Render a call that was done before the process died, and not reported yet."""
         said = "done" if result.error is None else f"failed: {result.error.get('code')}"
         return f"{said}; the run was interrupted since, so look at what the page shows now"
 
@@ -157,11 +157,11 @@ class PageTools:
         self._run.emit(events.StepWaiting(self._place.call.path, f"{counted}: {name}{what}"))
 
     def _demand_shown(self, ref: Json) -> None:
-        """In a browser that was taken up again refs are given anew: one that was shown before may be another element's by now."""
+        """Refuse a ref from before a crash: a reattached browser numbers refs anew, so it may belong to another element."""
         if isinstance(ref, str) and self._place.call.again is not None and ref not in self._shown:
             raise _gone(ref, "; the run was interrupted since you were shown it")
 
-    # What the page is asked.
+    # Observations of the page.
 
     async def _ready(self) -> None:
         browser = await self._run.need_browser(self._place.call.path)
@@ -175,7 +175,7 @@ class PageTools:
         return cast("ports.Page", browser.page)
 
     async def _view(self) -> Observation:
-        """The page as it is now, without secrets."""
+        """Observe the page, secrets masked."""
         page = self._page
         page.calm()
         seen = await page.look()
@@ -213,18 +213,18 @@ class PageTools:
         return self._told(cut, said[:READ] or "(nothing)", value=value)
 
     async def _target_of(self, pointed: ports.Pointed, element: Element) -> Json:
-        """How a node would find what was read; None where it could not."""
+        """Return a target that finds the element again; None where there is none."""
         try:
             target = await targets.target_of(pointed, element.role, element.name, self._usable)
         except SiteError:
             return None
         return target.model_dump(mode="json", exclude_unset=True, by_alias=True)
 
-    # What is done on it.
+    # Actions on the page.
 
     async def _action(self, asked: ToolCall, arguments: dict[str, Json], at: turn.Place) -> turn.Outcome:
         if self._page.dialog is None and (self._seen is None or self._seen[0] is not self._page):
-            # What the action changes is told against what was there before it.
+            # Changes are reported against this observation.
             await self._view()
         fields = await self._fields(asked.name, arguments)
         try:
@@ -259,7 +259,7 @@ class PageTools:
         return dataclasses.replace(outcome, written=True)
 
     async def _attempted(self, step: attempt.Step) -> RunOpsError | None:
-        """Do the action; what went wrong, where the model can go on from there. What nobody knows the end of is raised, and its call stays open."""
+        """Execute the action; return an error that the model can handle. An error with unknown outcome is raised, and its call stays open."""
         try:
             await reconcile.attempt_step(self._run, step)
         except ENDS_THE_STEP:
@@ -270,7 +270,7 @@ class PageTools:
         return None
 
     def _node(self, name: str, fields: dict[str, Json]) -> Leaf:
-        """The action as a node of a file."""
+        """Build the node of the action."""
         common: dict[str, Json] = {"id": name, "type": "browser_action", "timeout": self._seconds()}
         if self._task.effect is not None:
             common["effect"] = self._task.effect
@@ -282,7 +282,7 @@ class PageTools:
         return round(max(0.1, min(ACTION_SECONDS, self._place.left())), 3)
 
     async def _fields(self, name: str, arguments: dict[str, Json]) -> dict[str, Any]:
-        """The fields that make a node of a tool call. Raises SiteError for an element that is not there, or that no target finds."""
+        """Build a node's fields from a tool call. Raises SiteError for an element that is missing, or that no target finds."""
         match name:
             case "click":
                 target, facts = await self._target(arguments["ref"])
@@ -322,7 +322,7 @@ class PageTools:
                 return {"action": "switch_tab", "tab": arguments["name"]}
 
     def _refuse_no_site(self, url: str) -> None:
-        """An author may open `data:`, `about:` and `javascript:`; what a page talks a model into is kept to addresses of sites."""
+        """Allow only addresses of sites. An author may open `data:`, `about:` and `javascript:`; a model could be persuaded to by a page."""
         if origins.origin(url) is not None:
             return
         header = self._run.history.header
@@ -341,10 +341,10 @@ class PageTools:
             return await targets.target_of(pointed, element.role, element.name, self._usable), pointed.facts
 
     async def _element(self, ref: str) -> Element:
-        """The element as it is now. Raises SiteError ``ref-gone`` where it is another one than the model was shown, or is called otherwise."""
+        """Return the element as it is now. Raises SiteError ``ref-gone`` where the ref now belongs to another element or name."""
         earlier, view = self._seen, await self._view()
         if earlier is not None and earlier[0] is self._page:
-            # What changed is told against what the model saw last.
+            # Changes are reported against what the model saw last.
             self._seen = earlier
         if not view.has(ref):
             raise _gone(ref)
@@ -356,10 +356,10 @@ class PageTools:
     def _usable(self, text: str) -> bool:
         return secret_checks.refusal(text, self._masker) is None
 
-    # What became of it.
+    # Results of actions.
 
     async def _trouble(self, *, whole: bool = False) -> tuple[str, str]:
-        """What there is to say of the page now: in our words, and in its own. It is shown ``whole``, or where the refs that were shown are none any more."""
+        """Report the page's state: in our words, and in its own. It is shown ``whole``, or where earlier refs are no longer valid."""
         run, ours = self._run, list[str]()
         assert run.browser is not None
         await self._ready()
@@ -377,7 +377,7 @@ class PageTools:
         try:
             view = await self._view()
             while (refused := run.browser.refusal()) is not None:
-                # The page left for elsewhere while it was looked at: what was seen is Chromium's own.
+                # The page left for a refused address during the observation, which shows Chromium's error page.
                 ours.append(page_text.refused_words(refused))
                 await self._bring_back(page)
                 view = await self._view()
@@ -389,12 +389,12 @@ class PageTools:
         return "\n".join(ours), page_text.page_now(view, earlier[1], LOOK, whole=whole)
 
     async def _bring_back(self, page: ports.Page) -> None:
-        """Chromium puts a page of its own where a document was refused: go back to the one on which the model worked."""
+        """Return to the last page where Chromium shows its error page after a refused document."""
         if page.url.startswith("chrome-error:") and page.dialog is None:
             try:
                 await page.back()
             except (SiteError, AuthorError):
-                # There is nothing to go back to; the model sees that for itself.
+                # There is no page to return to; the model sees that itself.
                 return
 
     @property
@@ -406,11 +406,11 @@ class PageTools:
         return page_text.counted(self.turn, self._task.max_turns)
 
     def _told(self, ours: str, theirs: str, value: Json = None) -> turn.Outcome:
-        """The outcome of a call that went well."""
+        """Return the outcome of a successful call."""
         return turn.Outcome(told=self._text(ours, theirs), value=value)
 
     def _failed(self, error: RunOpsError, ours: str, theirs: str) -> turn.Outcome:
-        """The outcome of a call that did not, told with what the page says now: it may say why."""
+        """Return the outcome of a failed call, with the page's current content, which may show the reason."""
         head = f"failed: {error.code}"
         if not isinstance(error, OriginRefused) and error.fix:
             head += f"; {error.fix}"
@@ -421,7 +421,7 @@ class PageTools:
         return turn.Outcome(told=self._text("\n".join(filter(None, [head, ours])), said), error=recorded)
 
     def _refused(self, error: ModelError) -> turn.Outcome:
-        """The outcome of a call that was not even tried."""
+        """Return the outcome of a call that was not tried."""
         fix = f". {error.fix}" if error.fix else ""
         return turn.Outcome(
             told=self._text(f"refused: {error.message} ({error.code}){fix}", ""),
@@ -439,7 +439,7 @@ class PageTools:
     # The end.
 
     async def _finish(self, arguments: dict[str, Json]) -> turn.Outcome:
-        """Whether it is the end is found out on the page, and not from what the model says."""
+        """Check on the page that the goal is reached, whatever the model claims."""
         done, note = bool(arguments["done"]), str(arguments["note"])
         if not done:
             return turn.Outcome(told="ended", value={"done": False, "note": note})
@@ -458,7 +458,7 @@ class PageTools:
         return turn.Outcome(told="ended", value={"done": True, "note": note, "output": value})
 
     async def _not_reached(self) -> turn.Outcome | None:
-        """What the model is told of the first rule of `success` that does not hold; None where all do."""
+        """Return the outcome for the first rule of `success` that does not hold; None where all do."""
         browser = self._run.browser
         assert browser is not None
         for rule in self._task.success:
@@ -477,7 +477,7 @@ class PageTools:
         return None
 
     async def _denied(self) -> turn.Outcome | None:
-        """What the model is told where the site does not have what was done; None where it has, or where nobody asks it: no `confirm`, no side effect."""
+        """Return the outcome if the site denies the result; None if it confirms it, or without a `confirm` or a side effect."""
         run, node, call = self._place.run, self._place.node, self._place.call
         action = run.history.attempt_of(call)
         if self._place.closing or node.confirm is None or not action.acted:

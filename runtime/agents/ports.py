@@ -1,4 +1,4 @@
-"""What an agent needs of a tab beyond what nodes do: ``runtime.browser.page.tab.Tab`` has it."""
+"""Tab features for agents beyond those for nodes. Implemented by ``runtime.browser.page.tab.Tab``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Pointed(targets.Pointed, Protocol):
     """An element of the page as it is now."""
 
     async def said(self) -> str:
-        """What the element says, white space folded; of a field what it holds, of a password nothing."""
+        """Return the element's text, white space folded; a field's value; nothing for a password."""
         ...
 
 
@@ -24,15 +24,15 @@ class Page(pages.Page, Protocol):
     """A tab on which an agent works."""
 
     async def look(self, target: Target | None = None) -> Observation:
-        """What a person would see of the page, or of the element, now."""
+        """Return the visible content of the page, or of the element, now."""
         ...
 
     def pointed(self, ref: str) -> AbstractAsyncContextManager[Pointed]:
-        """The element that the last look called ``ref``. Raises SiteError ``ref-gone``."""
+        """Return the element with ``ref`` in the last observation. Raises SiteError ``ref-gone``."""
         ...
 
     def settling(self, seconds: float) -> AbstractAsyncContextManager[None]:
-        """What the action within sets off is waited for, ``seconds`` at most."""
+        """Wait for the results of the action within, ``seconds`` at most."""
         ...
 
 
@@ -40,9 +40,9 @@ class Tabs(Protocol):
     """The row of tabs."""
 
     def all(self) -> Sequence[object]:
-        """Every open tab."""
+        """Return every open tab."""
         ...
 
     def name_new(self) -> Sequence[str]:
-        """Give each open tab without a name one, ``tab2``, ``tab3``; the names given."""
+        """Name each open tab that has no name, ``tab2``, ``tab3``; return the new names."""
         ...

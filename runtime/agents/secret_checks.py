@@ -1,4 +1,4 @@
-"""What is refused before anything is done, whatever a page talked the model into: secrets, and what stands in their place."""
+"""Refusal of calls with secrets, references to secrets, or masks, before anything is done."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _REFERENCE = re.compile(r"\{\{.*\bsecrets\b", re.DOTALL)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 
 DEEPEST = 3
-"""How often a text is unwrapped: what is quoted twice is found, and nobody waits for what is quoted a thousand times."""
+"""Number of times a text is unwrapped: finds text quoted twice, and limits the work on deeper quoting."""
 
 
 def refusal(arguments: Json, masker: Masker) -> str | None:
-    """Why a call with these arguments is not done; None where nothing speaks against it."""
+    """Return the reason to refuse a call with these arguments; None where there is none."""
     for text in _texts(arguments):
         if any(_REFERENCE.search(each) for each in _unwrapped(text)):
             return "references to secrets are for the author of the workflow: a model types none"
@@ -45,7 +45,7 @@ def _texts(value: Json) -> Iterator[str]:
 
 
 def _unwrapped(text: str) -> set[str]:
-    """The text, and what it says once quotings are taken off: of URLs, of HTML, base64, letters that look alike, characters that nobody sees."""
+    """Return the text, and its decoded forms: of URLs, HTML and base64, with look-alike letters replaced and invisible characters removed."""
     found, fresh = {text}, {text}
     for _time in range(DEEPEST):
         fresh = {other for each in fresh for other in _once(each)} - found

@@ -1,1 +1,1 @@
-"""The command `runops`: one module for each of its commands, and what they share."""
+"""The command `runops`: one module per command in `commands`. Only the Director imports it. Start with `main.py` and `app.py`."""

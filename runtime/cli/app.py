@@ -1,4 +1,4 @@
-"""Finds the command, runs it, and turns however it ended into words and an exit code."""
+"""Finds the command, runs it, and turns its end into messages and an exit code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EPILOG = """Exit codes: 0 passed, 1 failed, 2 wrong usage or workflow file, 3 se
 
 
 class Single(TyperCommand):
-    """A command at work: a signal unwinds it."""
+    """A command that is unwound by a signal."""
 
     def invoke(self, ctx: Any) -> Any:
         """Call the function."""
@@ -36,10 +36,10 @@ class Single(TyperCommand):
 
 
 class Lazy(TyperGroup):
-    """The commands of the table; each is imported when it is called, and not before."""
+    """The commands of the table; each is imported only when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names."""
+        """Return their names."""
         return [command.name for command in command_table.every()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand:
@@ -62,7 +62,7 @@ class Lazy(TyperGroup):
 
 
 def built(command: command_table.Command) -> TyperCommand:
-    """The command as typer runs it."""
+    """Build the typer command."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     try:
         function = command.load()
@@ -92,7 +92,7 @@ def _version(wanted: bool) -> None:
 
 
 def group() -> TyperGroup:
-    """``runops`` as typer runs it."""
+    """Build the typer group of ``runops``."""
     app = typer.Typer(cls=Lazy, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
     @app.callback(epilog=EPILOG, context_settings=CONTEXT)
@@ -107,10 +107,10 @@ def group() -> TyperGroup:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line; returns the exit code. Whatever goes wrong is said, never raised."""
+    """Run one command line; return the exit code. Errors are printed, never raised."""
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
-            reconfigure(errors="backslashreplace")  # a terminal that lacks a letter still gets the line
+            reconfigure(errors="backslashreplace")  # a terminal that lacks a character still gets the line
     with function_output.on_stderr():
         try:
             code = _invoke(arguments or ["--help"])
@@ -134,12 +134,12 @@ def _invoke(arguments: list[str]) -> int:
 
 
 def _ended_by(error: BaseException, arguments: list[str]) -> int:
-    """Say what ended the command; returns the exit code."""
+    """Print the error that ended the command; return the exit code."""
     match error:
         case RunOpsError():
             return _failed(error, arguments)
         case typer.TyperException():
-            # What pydantic says of a value stands behind typer's own words.
+            # Typer puts its own words before pydantic's message.
             message = error.format_message().replace(": Value error, ", ": ").replace(": Input ", ": it ")
             return _failed(UsageError("usage", f"{message[0].lower()}{message[1:].rstrip('.')}"), arguments)
         case signals.Interrupted():
@@ -168,7 +168,7 @@ def _failed(error: RunOpsError, arguments: list[str]) -> int:
 
 
 def _bug(error: BaseException, arguments: list[str]) -> int:
-    """A failure that nobody foresaw: one paragraph for the person, the traceback for us."""
+    """Print an unexpected error: one paragraph for the person, the traceback for us."""
     text = _masked("".join(traceback.format_exception(error)))
     if os.environ.get("RUNOPS_TRACEBACK"):
         console.say(text)
@@ -191,7 +191,7 @@ def _bug(error: BaseException, arguments: list[str]) -> int:
 
 
 def _masked(text: str) -> str:
-    """``text`` without the secrets that this process has read."""
+    """Mask the secrets that this process has read."""
     host = sys.modules.get("runtime.workspace.host")
     if host is None:
         return text
@@ -201,7 +201,7 @@ def _masked(text: str) -> str:
 
 
 def _kept(text: str) -> Path | None:
-    """The file, for its owner only, into which the traceback was written."""
+    """Write the traceback to a file that only its owner can read; return its path."""
     name = f"runops-bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
     for folder in _folders():
         try:

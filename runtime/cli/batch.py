@@ -1,4 +1,4 @@
-"""Several runs, one after another: begun in order, told as they end, and summed up."""
+"""Several runs, one after another: begun in order, reported as they end, and summed up."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from runtime.workspace import host
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """How the runs are carried out, and told."""
+    """Options of the runs and their output."""
 
     here: host.Host
     as_json: bool = False
     quiet: bool = False
     fail_fast: bool = False
-    """Whether the rest is not begun once one did not pass."""
+    """Begin no further run once one did not pass."""
     plain: bool = False
-    """Whether one file was named, so that its output stands alone."""
+    """True if one file was named: its output is printed as it is."""
     report: junit.Report | None = None
     key: str | None = None
-    """What the run is known by: it is begun, or gone on with. Only for one file."""
+    """The run's key: the run is begun, or resumed. Only for one file."""
     allow_changed: bool = False
-    """Whether a run that is gone on with takes its file as it is now."""
+    """True if a resumed run uses its current file."""
     arguments: Sequence[str] = ()
-    """The command line, to be typed again."""
+    """The command line, for messages that repeat it."""
 
 
 class Batch:
     """The runs of one command."""
 
     def __init__(self, found: Sequence[collect.Found], options: BatchOptions) -> None:
-        """One run for each file that was found."""
+        """Take the found files; each gets one run."""
         self.outcomes = [results.Outcome(each.file, each.loaded) for each in found]
         here = options.here if len(found) == 1 else dataclasses.replace(options.here, usual_mode="shared")
         self._options = dataclasses.replace(options, here=here)
@@ -63,7 +63,7 @@ class Batch:
                 outcome.refuse(each.error)
 
     def prepare(self, inputs: values.Given) -> bool:
-        """Find out for every file what would keep it from starting; whether all may start."""
+        """Check for every file that it can start; return True if all can."""
         fit = [each for each in self.outcomes if each.loaded is not None]
         if len(fit) == len(self.outcomes):  # the input may be meant for a file that cannot be read
             inputs.refuse_unknown([each.loaded for each in fit if each.loaded is not None])
@@ -81,9 +81,9 @@ class Batch:
         return len(self._prepared) == len(self.outcomes)
 
     def carry_out(self) -> int:
-        """Begin the runs in turn, if all of them can be begun; the exit code of them all.
+        """Begin the runs in turn, if all of them can be begun; return their common exit code.
 
-        Raises UsageError ``report-not-written`` before the first one begins, and whatever a bug of ours raised, once everything is told.
+        Raises UsageError ``report-not-written`` before the first one begins, and the exception of a bug once everything is reported.
         """
         self._write_report()
         if len(self._prepared) < len(self.outcomes):
@@ -93,7 +93,7 @@ class Batch:
             self._run_all()
         except signals.Interrupted as interrupted:
             self._signal = interrupted.number
-        except Exception as error:  # noqa: BLE001 — what the other runs came to is told all the same
+        except Exception as error:  # noqa: BLE001 — the outcomes of the other runs are reported first
             failure = error
         with signals.handled_by(lambda _number, _frame: None):
             self._note_report()
@@ -144,7 +144,7 @@ class Batch:
             self._tell(outcome, run, ended)
 
     def _tell(self, outcome: results.Outcome, run: foreground_run.Run, ended: events.RunEnded | None) -> None:
-        """Say how a run of the batch ended, and note it."""
+        """Report the end of a run of the batch, and note it."""
         options = self._options
         outcome.run = run.id
         if ended is None and run.id is None:
@@ -158,7 +158,7 @@ class Batch:
             console.result(facts.result_text(output))
 
     def _refuse(self) -> int:
-        """Say of every file that cannot be run why not; nothing was begun."""
+        """Report for each file that cannot run why not; nothing was begun."""
         refused = [each for each in self.outcomes if each.error is not None]
         alone = len(self.outcomes) == 1
         told: set[diagnostics.Diagnostic] = set()
@@ -167,7 +167,7 @@ class Batch:
             assert error is not None
             if isinstance(
                 error, diagnostics.WorkflowInvalid
-            ):  # the mistakes of a file are also those of whoever uses it
+            ):  # a file's mistakes are also those of the files that use it
                 new = [each for each in error.diagnostics if each not in told]
                 told.update(new)
                 if not new:
@@ -204,7 +204,7 @@ class Batch:
             self._options.report.write(self.outcomes, masking.Masker(host.ENVIRONMENT.seen))
 
     def _note_report(self) -> None:
-        """Write the report anew; that this failed is told at the end, and stops no run."""
+        """Write the report again. A failure stops no run, and is reported at the end."""
         try:
             self._write_report()
         except UsageError as error:
@@ -215,7 +215,7 @@ WORDS = {"error": "NOT RUN", "not-begun": "not begun", "passed": "passed"}
 
 
 def summary(ended: Sequence[results.Outcome]) -> list[str]:
-    """A line that counts, one for each run, and the next command to type."""
+    """Return a line that counts, one for each run, and the next command to type."""
     tally = Counter(each.state for each in ended)
     words = [f"{tally[state]} {WORDS.get(state, state).lower().replace('-', ' ')}" for state in STATES if tally[state]]
     lines = [f"{', '.join(words)}  {duration(sum(each.seconds for each in ended))}"]

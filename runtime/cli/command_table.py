@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 GROUP = "runops.commands"
-"""The entry-point group in which other packages offer commands. The name of an entry is ``NAME: HELP``, its value the import path."""
+"""The entry-point group for commands of other packages. The name of an entry is ``NAME: HELP``, its value the import path."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ OWN = (
 
 
 def offered() -> list[Command]:
-    """The commands that installed packages offer, by name. One of ``OWN`` is never replaced."""
-    from importlib import metadata  # costs 20 ms, and a command of our own does without it
+    """Return the commands of installed packages, by name. They never replace one of ``OWN``."""
+    from importlib import metadata  # costs 20 ms, which our own commands do not need
 
     taken = {command.name for command in OWN}
     found: dict[str, Command] = {}
@@ -65,11 +65,11 @@ def offered() -> list[Command]:
 
 
 def every() -> list[Command]:
-    """All commands: our own, then those that are offered."""
+    """Return all commands: our own, then those of other packages."""
     return [*OWN, *offered()]
 
 
 def find(name: str) -> Command | None:
-    """The command of that name."""
+    """Return the command of that name."""
     own = next((command for command in OWN if command.name == name), None)
     return own or next((command for command in offered() if command.name == name), None)

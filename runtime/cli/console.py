@@ -1,6 +1,6 @@
-"""What a command says: its result on stdout, everything else on stderr, and every failure in one form.
+"""Output of commands: the result on stdout, everything else on stderr, and every error in one form.
 
-A failure says what happened, where, what is known, the fix, and the next command to type.
+An error shows what happened, where, its evidence, the fix, and the next command to type.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from runtime.display import escapes, facts
 from runtime.display.stream import NO_ROOM, Talk, coloured, drain, put
 
 VERSION = 1
-"""Of every JSON object that a command prints."""
+"""Version of every JSON object that a command prints."""
 
 
 def talk() -> Talk:
-    """Stderr, which never fails a command."""
+    """Return stderr as a stream that never fails a command."""
     return Talk(sys.stderr)
 
 
 def say(text: str = "") -> None:
-    """Tell the person something; it is no part of the result."""
+    """Print a message that is no part of the result."""
     talk().line(text)
 
 
 def ask(text: str) -> str:
-    """Ask on stderr; returns the line that is typed."""
+    """Ask on stderr; return the line that is typed."""
     import typer  # only a question needs it here
 
     return str(typer.prompt(escapes.shown(text), err=True))
@@ -42,7 +42,7 @@ def ask(text: str) -> str:
 def result(text: str) -> None:
     """Print the command's result, or a part of it.
 
-    A reader who has gone away (``| head``) is no failure. Raises SetupError ``output-not-written`` where the disk is full.
+    A closed reader (``| head``) is no failure. Raises SetupError ``output-not-written`` where the disk is full.
     """
     with writing():
         put(sys.stdout, f"{text}\n")
@@ -50,7 +50,7 @@ def result(text: str) -> None:
 
 @contextlib.contextmanager
 def writing() -> Generator[None]:
-    """What goes wrong inside goes wrong on stdout."""
+    """Treat errors within as errors of stdout."""
     try:
         yield
     except BrokenPipeError:
@@ -62,12 +62,12 @@ def writing() -> Generator[None]:
 
 
 def disk_full(error: OSError) -> bool:
-    """Whether a stream could not be written because there is no room (a file would be named)."""
+    """True if a stream could not be written because the disk is full (the error of a file would name it)."""
     return error.errno in NO_ROOM and error.filename is None
 
 
 def not_written(error: OSError) -> SetupError:
-    """What to say when stdout stands on a full disk."""
+    """Return the error for a full disk on stdout."""
     drain(sys.stdout)
     return SetupError(
         "output-not-written",
@@ -77,7 +77,7 @@ def not_written(error: OSError) -> SetupError:
 
 
 def gone(stream: TextIO) -> bool:
-    """Whether the reader behind the stream has gone away."""
+    """True if the reader of the stream has gone."""
     try:
         poll = select.poll()
         poll.register(stream.fileno(), 0)
@@ -87,7 +87,7 @@ def gone(stream: TextIO) -> bool:
 
 
 def columns() -> int | None:
-    """How wide the terminal behind stdout is; None where there is none."""
+    """Return the columns of the terminal on stdout; None where there is none."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or None
     except (OSError, ValueError):
@@ -95,12 +95,12 @@ def columns() -> int | None:
 
 
 def as_json(**fields: Json) -> str:
-    """One JSON object, with its version first."""
+    """Return one JSON object, with its version first."""
     return escapes.as_json({"version": VERSION, **fields}, indent=2)
 
 
 def paint(text: str, *codes: int, stream: TextIO | None = None) -> str:
-    """``text`` in a colour, where ``stream`` (stderr) is a terminal that knows colours and ``NO_COLOR`` is not set."""
+    """Colour ``text``, if ``stream`` (stderr) is a terminal with colours and ``NO_COLOR`` is not set."""
     wanted = coloured(Talk(stream if stream is not None else sys.stderr))
     return escapes.styled(text, *codes) if wanted else text
 
@@ -109,7 +109,7 @@ BOLD, RED, YELLOW = 1, 31, 33
 
 
 def failure(error: RunOpsError, next_command: str | None = None, *, place: str | None = None) -> str:
-    """An error that ended a command, as a block of lines; ``place`` is what it happened to, where that is not its step."""
+    """Render the error that ended a command; ``place`` is its subject, where that is not its step."""
     render = getattr(error, "render", None)
     if callable(render):  # a file with mistakes shows each at its place
         lines = [str(render(colour=coloured(talk()))), ""]
@@ -126,7 +126,7 @@ def failure(error: RunOpsError, next_command: str | None = None, *, place: str |
 
 
 def next_command(error: RunOpsError, arguments: list[str]) -> str | None:
-    """What to type after an error that ended the command given by ``arguments``; None where the fix says it already."""
+    """Return the command to type after an error of the command given by ``arguments``; None where the fix names one."""
     if "runops " in (error.fix or "") or "type: " in (error.fix or ""):
         return None
     if isinstance(error, RunHeld | LogError):

@@ -1,4 +1,4 @@
-"""Arguments that several commands share."""
+"""Arguments of several commands."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ FromFlag = Annotated[
 
 
 def take_over(what: str) -> Any:
-    """``--take-over``: of ``what`` the command goes on with."""
+    """Build ``--take-over`` for a ``what`` that the command continues."""
     return typer.Option("--take-over", help=f"Also where a living process holds the {what}: end that process first.")
 
 
@@ -90,7 +90,7 @@ QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on s
 
 
 def model_calls(given: str | None, *, frozen: bool) -> str | None:
-    """What the two flags say together. Raises UsageError ``usage`` where they contradict each other."""
+    """Combine the two flags. Raises UsageError ``usage`` where they contradict each other."""
     if frozen and given not in (None, "none"):
         raise UsageError(
             "usage", f"`--frozen` and `--model-calls {given}` contradict each other", fix="leave one of them out"
@@ -99,5 +99,5 @@ def model_calls(given: str | None, *, frozen: bool) -> str | None:
 
 
 def arguments(ctx: typer.Context) -> list[str]:
-    """The command line, as it was typed behind ``runops``."""
+    """Return the command line, as it was typed after ``runops``."""
     return list(ctx.find_root().obj or ())

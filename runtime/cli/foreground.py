@@ -1,4 +1,4 @@
-"""Work in the foreground of a command: an event loop, and what a signal does while something goes on in it."""
+"""Foreground work of a command: an event loop, and its reaction to signals."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from runtime.display.stream import put_at_once
 _Result = TypeVar("_Result")
 
 SAME_PRESS = 0.1
-"""Seconds within which two signals are one: `timeout` sends its signal to the command and to its group."""
+"""Seconds within which two signals count as one: `timeout` signals both the command and its group."""
 
 
 class Foreground:
-    """One event loop for all that a command does. The first signal cancels what is going on; a second one ends the process at once. ``with`` it."""
+    """One event loop for a command, used by ``with``. The first signal cancels the current work; a second one ends the process at once."""
 
     def __init__(
         self,
@@ -35,16 +35,16 @@ class Foreground:
         clear: Callable[[], object] = lambda: None,
         notice: Callable[[], object] = lambda: None,
     ) -> None:
-        """``last_words`` are printed where the process ends at once, after ``clear`` has ended what would outlive it; children are ended in any case.
+        """``last_words`` are printed if the process ends at once, after ``clear`` has ended what would outlive it.
 
-        ``notice`` is called when the first signal cancels something.
+        Children are always ended. ``notice`` is called when the first signal cancels something.
         """
         self._last_words, self._clear, self._notice = last_words, clear, notice
         self._stack = contextlib.ExitStack()
         self._runner: asyncio.Runner
         self._task: asyncio.Task[Any] | None = None
         self._number: int | None = None
-        """Of the signal that nobody has heard of yet."""
+        """Number of the signal not handled yet."""
         self._at = 0.0
         self._reading = False
 
@@ -57,7 +57,7 @@ class Foreground:
         self._stack.close()
 
     def run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Run ``work`` to its end. Raises ``signals.Interrupted`` where a signal has cancelled it, once it has ended."""
+        """Run ``work`` to its end. Raises ``signals.Interrupted`` after a signal has cancelled it, once it has ended."""
         try:
             return self._runner.run(self._cancellable(work))
         except asyncio.CancelledError:
@@ -68,7 +68,7 @@ class Foreground:
             self._task = None
 
     def complete(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Run what is over soon, whatever signals come."""
+        """Run short work to its end, whatever signals arrive."""
         return self._runner.run(work)
 
     @contextlib.contextmanager
@@ -78,7 +78,7 @@ class Foreground:
         try:
             yield entered
         finally:
-            # Nothing is lost by then: whoever does not wait for the end of it need not.
+            # Nothing can be lost any more, so a signal may skip the wait.
             with signals.handled_by(self._leave):
                 self.complete(manager.__aexit__(*sys.exc_info()))
 
@@ -91,7 +91,7 @@ class Foreground:
 
     @contextlib.contextmanager
     def reading(self) -> Generator[None]:
-        """While a message is typed, a signal raises ``signals.Interrupted`` at once."""
+        """Raise ``signals.Interrupted`` at once if a signal arrives while a message is typed."""
         if self._number is not None:
             raise self._interrupted()
         self._reading = True
@@ -101,7 +101,7 @@ class Foreground:
             self._reading = False
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
-        """Take a signal."""
+        """Handle a signal."""
         now = time.monotonic()
         if self._number is not None:
             if now - self._at > SAME_PRESS:
@@ -136,14 +136,14 @@ class Foreground:
 
 
 def end_browser(private: Path) -> None:
-    """Ask the watcher of a run's browser to end it now; nothing happens where there is none."""
+    """Ask the watcher of a run's browser to end it now, if there is one."""
     if (alive := survivors.find(private)) is not None:
         with contextlib.suppress(OSError):
             os.kill(alive.watcher, signal.SIGTERM)
 
 
 def end_children() -> None:
-    """End whatever this process started and still runs, and wait until it is gone."""
+    """End all running child processes, and wait until they are gone."""
     children = psutil.Process().children(recursive=True)
     for child in children:
         with contextlib.suppress(psutil.NoSuchProcess):

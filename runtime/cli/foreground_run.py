@@ -1,4 +1,4 @@
-"""A run in the foreground: its display, its interruption, its end."""
+"""A run in the foreground: its display, interruption and end."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from runtime.workspace import host
 MENDABLE = frozenset(
     {"target-not-found", "target-ambiguous", "target-not-actionable", "field-not-found", "verify-failed", "timeout"}
 )
-"""Codes of a site that may be another one than the file says: what it was finds `runops repair` out."""
+"""Error codes after which the site may differ from the file; `runops repair` can explain them."""
 
 Begin = Callable[[Runtime, events.Listener], Awaitable[runtime.Run]]
-"""What starts or resumes a run, told who listens."""
+"""Starts or resumes a run, with the given listener."""
 
 
 class Run:
-    """One run, from the first sign on the screen to the exit code."""
+    """One run, from its first output to the exit code."""
 
     def __init__(self, display: Display, kept: store.Kept, again: str | None = None) -> None:
-        """``kept`` keeps the run; ``again`` is what to type where it is not to be resumed."""
+        """``kept`` keeps the run; ``again`` is the command to repeat one that cannot be resumed."""
         self.display = display
         self._kept = kept
         self._again = again
         self.id: str | None = None
         """Known once the run's log is open."""
         self.told: events.RunEnded | None = None
-        """How the run ended, once it has said so."""
+        """The run's outcome, once it has reported one."""
         self.signal: int | None = None
-        """The one that interrupted it."""
+        """The signal that interrupted it."""
 
     def listen(self, event: events.Event) -> None:
-        """Note what the end needs, and pass the event on to the display."""
+        """Note the start and the end, and pass the event on to the display."""
         if isinstance(event, events.RunStarted):
             self.id = event.run
         elif isinstance(event, events.RunEnded):
@@ -59,7 +59,7 @@ class Run:
         self.display(event)
 
     def follow(self, front: foreground.Foreground, carrier: Runtime, begin: Begin) -> events.RunEnded | None:
-        """Have ``carrier`` carry the run out; None where it was interrupted before it could say how it ended."""
+        """Let ``carrier`` execute the run; return None if it was interrupted before it reported an outcome."""
 
         async def carried() -> events.RunEnded:
             with self.display:
@@ -73,7 +73,7 @@ class Run:
             return self.told
 
     def notice(self) -> None:
-        """Say that a signal was heard."""
+        """Report that a signal was received."""
         self.display(events.Said("interrupting the run (Ctrl-C again: at once)"))
 
     def clear(self) -> None:
@@ -84,13 +84,13 @@ class Run:
             foreground.end_browser(self._kept.private(self.id))
 
     def leave(self, number: int, _frame: FrameType | None) -> None:
-        """While nothing runs, before the run and after it: go, with the next command to type."""
+        """Exit, with the next command to type. Handles signals before and after the run."""
         if words := self.last_words():
             put_at_once(words)
         os._exit(signals.exit_code(number))
 
     def last_words(self) -> str:
-        """What is left to say where the process ends at once: nothing of a run that passed."""
+        """Return the last message of a process that ends at once; none for a run that passed."""
         return "" if self.told is not None and self.told.status == "passed" else self._interrupted()
 
     def _interrupted(self) -> str:
@@ -101,13 +101,13 @@ class Run:
         return f"interrupted; nothing is lost\n  again  runops resume {self.id}"
 
     def code(self, ended: events.RunEnded | None) -> int:
-        """The exit code of the run; ``ended`` is None where it was interrupted before it could say how it ended."""
+        """Return the exit code of the run; ``ended`` is None if it was interrupted before it reported an outcome."""
         if self.signal is not None and (ended is None or ended.status == "interrupted"):
             return signals.exit_code(self.signal)
         return ended.exit if ended is not None else 130
 
     def tell(self, ended: events.RunEnded | None, *, quiet: bool) -> None:
-        """Say how the run ended, and what to type next; where all is well and ``quiet``, nothing."""
+        """Print the run's end, and the next command to type; nothing if it passed and ``quiet``."""
         if ended is None or ended.status == "interrupted":
             console.say("\n".join([self._interrupted(), *_cost(ended)]))
         elif ended.status != "passed" or not quiet:
@@ -116,9 +116,9 @@ class Run:
 
 
 def carry_out(begin: Begin, *, here: host.Host, as_json: bool, quiet: bool, trial: str | None = None) -> None:
-    """Follow a run to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError for what could not start.
+    """Follow a run to its end; always raises ``typer.Exit`` with the exit code, or RunOpsError if it could not start.
 
-    ``trial`` is the command line of a trial: its output is printed as JSON, and it is not to be resumed.
+    ``trial`` is the command line of a trial: its output is printed as JSON, and it cannot be resumed.
     """
     hush()
     run = Run(choose(quiet=quiet), here.kept, trial)
@@ -163,20 +163,20 @@ def go_on(
 
 
 def say_taken(holder: owners.Holder | None) -> None:
-    """Say from which process a run or a session was taken over, if it was."""
+    """Report the owner from whom a run or a session was taken over, if any."""
     if holder is not None:
         console.say(holder.as_taken())
 
 
 def written_down(run_id: str, *, as_json: bool, **what: Json) -> None:
-    """Say that a person's answer is kept, and that the run has not gone on with it yet."""
+    """Report that a person's answer is kept, and the run not resumed yet."""
     console.say(f"written down\n  again  runops resume {run_id}")
     if as_json:
         console.result(endings.AnswerKept(run=run_id, **what).as_json())
 
 
 def hush() -> None:
-    """Keep what libraries log, and what Python says of objects that die with the loop, off the screen."""
+    """Silence logs of libraries, and Python's messages about objects that outlive the loop."""
     if os.environ.get("RUNOPS_TRACEBACK"):
         return
     logging.getLogger().addHandler(logging.NullHandler())
@@ -184,19 +184,19 @@ def hush() -> None:
 
 
 def _cost(ended: events.RunEnded | None) -> list[str]:
-    """A line with what models cost, where one was asked."""
+    """Return a line with the costs of models, if one was asked."""
     return [f"  cost  {costs.told(ended.costs)}"] if ended is not None and ended.costs is not None else []
 
 
 def _repair(ended: events.RunEnded, *, waits: bool) -> dict[str, str]:
-    """What may fix the file."""
+    """Return the command that may fix the file."""
     if waits:
         return {"repair": f"runops repair --run {ended.run} --apply   (a fix of it is ready, and not applied)"}
     return {"repair": f"runops repair --run {ended.run}"} if (ended.error or {}).get("code") in MENDABLE else {}
 
 
 def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = False) -> str:
-    """The last words about a run: how it ended, and what to type next; ``again`` where it is not to be resumed, ``waits`` where a fix is not applied yet."""
+    """Render a run's end and the next command: ``again`` if it cannot be resumed, ``waits`` if a fix is not applied yet."""
     if ended.status == "passed":
         tolerated = f"  {ended.tolerated} tolerated" if ended.tolerated else ""
         passed = f"{console.paint('passed', console.BOLD, 32)}  {duration(ended.seconds)}{tolerated}  run {ended.run}"

@@ -1,4 +1,4 @@
-"""What functions of a workflow print: stdout is for the result of the command."""
+"""Output of a workflow's functions, kept off stdout, which is for the command's result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.display.stream import Talk
 
 @contextlib.contextmanager
 def on_stderr() -> Generator[None]:
-    """Meanwhile what is printed on another thread than the main one while a function is called goes to stderr, with secrets masked."""
+    """Redirect prints of other threads to stderr while a function is called, secrets masked."""
     stdout = sys.stdout
     sys.stdout = cast("TextIO", _ByThread(stdout))
     try:
@@ -33,14 +33,14 @@ class _ByThread:
         self._masked = _Masked()
 
     def __getattr__(self, name: str) -> Any:
-        # Most commands call no function, and need not load what does.
+        # Most commands call no function, and need not load the module.
         pythons = sys.modules.get("runtime.services.functions")
         own = threading.current_thread() is threading.main_thread() or pythons is None or not pythons.is_calling()
         return getattr(self._stdout if own else self._masked, name)
 
 
 class _Masked(io.TextIOBase):
-    """Stderr, without the secrets that stand in values which a function was given."""
+    """Stderr, without secrets in the values that a function was given."""
 
     @override
     def write(self, text: str) -> int:

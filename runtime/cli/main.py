@@ -1,4 +1,4 @@
-"""The command ``runops``: signals and streams first, everything else after, so that Ctrl-C is clean from the first moment on."""
+"""Entry point of ``runops``. It sets up signals and streams first, so that Ctrl-C is clean from the start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runtime.cli import signals
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line (``sys.argv`` without the program's name); returns the exit code."""
+    """Run one command line (``sys.argv`` without the program's name); return the exit code."""
     signals.install(signals.leave_at_once)
     open_streams()
     from runtime.cli import app
@@ -19,9 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def open_streams() -> None:
-    """Give a process that was started without stdin, stdout or stderr the empty device for each.
+    """Open the empty device for each of stdin, stdout and stderr that the process was started without.
 
-    The next file that it opens, a run's log, would take the free number, and what is printed would go into it.
+    Otherwise the next opened file, a run's log, would get the free number, and prints would go into it.
     """
     for number in (0, 1, 2):
         try:

@@ -1,4 +1,4 @@
-"""Ctrl-C and its kin: what a signal does at each moment of a command's life. Never a traceback."""
+"""Reaction to Ctrl-C and similar signals at each moment of a command. Never a traceback."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable, Generator
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What ends a command. A hang-up is a request to end as any other, except under ``nohup``."""
+"""Signals that end a command. A hang-up counts too, except under ``nohup``."""
 
 Handler = Callable[[int, FrameType | None], None]
 
 
 class Interrupted(KeyboardInterrupt):
-    """Signal ``number`` came while a command was at work; ``exit`` is the exit code."""
+    """Signal ``number`` arrived while a command was at work; ``exit`` is the exit code."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -24,12 +24,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 def exit_code(number: int) -> int:
-    """130 for Ctrl-C, 143 for a request to end."""
+    """Return 130 for Ctrl-C, 143 for a request to end."""
     return 130 if number == signal.SIGINT else 143
 
 
 def install(handler: Handler) -> None:
-    """Let ``handler`` take every signal from now on."""
+    """Let ``handler`` handle every signal from now on."""
     for number in SIGNALS:
         if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
             continue
@@ -37,25 +37,25 @@ def install(handler: Handler) -> None:
 
 
 def leave_at_once(number: int, _frame: FrameType | None) -> None:
-    """While nothing has begun that would need an end: go, before an import half done can complain."""
+    """Exit at once, before an unfinished import can complain. Used while nothing needs to be ended."""
     os._exit(exit_code(number))
 
 
 def leave(number: int, _frame: FrameType | None) -> None:
-    """While a command only reads: go, for a library at work makes an error of its own out of what a handler raises."""
+    """Exit at once. Used while a command only reads, because libraries replace a handler's exception by their own."""
     with contextlib.suppress(OSError):
         os.write(2, b"interrupted\n")
     os._exit(exit_code(number))
 
 
 def unwind(number: int, _frame: FrameType | None) -> None:
-    """While a command works: let its ``finally`` blocks run."""
+    """Raise ``Interrupted``, so that ``finally`` blocks run. Used while a command works."""
     raise Interrupted(number)
 
 
 @contextlib.contextmanager
 def handled_by(handler: Handler) -> Generator[None]:
-    """``handler`` takes the signals inside the block."""
+    """Let ``handler`` handle the signals inside the block."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     install(handler)
     try:

@@ -16,7 +16,7 @@ from runtime.language import workflow, yaml_text
 from runtime.system import regular_files
 
 LARGEST = 16 << 20
-"""Bytes of a file that is given as a value."""
+"""Maximum bytes of a file that is given as a value."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class Given:
 
     values: Mapping[str, Json]
     places: Mapping[str, str]
-    """Where those stand that a file gave: file, line and column."""
+    """File, line and column of each value that a file gave."""
 
     def of(self, loaded: workflow.Loaded) -> dict[str, Json]:
-        """Those that the file declares."""
+        """Return those that the file declares."""
         return {name: value for name, value in self.values.items() if name in loaded.workflow.inputs}
 
     def refuse_unknown(self, files: Sequence[workflow.Loaded]) -> None:
@@ -50,9 +50,10 @@ class Given:
 
 
 def inputs(pairs: Sequence[str], file: Path | None = None) -> Given:
-    """Inputs from ``NAME=VALUE`` texts and from a file of them; a text wins over the file.
+    """Read inputs from ``NAME=VALUE`` texts and from a file of them; a text precedes the file.
 
-    A VALUE stays text, to be read as the input's type. Raises UsageError: ``bad-input``, ``file-not-found``, ``file-not-read``, ``input-file-invalid``.
+    A VALUE stays text, and is read as the input's type later. Raises UsageError: ``bad-input``, ``file-not-found``, ``file-not-read``,
+    ``input-file-invalid``.
     """
     values, places = _map_of(file) if file is not None else ({}, {})
     typed = dict(_named(pairs, "-i", lambda text: text))
@@ -60,7 +61,7 @@ def inputs(pairs: Sequence[str], file: Path | None = None) -> Given:
 
 
 def pins(pairs: Sequence[str]) -> dict[str, Json]:
-    """Values by name from ``NAME=VALUE`` texts, each VALUE read as it would be in a workflow file; ``loop.index=1`` is a map ``loop``.
+    """Read values by name from ``NAME=VALUE`` texts, each VALUE as in a workflow file; ``loop.index=1`` is a map ``loop``.
 
     Raises UsageError as ``inputs`` does.
     """
@@ -112,7 +113,7 @@ def _as_written(text: str) -> Json:
 
 
 def content(file: Path) -> Json:
-    """What a file says: JSON, YAML or CSV (a list of maps, all of it text) by its suffix, else its text."""
+    """Return a file's content: JSON, YAML or CSV (a list of maps, all of it text) by its suffix, else its text."""
     text = _text_of(file)
     match file.suffix.lower():
         case ".json":
@@ -182,13 +183,13 @@ def _csv(file: Path, text: str) -> Json:
 
 
 def _map_of(file: Path) -> tuple[dict[str, Json], dict[str, str]]:
-    """The inputs in a file, and where each stands."""
+    """Return the inputs in a file, and the place of each."""
     if file.suffix.lower() not in (".json", ".yaml", ".yml"):
         raise UsageError("bad-input", f"`--inputs {file}` is neither JSON nor YAML", fix="give a .json, .yaml or .yml")
     text = _text_of(file)
     if file.suffix.lower() == ".json":
         data = _json(file, text)
-        # JSON is YAML but for odds and ends, so that its places are known too where it reads the same.
+        # JSON is nearly YAML, so YAML's places apply if both read the same.
         document = yaml_text.read(str(file), text)
     else:
         document = _yaml(file, text)

@@ -1,4 +1,4 @@
-"""What a window may hold of a thread with a model, piece by piece, each read from the log when it is wanted."""
+"""Items that a window may hold of a thread with a model, each read from the log when it is needed."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, ToolOutput
 
 OPEN = "(open: no outcome is recorded)"
-"""What a reader is told of a call that a crash left, or that is going on: the log itself never says this."""
+"""Shown for a call that a crash left open, or that still runs. The log itself never contains it."""
 
 SUMMED_UP = "(A summary of what was said before this.)\n"
-"""What stands before a summary."""
+"""Text before a summary."""
 
 HAPPENED = "(Not said, but what happened meanwhile.)\n"
-"""What stands before events."""
+"""Text before events."""
 
 PREVIEW = 80
-"""Characters of an output that stand beside the pointer to it."""
+"""Characters of an output shown next to its pointer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MessageItem(window.WindowItem):
-    """Something that a model was told, and is nothing else."""
+    """A plain message to the model."""
 
     entry: log_entries.User
     texts: Texts
@@ -59,15 +59,15 @@ class MessageItem(window.WindowItem):
 
 
 class Telling(window.WindowItem):
-    """What is told in one message, in words that are made for it: no entry holds just them."""
+    """A message whose text is composed, and is in no entry."""
 
     ROLE: ClassVar[Literal["user", "assistant"]] = "user"
-    """Who says it."""
+    """The sender's role."""
 
     @property
     @abc.abstractmethod
     def told(self) -> str:
-        """The words."""
+        """The text."""
 
     @override
     def size(self, *, pointers: bool) -> Size:
@@ -80,7 +80,7 @@ class Telling(window.WindowItem):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SummedUp(Telling):
-    """The summary that stands for what was said before."""
+    """The summary that replaces the older part of a thread."""
 
     entry: log_entries.Summary
     texts: Texts
@@ -103,7 +103,7 @@ class SummedUp(Telling):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Broken(Telling):
-    """What had come of an answer that broke off, with the reason: whoever is told to continue can go on from there."""
+    """The received part of an answer that broke off, with the reason; the model can continue from there."""
 
     ROLE: ClassVar[Literal["user", "assistant"]] = "assistant"
     entry: log_entries.ModelError
@@ -128,7 +128,7 @@ class Broken(Telling):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Happened(Telling):
-    """What a person did beside talking, or what happened meanwhile: one after the other in one message."""
+    """Actions of a person besides messages, and events meanwhile, in one message."""
 
     entries: Sequence[log_entries.Event]
     texts: Texts
@@ -151,7 +151,7 @@ class Happened(Telling):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exchanged(window.WindowItem):
-    """An answer with every call that it asks for, and what the model was told of each."""
+    """An answer with all its calls and their outputs."""
 
     exchange: threads.Exchange
     texts: Texts
@@ -202,10 +202,10 @@ class Exchanged(window.WindowItem):
 
 
 class Thread(window.Pieces):
-    """The pieces of a thread, from where its last summary ends."""
+    """The items of a thread after its last summary."""
 
     def __init__(self, thread: threads.Thread, texts: Texts) -> None:
-        """Reads nothing yet."""
+        """Take the thread; nothing is read yet."""
         self._thread, self._texts = thread, texts
         self._first = thread.first
 
@@ -251,34 +251,34 @@ class Thread(window.Pieces):
         return self._thread.tokens_before(self._first + number) - self._thread.tokens_before(self._first)
 
     def upto(self, line: int) -> int:
-        """How many of them begin in the lines of the log up to that one."""
+        """Return how many of them begin in the log up to that line."""
         return max(0, bisect.bisect_right(self._thread.said, line, key=threads.line_of) - self._first)
 
 
 def broke_off(error: log_entries.ModelError) -> str:
-    """What is told of an answer that broke off."""
+    """Return the text about an answer that broke off."""
     return f"(LLM_ERROR {error.error.get('code')}: the answer broke off here)"
 
 
 def pointer(told: log_entries.ToolResult) -> str:
-    """What stands for an output that is left out: where it is, how long it is, and how it begins."""
+    """Return the replacement of a left-out output: its place, length and beginning."""
     path = told.blob.path if told.blob is not None else f"@state/line/{told.seq}"
     begins = (told.blob.preview if told.blob is not None else told.text or "")[:PREVIEW]
     return f"(left out: {told.chars} characters, kept at {path}; it begins: {begins!r})"
 
 
 def is_shorter(one: Size, other: Size) -> bool:
-    """Whether ``one`` is worth to stand in the place of ``other``: in nothing larger, and in tokens smaller."""
+    """True if ``one`` should replace ``other``: larger in nothing, and smaller in tokens."""
     return one.within(other) and one.tokens < other.tokens
 
 
 @functools.lru_cache(maxsize=1 << 12)
 def size_of(text: str) -> Size:
-    """Of a message with this text."""
+    """Return the size of a message with this text."""
     return Size(estimates.of_text(text), len(text), 1)
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def output_size(asked: str, text: str) -> Size:
-    """Of the output of a call with this text."""
+    """Return the size of a call's output with this text."""
     return Size(estimates.of_item(ToolOutput(asked, text)), len(text), 1)

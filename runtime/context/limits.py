@@ -1,4 +1,4 @@
-"""Which limits the windows of a session have: those of the settings, and what was changed in the session since."""
+"""Limits of a session's windows: the settings, and changes made in the session."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from runtime.log.writer import Texts
 from runtime.settings import settings
 
 PREFIX = "window_"
-"""What the names of such settings begin with."""
+"""Prefix of the names of these settings."""
 
 UNLIMITED = frozenset({"max_messages", "max_chars", "hard_limit", "recent_outputs", "checkpoint_at"})
-"""Those of which 0 says that there is no limit."""
+"""Limits that 0 turns off."""
 
 DIGITS = 15
-"""Of a number that is typed, at the most."""
+"""Maximum digits of a typed number."""
 
 BY_STRATEGY: dict[window.Strategy, dict[str, int | None]] = {
     "injected": {
@@ -43,14 +43,14 @@ BY_STRATEGY: dict[window.Strategy, dict[str, int | None]] = {
         "compress_to": 1_500,
     },
 }
-"""What holds where nothing is said. Who is told everything has the whole conversation; who has a tool for each part has what is recent, and a way back."""
+"""Defaults. With the whole state injected, the window holds all messages; with tools for the state, the recent ones and pointers."""
 
 NAMES = tuple(window.Limits.model_fields)
-"""Their names, as a session has them."""
+"""Names of the limits in a session."""
 
 
 def of_settings(chosen: settings.Settings, strategy: window.Strategy | None = None) -> window.Limits:
-    """The limits with which a session begins; those of another ``strategy``, where it has changed."""
+    """Return the limits of a new session; those of another ``strategy``, where it was changed."""
     strategy = strategy or chosen.window_strategy
     said = {name: getattr(chosen, f"{PREFIX}{name}") for name in NAMES}
     wanted = {name: known(name, value) for name, value in said.items() if value is not None}
@@ -58,7 +58,7 @@ def of_settings(chosen: settings.Settings, strategy: window.Strategy | None = No
 
 
 def of_session(history: session.Session, texts: Texts, chosen: settings.Settings) -> window.Limits:
-    """The limits of a session: what was changed in it goes before the settings."""
+    """Return the limits of a session: its own changes precede the settings."""
     changed: dict[str, Json] = {}
     for name in NAMES:
         if (found := history.latest("window", name)) is not None:
@@ -67,18 +67,18 @@ def of_session(history: session.Session, texts: Texts, chosen: settings.Settings
 
 
 def known(name: str, value: Json) -> Json:
-    """A value as ``Limits`` has it: 0 says that there is no limit."""
+    """Convert a value for ``Limits``: 0 turns a limit off."""
     return None if name in UNLIMITED and value == 0 else value
 
 
 def checked(name: str, text: Json) -> Json:
-    """The value of one of them as it is kept, from what somebody has typed. Raises UsageError ``bad-setting``."""
+    """Check a typed value, and return it in the form that is kept. Raises UsageError ``bad-setting``."""
     if name not in NAMES:
         raise UsageError("bad-setting", f"the window has no setting `{name}`", fix=f"it has {', '.join(NAMES)}")
     value = {"on": True, "off": False}.get(text, text) if isinstance(text, str) else text
     value = 0 if value == "none" else value
     try:
-        # A number with more digits is none that anybody means, and Python reads no endless ones.
+        # No real limit has more digits, and Python refuses to parse very long numbers.
         value = int(value) if isinstance(value, str) and value.isdecimal() and len(value) <= DIGITS else value
         return window.Limits(**{name: known(name, value)}).model_dump()[name]
     except ValidationError as error:

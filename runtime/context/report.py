@@ -1,4 +1,4 @@
-"""What a window holds, and why not more: told to people and programs."""
+"""Report of a window's content and of what was left out, for people and programs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from nodes.values import Json
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Left:
-    """Something that was left out, or has a pointer in the place of its outputs."""
+    """Something that was left out, or whose outputs became pointers."""
 
     what: str
     line: int
-    """Of the log; 0 for what stands in none."""
+    """Line of the log; 0 without one."""
     why: str
     tokens: int
 
@@ -24,14 +24,14 @@ RungName = Literal["pointers", "dropped", "summary"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rung:
-    """One step by which a window is made to fit, and what came of it."""
+    """One reduction that makes a window fit, and its outcome."""
 
     name: RungName
     outcome: Literal["not needed", "saved", "no effect", "failed"]
     saved: int = 0
     """Tokens."""
     why: str = ""
-    """Of one that failed, or had no effect."""
+    """Reason of a failure, or of no effect."""
 
     def __str__(self) -> str:
         if self.outcome == "saved":
@@ -41,59 +41,59 @@ class Rung:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the window, with what it takes and might take."""
+    """A part of the window, with its size and share."""
 
     name: str
     tokens: int
     share: float | None = None
-    """Its part of the hard limit."""
+    """Its share of the hard limit."""
     messages: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
-    """What a window holds, and why not more. Tokens are upper bounds, counted before anything is sent."""
+    """The content of a window, and what was left out. Tokens are upper bounds, counted before anything is sent."""
 
     limit: int
-    """Tokens that it might have."""
+    """Token limit of the window."""
     sections: tuple[Section, ...]
     left: tuple[Left, ...]
     rungs: tuple[Rung, ...]
     room: int = 0
-    """Tokens that the thread might have in it, without the newest word of the user."""
+    """Token limit of the thread in it, without the user's newest message."""
     said: int = 0
-    """Tokens of the whole thread without that word: its last summary and all that came since, outputs whole."""
+    """Tokens of the whole thread without that message: its last summary and everything since, outputs whole."""
     warn_at: int = 0
-    """Tokens from which on a person is told that it fills; 0 where nobody is."""
+    """Size in tokens at which a person is warned; 0 for no warning."""
     counted: int | None = None
-    """Tokens that the server counted in the last request of the thread; None where it did not say."""
+    """Tokens that the server counted in the thread's last request; None where it reported none."""
     since: int = 0
-    """Tokens of what came to the thread since that request."""
+    """Tokens added to the thread since that request."""
 
     @property
     def tokens(self) -> int:
-        """Tokens of all of it."""
+        """Tokens of the whole window."""
         return sum(each.tokens for each in self.sections)
 
     @property
     def wanted(self) -> int:
-        """Tokens that it would have, were nothing of the thread left out."""
+        """Tokens of the window if nothing of the thread were left out."""
         thread = sum(each.tokens for each in self.sections if each.name in OF_THE_THREAD)
         return self.tokens - thread + max(thread, self.said)
 
     @property
     def overflows(self) -> bool:
-        """Whether something is left out because the thread has outgrown its room, and not because of how many messages it has."""
+        """True if items are left out because of the thread's tokens, and not because of its number of messages."""
         dropped = any(each.name == "dropped" and each.outcome == "saved" for each in self.rungs)
         return dropped and self.said > self.room
 
     @property
     def warns(self) -> bool:
-        """Whether a person should be told that it fills."""
+        """True if a person should be warned that the window fills up."""
         return 0 < self.warn_at <= self.wanted
 
     def as_json(self) -> dict[str, Json]:
-        """The report, for programs."""
+        """Return the report for programs."""
         return {
             "limit": self.limit,
             "tokens": self.tokens,

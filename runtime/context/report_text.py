@@ -1,4 +1,4 @@
-"""What a window holds, in words for people: sizes, shares, what was left out and why."""
+"""Text of a window report for people: sizes, shares, left-out parts and reasons."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ RUNGS: dict[context_report.RungName, str] = {
     "dropped": "the oldest is left out",
     "summary": "the oldest is summed up",
 }
-"""What is done, rung by rung."""
+"""Text of each reduction."""
 
 
 def lines(report: window.Report) -> list[str]:
-    """The report, a line for each part, each rung, and each kind of what was left out."""
+    """Render the report: a line for each part, each reduction, and each kind of left-out item."""
     rows = [("window", f"{report.tokens:,} of {report.limit:,} tokens")]
     for each in report.sections:
         share = f"  share {each.share:.0%}" if each.share is not None else ""
@@ -32,7 +32,7 @@ def lines(report: window.Report) -> list[str]:
     for (what, why), number in left.items():
         times = f" ({number})" if number > 1 else ""
         rows.append((f"left out: {what}{times}", f"{tokens[what, why]:,} tokens: {why}"))
-    # A part is called as a section of somebody's Markdown is, and a server says in its own words why it failed.
+    # Names can come from a person's Markdown, and reasons from a server, so each is put on one line.
     told = [(_indented(name), one_line(text)) for name, text in rows]
     wide = max(len(name) for name, _text in told)
     return [f"{name:<{wide}}  {text}" for name, text in told]

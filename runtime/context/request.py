@@ -1,7 +1,7 @@
-"""The next request of a thread: the window that fits, with what stands around it.
+"""The next request of a thread: the window that fits, with the frame around it.
 
-What does not fit gives way step by step: outputs become pointers, exchanges are left out, and where the thread has outgrown its room, a summary comes to
-stand for what is not recent. Where what must be told is too much by itself, nothing is sent.
+The window is reduced step by step. Outputs become pointers, then exchanges are left out. A summary replaces the older part of a thread that
+has outgrown its token budget. If the required parts alone are too large, nothing is sent.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from runtime.models import run_models
 
 FULL = 85
-"""Percent of what a model takes as input, at which a window is full."""
+"""Percentage of a model's input limit at which a window is full."""
 
 ENDLESS = 2**62
-"""Tokens that no thread has."""
+"""More tokens than any thread has."""
 
 ROWS = 200
-"""Rows of the ledger among which the last request of the thread is looked for."""
+"""Number of ledger rows searched for the thread's last request."""
 
 
 class Frame(turn.Frame):
@@ -49,11 +49,12 @@ class Frame(turn.Frame):
         warn: Callable[[window.Report], None] = lambda _report: None,
         joined: Callable[[window.Pieces], window.Pieces] = lambda thread: thread,
     ) -> None:
-        """``around`` and ``limits`` are asked for each request, so that it is told what holds then; ``strict`` is whether all schemas are in the strict form.
+        """``around`` and ``limits`` are called for each request, so that it shows the current state.
 
-        ``models`` say what is known of the model: how it counts, how much it takes. ``asks`` opens the threads in which a model sums up; without it
-        nothing is summed up. ``ids`` are names that no summary may lose, such as those of nodes. ``warn`` is told when the window comes to be nearly full.
-        ``joined`` is what a request is built from: the thread, or the thread with what stands before it and is no part of it.
+        ``strict``: all schemas are in the strict form. ``models`` know how the model counts tokens, and its input limit. ``asks`` opens
+        threads for summaries; without it nothing is summarized. ``ids`` are names that every summary keeps, such as those of nodes. ``warn``
+        is called when the window becomes nearly full. ``joined`` returns the items of a request: the thread, or the thread with earlier
+        items that are no part of it.
         """
         self._writer, self._thread = writer, thread
         self._around, self._limits = around, limits
@@ -64,10 +65,10 @@ class Frame(turn.Frame):
         )
         self._warn, self._joined = warn, joined
         self.report: window.Report | None = None
-        """Of the last request."""
+        """Report of the last request."""
 
     def window(self, model: str) -> window.Window:
-        """What a request to the model would hold now. Nothing is summed up, sent or written. Raises ModelError ``window-too-large``."""
+        """Build the current window, without summarizing, sending or writing anything. Raises ModelError ``window-too-large``."""
         return self._told(window.build(self._joined(self._items()), self._around(), self._narrowed(model)))
 
     @override
@@ -100,7 +101,7 @@ class Frame(turn.Frame):
         )
 
     def _outgrows(self, room: int) -> bool:
-        """Whether the thread itself has, with its summary: none takes in what stands before it."""
+        """True if the thread itself, with its summary, has more tokens: no summary can shorten the items before it."""
         thread = self._items()
         tokens = thread.tokens_before(len(thread))
         if thread.summary is not None:
@@ -113,14 +114,14 @@ class Frame(turn.Frame):
         return items.Thread(self._writer.history.thread(self._thread), self._writer)
 
     def _narrowed(self, model: str) -> window.Limits:
-        """The limits in tokens as we count them: a model may count more, and take less."""
+        """Return the limits in our own count of tokens: a model may count more, and accept less."""
         limits = self._limits()
         if self._models is None or limits.hard_limit is not None:
             return limits
         full = limits.compress_at
         if (known := self._models.context_window(model)) is not None:
             full = min(full, max(1, (known - self._max_output) * FULL // 100))
-        # A warning that would come behind what it warns of comes where the one of the defaults does: at eight of nine parts.
+        # A warning later than the limit is moved to eight ninths of it, as in the defaults.
         part = (limits.warn_at, limits.compress_at) if limits.warn_at < limits.compress_at else (8, 9)
         warn = min(limits.warn_at, full * part[0] // part[1])
         ledger = self._writer.history.ledger
@@ -130,7 +131,7 @@ class Frame(turn.Frame):
         )
 
     def _told(self, built: window.Window) -> window.Window:
-        """With what the server said of the last request of the thread."""
+        """Add the server's token count of the thread's last request."""
         rows = self._writer.history.ledger.rows
         for row in reversed(rows[-ROWS:]):
             if row.thread == self._thread and row.usage is not None:

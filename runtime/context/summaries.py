@@ -1,10 +1,8 @@
-"""What stands for the older part of a thread: asked from a model, checked, and written into the log.
+"""Summaries of the older part of a thread: requested from a model, checked, and written into the log.
 
-Each is asked for in a thread of its own, with the older part as it was said, as far as a request has room for it. So it has a row in the ledger, and
-whatever a crash leaves of it is known: an answer that is there is taken and not paid again. What must not be lost stands in it letter by letter:
-names and paths that the model left out are added by us.
-
-After three failures in a row none is asked for until the model has answered a later word of the user.
+Each is requested in a separate thread, with as much of the older part as fits into a request. So it has a row in the ledger, and after a
+crash a recorded answer is used, not paid again. Essential names and paths are kept letter by letter: those that the model left out are
+added. After three failures in a row none is requested until the model has answered a later message of the user.
 """
 
 from __future__ import annotations
@@ -31,22 +29,22 @@ Asks = Callable[[str], requests.Exchanges]
 """Opens a thread with the model for summaries, by its name."""
 
 FAILURES = 3
-"""Failures in a row after which none is asked for."""
+"""Failures in a row before the requests stop."""
 
 SHARE = 33
-"""Percent of the conversation's share of a hard limit that a summary may have."""
+"""Percentage of the conversation's share of a hard limit for a summary."""
 
 LEAST = 40
-"""Tokens below which no summary says anything."""
+"""Minimum tokens of a useful summary."""
 
 SPARE = 15
-"""Percent of what a model takes that a full window leaves free: a summary may be so much longer than another answer."""
+"""Percentage of a model's input limit that a full window leaves free, so that a summary can be longer than other answers."""
 
 TAIL = 3
-"""What is not summed up takes one part in so many of the thread's room, unless the newest messages alone take more."""
+"""The part that is not summarized has this fraction of the thread's token budget, unless the newest messages alone need more."""
 
 MOST_NAMES = 60
-"""Names that are added to a summary."""
+"""Maximum names added to a summary."""
 
 PROMPT = """\
 Sum up the conversation so that whoever reads only your summary can go on with the work. Keep, as far as it was said:
@@ -61,7 +59,7 @@ QUESTION = "Sum up all of the above, to line {upto} of the log."
 AGAIN = " (Try {number}: the one before gave nothing.)"
 
 NAMES = "\n\nWord for word: "
-"""What stands before the names that are added."""
+"""Text before the added names."""
 
 _PATH = re.compile(r"@state/[\w./:#-]*\w")
 _NAME = re.compile(
@@ -70,28 +68,28 @@ _NAME = re.compile(
     r"|(\#\d+\b|\b\d{3,}\b|\b[0-9A-HJKMNP-TV-Z]{26}\b)"
     r"|\b([A-Za-z]\w*_\w+|[A-Za-z]+-\d[\w-]*)\b"
 )
-"""What looks like a name that somebody gave: in ticks or quotes, numbers, ids of runs, words with a line under them or with a number behind them."""
+"""Probable names: in ticks or quotes, numbers, ids of runs, words with an underscore or followed by a number."""
 
 _WORD = re.compile(r"\w[\w-]*")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Standing:
-    """What has come of the summaries that were asked for since the last one that was written."""
+    """State of the summaries requested since the last one was written."""
 
     tried: int
-    """How many were ever asked for."""
+    """Number of all summaries requested so far."""
     failures: int
-    """In a row."""
+    """Failures in a row."""
     failed_at: int
-    """The line of the log with the last of them."""
+    """The log line of the last failure."""
     begun: entries.User | None
-    """The question of one of which nothing has come, or of which the answer is not written."""
+    """The question without an answer yet, or whose summary is not written."""
     answer: entries.Assistant | None
 
 
 class Summaries:
-    """Sums up one thread."""
+    """Summarizes one thread."""
 
     def __init__(
         self,
@@ -102,21 +100,24 @@ class Summaries:
         max_output: int,
         ids: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """``max_output``: tokens that the model may have for an answer, reasoning included; a summary may have as many more as it is to have itself; ``ids``: words that are names, though they look like any other."""
+        """``max_output`` are the tokens of an answer, reasoning included; those of the summary are added.
+
+        ``ids`` are names that look like any word.
+        """
         self._writer, self._thread, self._asks, self._max_output = writer, thread, asks, max_output
         self._ids = ids
         self._tried = 0
 
     async def sum_up(self, limits: window.Limits, room: int, most: int) -> report.Rung:
-        """Write a summary of what is not recent, and say what it saves; the thread has ``room`` tokens, and a request ``most``.
+        """Write a summary of the older part, and return what it saves; the thread has ``room`` tokens, and a request ``most``.
 
-        A model's failure is an outcome. Raises what ``Exchanges.exchange`` raises besides: BudgetReached, SetupError, AuthorError.
+        A model's failure is an outcome. Raises the other errors of ``Exchanges.exchange``: BudgetReached, SetupError, AuthorError.
         """
         standing = self._standing()
         if standing.begun is None and standing.failures >= FAILURES and not self._answered_since(standing.failed_at):
             return _failed(f"the last {FAILURES} have failed: it is tried again once a later word has its answer")
         if standing.begun is None and standing.failures and not self._said_since(standing.failed_at):
-            # Who goes on where a process died asks what that one would have asked next.
+            # After a crash, the same request must follow as without one.
             return _failed("it has just failed: it is tried again with the next request")
         part = self._part(standing, limits, room)
         older = part.tokens_before(len(part)) + (part.summary.size(pointers=False).tokens if part.summary else 0)
@@ -133,7 +134,7 @@ class Summaries:
         self._writer.said(entries.Summary(thread=self._thread, upto=part.upto), told, "summary")
         return report.Rung("summary", "saved", older - window_items.size_of(window_items.SUMMED_UP + told).tokens)
 
-    # What was tried.
+    # Earlier tries.
 
     def _standing(self) -> _Standing:
         summary = self._writer.history.thread(self._thread).summary
@@ -157,11 +158,11 @@ class Summaries:
         return _Standing(last, failures, failed_at, begun, answer)
 
     def _asked(self, number: int) -> list[threads.Saying]:
-        """What stands in the thread of that summary."""
+        """Return the content of that summary's thread."""
         return self._writer.history.thread(entries.summary_thread(self._thread, number)).said
 
     def _last(self) -> int:
-        """How many summaries were asked for: found in few steps, for there may be many."""
+        """Return how many summaries were requested. A binary search, as there may be many."""
         step = 1
         while self._asked(self._tried + step):
             step *= 2
@@ -170,12 +171,12 @@ class Summaries:
         return self._tried
 
     def _said_since(self, line: int) -> bool:
-        """Whether anything was said behind that line."""
+        """True if anything was said after that line."""
         said = self._writer.history.thread(self._thread).said
         return bool(said) and threads.line_of(said[-1]) > line
 
     def _answered_since(self, line: int) -> bool:
-        """Whether a word that was said behind that line has an answer."""
+        """True if a message after that line has an answer."""
         answered = False
         for each in reversed(self._writer.history.thread(self._thread).said):
             if threads.line_of(each) < line:
@@ -185,10 +186,10 @@ class Summaries:
             answered = answered or isinstance(each, threads.Exchange)
         return False
 
-    # What is asked.
+    # Building of the request.
 
     def _part(self, standing: _Standing, limits: window.Limits, room: int) -> Older:
-        """What is summed up: what an earlier process has asked for, else all that is not recent."""
+        """Return the part to summarize: the one that an earlier process requested, else everything that is not recent."""
         thread = window_items.Thread(self._writer.history.thread(self._thread), self._writer)
         if standing.begun is not None and standing.begun.upto is not None:
             return Older(thread, thread.upto(standing.begun.upto), standing.begun.upto)
@@ -199,26 +200,26 @@ class Summaries:
                 break
             tail, number = tail + size, number - 1
         while number and thread[number - 1].what == "error":
-            # Whoever goes on from an answer that broke off needs it as it stands.
+            # An answer that broke off must stay complete, to be continued.
             number -= 1
-        # What is told of a call stands behind its answer: the line is that before the next piece.
+        # Results of a call follow its answer, so the part ends with the line before the next item.
         before = self._writer.history.thread(self._thread).summary
         rest = before.upto if before is not None else 0
         return Older(thread, number, thread[number].line - 1 if number < len(thread) else rest)
 
     def _longest(self, most: int) -> int:
-        """Tokens that the model may have for a summary, where a request has ``most``; reasoning included."""
+        """Return the tokens of an answer with a summary, reasoning included, if a request may have ``most``."""
         return self._max_output + most * SPARE // (100 - SPARE)
 
     async def _text(self, standing: _Standing, part: Older, bound: int, most: int) -> str:
-        """What the model says; what it said already, where it did."""
+        """Return the model's answer, or the recorded one."""
         if standing.answer is not None:
             return self._writer.text_of(standing.answer).strip()
         begun = standing.begun
         name = entries.summary_thread(self._thread, standing.tried if begun is not None else standing.tried + 1)
         question = QUESTION.format(upto=part.upto)
         if standing.failures:
-            # Asked in other words, so that the answer of before is no answer to it.
+            # Different words, so that the earlier answer does not match.
             question += AGAIN.format(number=standing.tried + 1)
         if begun is not None:
             question = self._writer.text_of(begun)
@@ -236,14 +237,14 @@ class Summaries:
 
 
 ALL = window.Limits(max_messages=None, max_chars=None, events=True, hard_limit=None)
-"""What a model is shown of what it sums up: all, as far as there is room."""
+"""Limits of the part to summarize: everything that fits."""
 
 
 class Older(window.Pieces):
-    """The pieces of a thread before one of them."""
+    """The items of a thread before one of them."""
 
     def __init__(self, thread: window_items.Thread, end: int, upto: int) -> None:
-        """Those before ``end``, which stand in the lines to ``upto``."""
+        """Take the items before ``end``, in the lines to ``upto``."""
         self._thread, self._end, self.upto = thread, end, upto
 
     @override
@@ -275,12 +276,12 @@ class Older(window.Pieces):
 
 
 def _is_too_large(summary: window.WindowItem | None, room: int) -> bool:
-    """Whether the summary is left out of a window in which the thread has ``room`` tokens."""
+    """True if a window leaves the summary out, as its thread has only ``room`` tokens."""
     return summary is not None and summary.size(pointers=False).tokens > room // 2
 
 
 def _share(limits: window.Limits) -> int:
-    """Tokens that a summary may have of a hard limit."""
+    """Return the tokens of a hard limit for a summary."""
     if limits.hard_limit is None:
         return limits.compress_to
     return limits.hard_limit * window.CONVERSATION * SHARE // 10_000
@@ -290,11 +291,11 @@ def _failed(why: str) -> report.Rung:
     return report.Rung("summary", "failed", why=why)
 
 
-# What must not be lost.
+# Names that must not be lost.
 
 
 def _newest_first(part: window.Pieces) -> Iterator[Item]:
-    """What is summed up, as it was told."""
+    """Yield the part to summarize, as the model saw it."""
     for number in range(len(part) - 1, -1, -1):
         yield from reversed(part[number].items(pointers=True))
     if part.summary is not None:
@@ -302,9 +303,9 @@ def _newest_first(part: window.Pieces) -> Iterator[Item]:
 
 
 def names(items: Iterable[Item], ids: Collection[str] = ()) -> list[str]:
-    """Names that were spoken of, in the order of the items, and ``ids`` among them: in words, in what tools were asked, and the paths of what was kept.
+    """Return names from messages and from arguments of calls, in the order of the items, ``ids`` among them, and paths of kept values.
 
-    What tools gave has names by the thousand; of those only the paths count.
+    Outputs of tools contain thousands of names, so only their paths count.
     """
     found: dict[str, None] = {}
     for item in items:
@@ -320,7 +321,7 @@ def names(items: Iterable[Item], ids: Collection[str] = ()) -> list[str]:
 
 
 def _values(arguments: str) -> Iterator[str]:
-    """The texts in the arguments of a call."""
+    """Yield the texts in the arguments of a call."""
     try:
         waiting: list[Json] = [json.loads(arguments)]
     except (ValueError, RecursionError):
@@ -336,9 +337,9 @@ def _values(arguments: str) -> Iterator[str]:
 
 
 def checked(text: str, wanted: Iterable[str], bound: int) -> str:
-    """The summary as it is kept: with the names that it lacks, and of ``bound`` tokens at the most in a request.
+    """Add missing names to the summary, and limit it to ``bound`` tokens in a request.
 
-    Names have a quarter of that, the first ones; of a text that is too long the end is left out.
+    The names have a quarter of that, the first ones of them; a text that is too long is cut at its end.
     """
     missing = [each for each in wanted if not re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text)]
     shown = [each if _NAME.fullmatch(each) or _PATH.fullmatch(each) else f"`{each}`" for each in missing]
@@ -349,7 +350,7 @@ def checked(text: str, wanted: Iterable[str], bound: int) -> str:
 
 
 def _upto(text: str, lines: list[str], count: int) -> str:
-    """The text to the end of one of its lines or sentences."""
+    """Return the text to the end of one of its lines or sentences."""
     if count == len(lines):
         return text
     at = 0
@@ -359,7 +360,7 @@ def _upto(text: str, lines: list[str], count: int) -> str:
 
 
 def _fitting(most: int, told: Callable[[int], str], bound: int) -> str:
-    """What is told of as many as have room; empty where not one has."""
+    """Return the text for the largest number that fits; empty where none does."""
     count = bisect.bisect_left(
         range(most),
         1,

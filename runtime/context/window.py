@@ -1,16 +1,11 @@
-"""The part of a thread that a request holds, and what stands around it: one builder for agents in runs, chats and the Director.
+"""The window: the part of a thread that a request holds, with the frame around it, for agents, chats and the Director.
 
-It is a pure function of what stands in the log, of what is told beside it, and of limits. What does not fit gives way in this order, and the report
-says so: old outputs of tools become pointers to where they are kept, then whole exchanges are left out, oldest first. The newest word of the user
-stays always, and so does what stands before the thread; where these alone are too much, nothing is sent. What is old keeps half of the thread's room
-free for the newest outputs, where these need it.
-
-Outputs that are not recent are pointers also where there is room, if the limits say so: what a tool said once is read again and again otherwise.
-
-A higher limit never gives fewer items. That holds because the room of each part grows with the limit and depends on nothing that was taken in
-before it: whether a tool, a text or a summary found room changes nothing for the others.
-
-The cost is that of the window, not that of the thread: sizes were counted when the entries were written.
+It is a pure function of the log, the frame and the limits. If not everything fits, old outputs of tools first become pointers to their
+place. Then whole exchanges are left out, oldest first. The report lists both. The user's newest message and the prefix always stay: if
+they alone are too large, nothing is sent. Older items leave half of the thread's budget free for the newest outputs, where these need it.
+The limits can make older outputs pointers even where they fit, because each request would pay for them again.
+A higher limit never gives fewer items. For this, each part's token budget grows with the limit, and is independent of the other parts' use.
+The cost depends on the window, not on the thread: sizes were counted when the entries were written.
 """
 
 from __future__ import annotations
@@ -28,19 +23,19 @@ from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, Tool
 
 Strategy = Literal["injected", "clean", "hybrid"]
-"""What of the state is told with each request: all of it, nothing (each part has a tool), or the plan and a line of status."""
+"""State in each request: all of it, nothing (each part has a tool), or the plan and a line of status."""
 
 Overflow = Literal["prune", "summarize"]
 
 MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION = 7, 10, 40, 43
-"""The shares of a hard limit, in percent: what is left free, what stands before the thread with the tools, what is told beside it, the thread. What one does not use is the thread's."""
+"""Shares of a hard limit, in percent: free margin, prefix with tools, state and knowledge, thread. The thread gets unused tokens too."""
 
 STRICT = 1_500
-"""Tokens of a hard limit, where none is said."""
+"""Tokens of a hard limit, if none is named."""
 
 
 class Limits(BaseModel):
-    """How a window is built. Each is a setting: of the project, of a session, of one command."""
+    """Limits of a window. Each is a setting: of the project, of a session, of one command."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,29 +43,29 @@ class Limits(BaseModel):
     max_messages: int | None = Field(default=80, ge=1)
     max_chars: int | None = Field(default=120_000, ge=1)
     tool_results: bool = True
-    """Whether outputs of tools stand in the window, or only pointers to them."""
+    """Include outputs of tools; otherwise only pointers to them."""
     recent_outputs: int | None = Field(default=None, ge=1)
-    """Tokens of the newest part of the thread in which outputs stand whole, at the least; before twice as many stand pointers. None: all may stand whole."""
+    """Tokens of the newest part whose outputs stay whole, at least; items beyond twice as many have pointers. None: all may stay whole."""
     events: bool = True
-    """Whether what a person did beside talking is told, in a line."""
+    """Include a line about actions of a person besides messages."""
     hard_limit: int | None = Field(default=None, ge=1)
-    """Tokens of everything that a request holds, never more."""
+    """Maximum tokens of the whole request."""
     overflow: Overflow = "summarize"
     min_recent: int = Field(default=4, ge=1)
-    """How many of the newest messages no summary takes in."""
+    """Number of newest messages that no summary includes."""
     top_k: int = Field(default=3, ge=0)
-    """Sections of the knowledge that are told."""
+    """Number of knowledge sections to include."""
     checkpoint_at: int | None = Field(default=None, ge=1)
-    """Tokens of the thread since its last summary at which the next one is made, though there is room; None: only where there is none."""
+    """Tokens of the thread since its last summary that trigger the next one even if it fits; None: only if it does not fit."""
     warn_at: int = Field(default=160_000, ge=1)
     compress_at: int = Field(default=180_000, ge=1)
     compress_to: int = Field(default=20_000, ge=1)
-    """Tokens of a summary, at the most."""
+    """Maximum tokens of a summary."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Size:
-    """How large something is in a request: an upper bound of its tokens."""
+    """Size of something in a request; its tokens are an upper bound."""
 
     tokens: int = 0
     chars: int = 0
@@ -83,34 +78,34 @@ class Size:
         return Size(self.tokens - other.tokens, self.chars - other.chars, self.messages - other.messages)
 
     def within(self, most: Size) -> bool:
-        """Whether no part of it is more than that of ``most``."""
+        """True if no part of it is larger than that of ``most``."""
         return self.tokens <= most.tokens and self.chars <= most.chars and self.messages <= most.messages
 
 
 class WindowItem(Protocol):
-    """What is kept or left out as a whole: a word, an answer with all its calls and their outputs, a summary, what happened meanwhile."""
+    """A unit that is kept or left out as a whole: a message, an answer with its calls and outputs, a summary, events."""
 
     @property
     def what(self) -> str:
-        """What it is: ``user``, ``exchange``, ``error``, ``summary``, ``events``, ``step``."""
+        """The kind: ``user``, ``exchange``, ``error``, ``summary``, ``events``, ``step``."""
         ...
 
     @property
     def line(self) -> int:
-        """The line of the log with which it begins."""
+        """The line of the log where it begins."""
         ...
 
     def size(self, *, pointers: bool) -> Size:
-        """How large it is; with ``pointers`` in the place of outputs. Where that is larger in anything, no pointers are asked for."""
+        """Return its size; ``pointers`` replace outputs. Where they are larger in anything, they are not used."""
         ...
 
     def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        """What it is in a request. Reads the texts."""
+        """Return its items in a request. Reads the texts."""
         ...
 
 
 class Pieces(Protocol):
-    """What a window may hold of a thread, oldest first: the last summary of it, and what came since."""
+    """Items of a thread for a window, oldest first: those since its last summary."""
 
     def __len__(self) -> int: ...
 
@@ -118,27 +113,27 @@ class Pieces(Protocol):
 
     @property
     def summary(self) -> WindowItem | None:
-        """What stands for everything before the first of them."""
+        """The summary of everything before the first item."""
         ...
 
     @property
     def newest_word(self) -> int | None:
-        """Where the newest word of the user is among them; None where the summary has taken it in, or there is none."""
+        """The position of the user's newest message; None where a summary includes it, or there is none."""
         ...
 
     @property
     def word(self) -> WindowItem | None:
-        """The newest word of the user, also where the summary has taken it in."""
+        """The user's newest message, even if a summary includes it."""
         ...
 
     def tokens_before(self, number: int) -> int:
-        """Tokens of all of them before that one together, outputs whole."""
+        """Return the tokens of all items before that one, outputs whole."""
         ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Part:
-    """A text that stands around the thread."""
+    """A text around the thread."""
 
     name: str
     text: str
@@ -146,21 +141,21 @@ class Part:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestFrame:
-    """What stands around the thread, made anew for each request."""
+    """The parts around the thread, made anew for each request."""
 
     prefix: tuple[Part, ...]
-    """Before it, in order: how the model is to work. Always whole."""
+    """Instructions before the thread, in order. Always whole."""
     tools: tuple[Tool, ...] = ()
-    """In order of weight, should there be too little room."""
+    """Tools, the most important first, should they not all fit."""
     state: tuple[Part, ...] = ()
-    """Behind it, in order of weight: what the session keeps."""
+    """Session state after the thread, the most important first."""
     knowledge: Callable[[str], Sequence[Part]] = lambda _asked: ()
-    """What is known about a question, the best first."""
+    """Returns the knowledge about a question, the best first."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Window:
-    """What a request holds."""
+    """The content of a request."""
 
     instructions: str
     items: tuple[Item, ...]
@@ -170,16 +165,16 @@ class Window:
 
 
 def build(items: Pieces, around: RequestFrame, limits: Limits) -> Window:
-    """The window. The same arguments give the same window; a higher limit never gives fewer items.
+    """Build the window. The same arguments give the same window; a higher limit never gives fewer items.
 
-    Raises ModelError ``window-too-large`` where what stands before the thread and the newest word of the user are too much by themselves.
+    Raises ModelError ``window-too-large`` where the prefix and the user's newest message alone are too large.
     """
     return _Builder(items, around, limits).build()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Rooms:
-    """Tokens that each part may have. Each grows with the limit, or stays."""
+    """Token budget of each part. Each grows with the limit, or stays."""
 
     tools: int
     state: int
@@ -223,10 +218,10 @@ class _Builder:
             report=self._report(rooms, tools, known, summary, kept, whole),
         )
 
-    # How much room each part has.
+    # Token budgets of the parts.
 
     def _loose(self) -> _Rooms:
-        """What stands around the thread has its place, the state at most half of what is free; the thread has the rest."""
+        """The fixed parts come first, the state gets at most half of what is free, the thread the rest."""
         most = self._limits.compress_at
         free = self._free(most)
         tools = min(free, self._all_tools)
@@ -234,19 +229,19 @@ class _Builder:
         return _Rooms(tools, state, free - tools - state)
 
     def _strict(self, most: int) -> _Rooms:
-        """Each has its share; what a share does not need at all is the thread's."""
+        """Give each part its share; the thread gets unused tokens."""
         free = self._free(most)
         margin, system, known, thread = (most * each // 100 for each in (MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION))
         spare = max(0, system - self._system - self._all_tools) + max(0, known - self._all_known)
         room = thread + spare - max(0, self._system - system) - self._word.tokens
         free = max(0, free - margin)
         tools = max(0, min(system - self._system, free))
-        # A word that is larger than the thread's share takes what it needs of what is told beside it.
+        # A message larger than the thread's share takes tokens from the state and knowledge.
         state = max(0, min(known, free - min(tools, self._all_tools)))
         return _Rooms(tools, state, max(0, room))
 
     def _free(self, most: int) -> int:
-        """Tokens beside what is always there. Raises ModelError."""
+        """Return the tokens left by the fixed parts. Raises ModelError."""
         fixed = self._system + self._word.tokens
         if fixed > most:
             raise ModelError(
@@ -257,7 +252,7 @@ class _Builder:
             )
         return most - fixed
 
-    # What each part is.
+    # Content of the parts.
 
     def _tools(self, room: int) -> tuple[Tool, ...]:
         taken: list[Tool] = []
@@ -281,7 +276,10 @@ class _Builder:
         return taken
 
     def _summary(self, room: int) -> tuple[WindowItem | None, Size]:
-        """The summary, where it takes no more than half of the thread's room; and what is left. Also one that is left out has its place, lest another limit give less."""
+        """Return the summary, if it needs at most half of the thread's budget, and the rest.
+
+        One left out is counted too, lest a higher limit give less.
+        """
         word = self._word
         rest = Size(room, _rest(self._limits.max_chars, word.chars), _rest(self._limits.max_messages, word.messages))
         summary = self._items.summary
@@ -296,9 +294,9 @@ class _Builder:
         return None, rest - taken
 
     def _kept(self, rest: Size) -> list[int]:
-        """Which pieces stay, the newest first. The newest word is none of them: it stays always.
+        """Return the items that stay, the newest first, without the newest message, which always stays.
 
-        Outputs count as their pointers here, beside a reserve for those outputs of later pieces that they would take the place of: half of the room at the most.
+        Outputs count as pointers here. A reserve, at most half of the budget, keeps tokens for whole outputs of later items.
         """
         kept: list[int] = []
         skeleton, beyond = Size(), Size()
@@ -322,9 +320,9 @@ class _Builder:
         return kept
 
     def _is_told(self, item: WindowItem, *, followed: bool) -> bool:
-        """Whether it is told at all, room or no room."""
+        """True if the item is wanted at all, apart from the budget."""
         if item.what == "error" and not followed:
-            # What had come of the last answer is of use only to whoever goes on from it.
+            # The last answer's received part is useful only if a message continues it.
             return False
         if item.what == "events" and not self._limits.events:
             self._left.append(Left("events", item.line, NOT_WANTED, item.size(pointers=True).tokens))
@@ -332,7 +330,7 @@ class _Builder:
         return True
 
     def _made_whole(self, kept: Sequence[int], rest: Size) -> set[int]:
-        """Those of the pieces that have their outputs whole: the newest first, as far as there is room."""
+        """Return the items whose outputs stay whole: the newest first, as far as the budget allows."""
         total = sum((_sizes(self._items[number])[1] for number in kept), Size())
         whole: set[int] = set()
         for number in kept:
@@ -347,13 +345,13 @@ class _Builder:
         return whole
 
     def _leave_from(self, number: int) -> None:
-        """This piece and all before it are left out, but for the newest word; they are not looked at one by one."""
+        """Leave out this item and all before it, except the newest message, without reading each."""
         newest = self._items.newest_word
         has_word = newest is not None and newest < number
         tokens = self._items.tokens_before(number + 1) - (self._word.tokens if has_word else 0)
         self._left.append(Left(f"{number + 1 - has_word} {OLDEST}", self._items[0].line, NO_ROOM, tokens))
 
-    # What is said of it.
+    # The report.
 
     def _report(
         self,
@@ -388,7 +386,7 @@ class _Builder:
         )
 
     def _rungs(self, is_tight: bool) -> tuple[Rung, Rung]:
-        """What pointers and leaving out have saved. ``is_tight`` is whether the whole thread has more tokens than it may have."""
+        """Report what pointers and leaving out have saved. ``is_tight``: the whole thread exceeds its token budget."""
         small = sum(each.tokens for each in self._left if each.what == OUTPUTS)
         gone = sum(each.tokens for each in self._left if each.what.endswith(OLDEST))
         needed = is_tight or gone > 0
@@ -406,10 +404,10 @@ _ENDLESS = 2**62
 
 
 def _first_recent(items: Pieces, recent: int | None) -> int:
-    """The first of them whose outputs may stand whole.
+    """Return the first item whose outputs may stay whole.
 
-    It moves by ``recent`` tokens at a time: between, a request begins as the one before did, so that what a server has kept of that one is of use. What
-    came last is always recent, however large it is.
+    It moves by ``recent`` tokens at a time. Between moves a request begins like the one before, so a server's cache stays useful. The last
+    item is always recent, however large it is.
     """
     if recent is None:
         return 0
@@ -426,13 +424,13 @@ def _rest(most: int | None, used: int) -> int:
 
 
 def _sizes(item: WindowItem) -> tuple[Size, Size]:
-    """How large it is whole, and with pointers where these are smaller."""
+    """Return the size with whole outputs, and with pointers where these are smaller."""
     large, small = item.size(pointers=False), item.size(pointers=True)
     return large, small if small.within(large) else large
 
 
 def _text(item: WindowItem) -> str:
-    """What the newest word says."""
+    """Return the text of the newest message."""
     return " ".join(each.text for each in item.items(pointers=False) if isinstance(each, Message))
 
 
@@ -441,23 +439,23 @@ def _headed(part: Part) -> str:
 
 
 def _joined(parts: Sequence[Part]) -> str:
-    """The parts as one text."""
+    """Join the parts to one text."""
     return "\n\n".join(map(_headed, parts))
 
 
 def _tokens(parts: Sequence[Part]) -> int:
-    """Tokens of the parts in a request."""
+    """Return the tokens of the parts in a request."""
     return estimates.of_text(_joined(parts)) if parts else 0
 
 
 def _each_tokens(parts: Sequence[Part]) -> list[int]:
-    """Tokens that each of them adds to those before it."""
+    """Return the tokens that each part adds to those before it."""
     upto = [_tokens(parts[:end]) for end in range(len(parts) + 1)]
     return [upto[end + 1] - upto[end] for end in range(len(parts))]
 
 
 def _cut(before: Sequence[Part], part: Part, room: int) -> Part | None:
-    """The part as far as there is room for it behind those before, line by line; None where not even its first line has any."""
+    """Cut the part to the lines that fit after those before; None where not even its first line fits."""
     lines = part.text.splitlines()
 
     def upto(most: int) -> Part:

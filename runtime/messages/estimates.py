@@ -1,9 +1,8 @@
-"""How many tokens the input of a request has, told before it is sent, so that a budget can refuse it.
+"""Estimates of a request's input tokens before it is sent, so that a budget can refuse it.
 
-``tokens`` counts what the request holds by ``runtime.messages.tokens``: for the models of OpenAI an upper bound of the texts,
-and what the format of a conversation adds. Two things nobody outside knows: how another maker's tokenizer cuts, and what a
-server writes around a schema or before a conversation. The server's own count of an answered request tells both, and
-``Calibrated`` learns from it.
+``tokens`` counts the request's texts by ``runtime.messages.tokens``, an upper bound for the models of OpenAI, and adds the format
+of a conversation. Two things are unknown outside: other makers' tokenizers, and the text that a server adds around a schema
+or before a conversation. ``Calibrated`` learns both from the server's own count of answered requests.
 """
 
 from __future__ import annotations
@@ -15,23 +14,23 @@ from runtime.messages import tokens as text_tokens
 from runtime.messages.messages import Item, Message, Request, Tool, ToolCall
 
 A_MESSAGE = 4
-"""Tokens around each message: where it begins, whose it is, where the text begins, where it ends."""
+"""Tokens around each message: its beginning, its role, the beginning and the end of its text."""
 
 AN_ANSWER = 3
 """Tokens that open the answer."""
 
 A_SCHEMA = 40
-"""Tokens around a schema: a server tells the model what it is for, each in its own words."""
+"""Tokens around a schema: each server explains it to the model in its own words."""
 
 A_TOOL = 20
-"""Tokens around each tool: servers write them out for the model, each in its own form."""
+"""Tokens around each tool: each server describes it to the model in its own form."""
 
 TELLING = 200
-"""Tokens that a request needs for its ratio to tell of the tokenizer; in a smaller one it tells of what the server adds."""
+"""Minimum tokens of a request whose ratio reflects the tokenizer; a smaller one's reflects the server's additions."""
 
 
 def tokens(request: Request) -> int:
-    """Tokens of the input of ``request``: never fewer than a model of OpenAI reads, as far as the request says all of it."""
+    """Return the input tokens of ``request``: never fewer than a model of OpenAI reads, if the request contains everything."""
     total = sum(map(of_item, request.items)) + of_tools(request.tools) + AN_ANSWER
     if instructions := "\n\n".join(each for each in (request.instructions, request.brief) if each):
         total += of_text(instructions)
@@ -43,17 +42,17 @@ def tokens(request: Request) -> int:
 
 
 def of_text(text: str) -> int:
-    """Tokens of a text that stands by itself."""
+    """Return the tokens of a separate text."""
     return A_MESSAGE + text_tokens.count(text)
 
 
 def of_item(item: Item) -> int:
-    """Tokens of an item."""
+    """Return the tokens of an item."""
     return sum(map(of_text, _texts(item)))
 
 
 def of_tools(tools: Sequence[Tool]) -> int:
-    """Tokens of the tools that a request offers."""
+    """Return the tokens of the tools that a request offers."""
     return A_SCHEMA * bool(tools) + sum(
         A_TOOL
         + text_tokens.count(tool.description)
@@ -63,19 +62,18 @@ def of_tools(tools: Sequence[Tool]) -> int:
 
 
 def _texts(item: Item) -> tuple[str, ...]:
-    """The texts of an item, each with what stands around it."""
+    """Return the texts of an item."""
     if isinstance(item, Message):
         return (item.text,)
-    # A call is addressed to its tool, and an output comes from it; ids are told to models of some makers.
+    # A call names its tool, and an output its call; some makers' models read ids as text.
     return (item.id, item.name, item.arguments) if isinstance(item, ToolCall) else (item.id, item.text)
 
 
 class Calibrated:
-    """Estimates that were corrected by what servers have counted, model by model.
+    """Estimates corrected by the counts of servers, model by model.
 
-    An estimate is never below ``tokens``, and never below the count of a request of the same size that the model has had. It
-    is never scaled down: a lower count tells that *that* text was one of which the bound lies far above the truth, and the
-    next text may be one of which it does not.
+    An estimate is never below ``tokens``, and never below the count of an earlier request of the same size to the model. It is never scaled
+    down. A lower count shows only that the bound was far too high for *that* text; for the next text it may be close.
     """
 
     def __init__(self) -> None:
@@ -83,13 +81,13 @@ class Calibrated:
         self._lines: dict[str, tuple[float, float]] = {}
 
     def corrected(self, model: str, raw: int) -> int:
-        """What ``raw`` tokens by ``tokens`` are for ``model``, rounded up."""
+        """Return the estimate for ``model`` of ``raw`` tokens by ``tokens``, rounded up."""
         ratio, more = self._lines.get(model, (1.0, 0.0))
-        # Less than a hair above a whole number is rounding, and no token.
+        # A tiny amount above a whole number is a rounding error, and no token.
         return max(raw, -int(-(raw * ratio + more - 1e-6) // 1))
 
     def within(self, model: str, most: int) -> int:
-        """How many tokens by ``tokens`` are surely no more than ``most`` for ``model``; 0 where none are."""
+        """Return how many tokens by ``tokens`` are surely no more than ``most`` for ``model``; 0 where none are."""
         ratio, more = self._lines.get(model, (1.0, 0.0))
         raw = max(0, int(min(most, (most - more) / ratio)))
         while raw and self.corrected(model, raw) > most:
@@ -97,10 +95,10 @@ class Calibrated:
         return raw
 
     def take(self, model: str, raw: int, counted: int) -> None:
-        """Take note that the server counted ``counted`` tokens in a request that has ``raw`` by ``tokens``.
+        """Record that the server counted ``counted`` tokens in a request with ``raw`` by ``tokens``.
 
-        The largest request says by which ratio the model's tokenizer differs; what smaller ones had beyond that is what the
-        server adds to each.
+        The largest request gives the ratio of the model's tokenizer. The excess of smaller ones over that ratio is the server's
+        addition to each request.
         """
         if raw <= 0 or counted < 0:
             return

@@ -1,6 +1,6 @@
-"""What goes to a model and what comes back, as data: no client, no key, no log.
+"""Requests to a model and its answers as data, without client, key or log.
 
-A *request* is one question with everything that belongs to it; an *exchange* is a request with its whole terminal response.
+A *request* is one question with everything sent along; an *exchange* is a request with its complete final response.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class Message:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model asks for a tool."""
+    """A tool call by a model."""
 
     id: str
-    """What tells the call from the others of its thread; the output names it."""
+    """Identifies the call within its thread; the output refers to it."""
     name: str
     arguments: str
-    """As the model wrote them: JSON, as a rule."""
+    """The model's text, usually JSON."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What the model is told of a call."""
+    """The result of a call, as the model sees it."""
 
     id: str
     text: str
@@ -44,13 +44,13 @@ Item = Message | ToolCall | ToolOutput
 
 
 def is_models(item: Item) -> bool:
-    """Whether it was the model that said it."""
+    """True if the model sent the item."""
     return isinstance(item, ToolCall) or (isinstance(item, Message) and item.role == "assistant")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that a model may ask for."""
+    """A tool that a model may call."""
 
     name: str
     description: str
@@ -60,7 +60,7 @@ class Tool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked. Two requests with one ``key`` ask the same."""
+    """A request. Two requests with one ``key`` ask the same."""
 
     model: str
     instructions: str
@@ -72,17 +72,17 @@ class Request:
     max_output: int
     """Tokens that the answer may have, reasoning included. Always sent."""
     strict: bool = True
-    """Whether the schema is in the strict form, so that a server can be made to keep to it."""
+    """True if the schema is in the strict form, which a server can enforce."""
     tools: tuple[Tool, ...] = ()
-    """What the model may call; of several calls in one answer each is done after the other."""
+    """Tools that the model may call; several calls in one answer are done one after another."""
     brief: str = ""
-    """Where the run stands, made anew for each request and sent behind ``instructions``: no part of the thread, of ``key`` or of a cassette."""
+    """Current state of the run, sent after ``instructions``. It is no part of the thread, of ``key`` or of a cassette."""
     state: str = ""
-    """What a session keeps beside the thread, made anew for each request and sent behind ``items``: no part of the thread or of ``key`` either."""
+    """Current state of a session besides the thread, sent after ``items``. It is no part of the thread or of ``key`` either."""
 
     @property
     def key(self) -> str:
-        """A SHA-256 of what is said, to the last character, without what is made anew for each request: what the log knows it by."""
+        """SHA-256 of the exact request, without the parts made anew for each request. The log identifies the request by it."""
         said = {name: value for name, value in dataclasses.asdict(self).items() if name not in _TRANSIENT}
         text = json.dumps(said, ensure_ascii=True, sort_keys=False)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -97,24 +97,24 @@ class Usage:
 
     input: int
     cached: int
-    """Of the input: read from the server's cache."""
+    """Part of the input that was read from the server's cache."""
     output: int
     reasoning: int
-    """Of the output: reasoning."""
+    """Part of the output that is reasoning."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """One terminal response."""
+    """One final response."""
 
     text: str
     usage: Usage | None
-    """None where the server did not say."""
+    """None where the server reported none."""
     model: str
-    """As the server names it."""
+    """The server's name for it."""
     id: str = ""
     """The response's id; empty where there is none."""
     reasoning: tuple[str, ...] = ()
-    """Summaries of what the model thought, where it tells them."""
+    """Summaries of the model's reasoning, where it sends them."""
     calls: tuple[ToolCall, ...] = ()
-    """The tools that it asks for, in order."""
+    """The tool calls, in order."""

@@ -1,13 +1,11 @@
-"""How many tokens a text can have at most, counted without a network and without the two megabytes of a tokenizer.
+"""Upper bound of a text's tokens, without a network and without the two megabytes of a tokenizer.
 
-OpenAI's tokenizer (o200k_base, of all its models since 2024) cuts a text into pieces by a pattern and then joins the bytes of
-each piece by a list of some 200,000 merges, the most common first. Here the pattern is the same, and the list ends after the
-first 50,000, which are in ``merges.bin``. That makes the count an upper bound of the real one *for every text*: whatever the
-first merges join, the whole list joins too and in the same order, and what it joins beyond only makes fewer tokens. How far
-above the truth the bound lies depends on the text: docs/models.md has what was measured.
-
-``scripts/model_merges.py`` makes ``merges.bin`` (``merges-license.txt``): behind zlib, each token as one byte with its length
-and then its bytes.
+OpenAI's tokenizer (o200k_base, of all its models since 2024) cuts a text into pieces by a pattern. It then joins the bytes of each piece by
+a list of some 200,000 merges, the most common first. This module uses the same pattern, and only the first 50,000 merges, which are in
+``merges.bin``. That makes the count an upper bound of the real one *for every text*. The whole list joins everything that the first merges
+join, in the same order. Its further merges only make fewer tokens. The distance from the real count depends on the text: docs/models.md has
+measurements. ``scripts/model_merges.py`` makes ``merges.bin`` (``merges-license.txt``). It holds each token as one byte with its length and
+then its bytes, compressed by zlib.
 """
 
 from __future__ import annotations
@@ -27,17 +25,17 @@ BLANKS = {
     *map(chr, range(0x2000, 0x200B)),
     *" \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000",
 }
-"""What Unicode calls white space; Python's own notion has four control characters more."""
+"""White space by Unicode; Python's own notion has four control characters more."""
 
 LONGEST = 2_000
-"""Bytes of a piece up to which its parts are joined; a longer one counts as its bytes, of which no token has less than one."""
+"""Maximum bytes of a piece whose parts are joined. A longer one counts as its bytes, as no token has less than one."""
 
 STAND_INS = {"Lu": "A", "Lt": "A", "Ll": "a", "Lm": "o", "Lo": "o", "M": "~", "N": "1"}
-"""One character for each kind that the pattern tells apart: large, small and other letters, marks, digits."""
+"""One character for each class of the pattern: large, small and other letters, marks, digits."""
 
 
 class _Kinds(dict[int, str]):
-    """What each character counts as, found out once: ``str.translate`` takes it."""
+    """The class of each character, computed once: ``str.translate`` takes it."""
 
     def __missing__(self, code: int) -> str:
         kind = self[code] = _kind(chr(code))
@@ -67,16 +65,16 @@ _PIECE = re.compile(
     r"|[ \t\r\n]+(?![^ \t\r\n])"
     r"|[ \t\r\n]+"
 )
-"""The pattern of o200k_base over stand-ins: Python's ``re`` knows no classes of Unicode, and this way it needs none."""
+"""The pattern of o200k_base over these characters: Python's ``re`` has no classes of Unicode, and this way it needs none."""
 
 
 def pieces(text: str) -> list[str]:
-    """The pieces that no token crosses, in order; together they are the text."""
+    """Return the pieces that no token crosses, in order; together they are the text."""
     return [text[found.start() : found.end()] for found in _PIECE.finditer(text.translate(_KINDS))]
 
 
 def count(text: str) -> int:
-    """At most how many tokens ``text`` has."""
+    """Return an upper bound of the tokens of ``text``."""
     return sum(map(_counted, pieces(text)))
 
 
@@ -94,12 +92,12 @@ def _ranks() -> dict[bytes, int]:
 
 
 def packed(tokens: list[bytes]) -> bytes:
-    """The tokens, most common first, as ``merges.bin`` holds them."""
+    """Return the content of ``merges.bin`` for these tokens, most common first."""
     return zlib.compress(b"".join(bytes([len(each)]) + each for each in tokens), 9)
 
 
 def unpacked(data: bytes) -> list[bytes]:
-    """The tokens of a ``merges.bin``, most common first."""
+    """Return the tokens of a ``merges.bin``, most common first."""
     raw, at, tokens = zlib.decompress(data), 0, list[bytes]()
     while at < len(raw):
         end = at + 1 + raw[at]
@@ -109,13 +107,13 @@ def unpacked(data: bytes) -> list[bytes]:
 
 
 def joined(piece: bytes, ranks: Mapping[bytes, int]) -> int:
-    """How many parts are left of ``piece`` when neighbours that are a token together are joined, the lowest rank first.
+    """Join neighbours that are a token together, the lowest rank first; return how many parts of ``piece`` are left.
 
     The time is that of a sort.
     """
     size = left = len(piece)
-    ends = list(range(1, size + 1))  # where the part that starts here ends; 0 where none starts
-    before = list(range(-1, size))  # where the part before the one that starts here starts
+    ends = list(range(1, size + 1))  # end of the part that starts here; 0 where none starts
+    before = list(range(-1, size))  # start of the part before the one that starts here
     waiting = [(ranks[piece[at : at + 2]], at, at + 2) for at in range(size - 1) if piece[at : at + 2] in ranks]
     heapq.heapify(waiting)
 

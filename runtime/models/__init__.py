@@ -1,7 +1,6 @@
-"""Everything around a request to a model but the client itself: what is asked of whom, for how much, and what is kept of it.
+"""Requests to models and their answers, with budgets, model selection and cassettes.
 
-A *request* is one question with everything that belongs to it, an *exchange* is a request with its whole terminal response
-(``exchange``). Before a request is sent its tokens are estimated (``tokens``, ``estimates``) and what it may cost must fit
-what is left of each budget (``budgets``, ``prices``); after it the account learns what it did cost. Nothing in here knows the
-client: ``runtime.models.client.client`` does.
+A *request* is one question with everything sent along; an *exchange* is a request with its complete final response.
+Imports `nodes`, `language` and the layers below, never `engine` or above. Only ``client.client`` imports the API's client.
+Start with `requests.py`, then `budgets.py`.
 """

@@ -1,11 +1,9 @@
-"""What is left of a budget, and whether a request fits: decided before it is sent, from the ledger alone.
+"""Checks before each request that it fits what is left of its budgets, from the ledger alone.
 
-A request fits where its estimated input and all the output that it may have are left in every budget that it falls under: its
-step's and its run's. So a step can never spend more than its run has left. What a request really cost is in the ledger once it
-is answered; one of which nobody knows the outcome (a crash, a stream that broke) counts with its estimate. A budget is
-therefore exceeded by no more than the error of the estimate of one request's input.
-
-Both are folds of the log: a run that goes on after a crash, or with a larger budget, has what it had.
+A request falls under the budgets of its step and of its run. It fits if each has its estimated input and its whole maximum output left.
+So a step never spends more than its run has left. An answered request counts with its real cost. One with an unknown outcome
+(a crash, a broken stream) counts with its estimate. So a budget is exceeded at most by the estimate's error for one request's input.
+Everything is computed from the log: a run resumed after a crash, or with a larger budget, keeps what it had spent.
 """
 
 from __future__ import annotations
@@ -28,19 +26,19 @@ from runtime.settings import prices
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Requester:
-    """Who asks."""
+    """Sender of a request: a step, or a session."""
 
     path: str
     """Path of the step."""
     budget: Budget | None
-    """What it may spend, over all its attempts, with all that works for it; None where it has no budget of its own."""
+    """Limit for all its attempts, and for everything that works for it; None where it has no own budget."""
     within: Requester | None = None
-    """For whom it works, whose budget holds for it too."""
+    """The requester it works for, whose budget applies as well."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Amount:
-    """What was spent, or would be."""
+    """An amount that was spent, or may be."""
 
     calls: int = 0
     tokens: int = 0
@@ -66,26 +64,26 @@ class Amount:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Account:
-    """A budget and what was spent of it."""
+    """A budget and the amount spent of it."""
 
     budget: Budget
     spent: Amount
     path: str | None = None
-    """The step whose budget it is; None for that of the run."""
+    """The step that has the budget; None for that of the run."""
     session: str | None = None
-    """The session whose budget it is, or of one who works for it, as a command calls it; None for that of a run, or a step."""
+    """The session with the budget, by the name that commands use, also for a delegate's budget; None for that of a run or a step."""
     command: str = "chat"
-    """What goes on with the session."""
+    """The command that resumes the session."""
 
     @property
     def left_seconds(self) -> float:
-        """Seconds that are left to wait for models; infinite without a limit, never below 0."""
+        """Seconds left to wait for models; infinite without a limit, never below 0."""
         limit = self.budget.time
         return math.inf if limit is None else max(0.0, float(limit) - self.spent.seconds)
 
     @property
     def share_left(self) -> float:
-        """What is left of the part of which the least is left, from 0 to 1; 1 without a limit."""
+        """The smallest share left of any part of the budget, from 0 to 1; 1 without a limit."""
         parts = [(limit, spent) for _part, limit, spent, _needed in self._parts(Amount()) if limit is not None]
         return min((float(max(Decimal(0), 1 - spent / limit)) if limit else 0.0 for limit, spent in parts), default=1.0)
 
@@ -97,7 +95,7 @@ class Account:
             if limit is not None and (spent + needed > limit or (part == "time" and spent >= limit))
         ]
         if over:
-            # Whoever allows more is told of all that it takes, and not of one part after the other.
+            # Propose a budget that is enough in all parts at once.
             larger = {part: _larger(part, max(limit, spent + needed)) for part, limit, spent, needed in over}
             raise self._reached(*over[0], self.budget.model_copy(update=larger))
 
@@ -157,7 +155,7 @@ def _written(part: BudgetPart, value: Decimal) -> str:
 
 
 def _larger(part: BudgetPart, amount: Decimal) -> Decimal | int:
-    """Twice as much, in round figures."""
+    """Return twice the amount, rounded up."""
     wanted = 2 * amount
     step = Decimal(1).scaleb(wanted.adjusted() - 1)
     wanted = (wanted / step).quantize(Decimal(1), rounding=ROUND_UP) * step
@@ -166,16 +164,16 @@ def _larger(part: BudgetPart, amount: Decimal) -> Decimal | int:
 
 
 Price = Callable[[Usage, str], Decimal | None]
-"""Dollars that a usage of a model costs; None where nobody knows."""
+"""Returns the dollars that a usage of a model costs; None where unknown."""
 
 
 def spent(rows: Iterable[Spent], price: Price) -> Amount:
-    """What these requests cost together."""
+    """Return the total cost of these requests."""
     return sum((_of(row, price) for row in rows), Amount())
 
 
 def spent_within(ledger: Ledger, price: Price, path: str | None = None) -> Amount:
-    """What the requests of the step at ``path`` cost, with those of all that works for it; without a path all of a ledger."""
+    """Return the cost of all requests of the step at ``path`` and of everything that works for it; without a path, of the whole ledger."""
     settled = ledger.settled(path)
     dollars: Decimal | None = settled.dollars
     for row in settled.unpriced:
@@ -201,35 +199,35 @@ def _price(row: Spent, price: Price) -> Decimal | None:
         if usage is not None
         else Usage(row.estimate, 0, row.limit, 0)
     )
-    # A server may call the model something else than whoever asked for it.
+    # A server may answer with another model name than the one requested.
     return price(counted, row.asked or row.model)
 
 
 def need(request: Request, estimate: int, price: Price) -> Amount:
-    """The most that a request may cost, by the estimate of its input (tokens)."""
+    """Return the most that a request may cost; ``estimate`` are the tokens of its input."""
     most = Usage(estimate, 0, request.max_output, 0)
     return Amount(1, estimate + request.max_output, price(most, request.model))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a session leaves a run that it follows: the run spends of the session's budget, too."""
+    """The allowance that a session gives a run that it follows: the run spends of the session's budget, too."""
 
     session: str
     """The session's id."""
     budget: Budget
     spent: Amount
-    """What is gone of it already, less what the run had spent before the session followed it: that is none of the session's."""
+    """The amount spent so far, without the run's costs before the session followed it."""
     command: str = "chat"
-    """What goes on with the session."""
+    """The command that resumes the session."""
 
 
 def accounts(
     ledger: Ledger, run: Budget | None, asked: Requester, price: Price, allowance: Allowance | None = None
 ) -> list[Account]:
-    """The budgets that a request of a step falls under, its own first; ``allowance`` is that of the session that follows the run."""
+    """Return the budgets that a request of a step falls under, its own first; ``allowance`` comes from the session that follows the run."""
     chain = list(_chain(asked))
-    # Only in a session somebody asks who is no step: the session itself.
+    # A requester without a step path exists only in a session: it is the session itself.
     session = None if chain[-1].path else "last"
     found = [
         Account(each.budget, spent_within(ledger, price, each.path), each.path, session)
@@ -245,17 +243,17 @@ def accounts(
 
 
 def spent_in_all(ledger: Ledger, price: Price) -> Amount:
-    """What a run has spent; or a session, with the runs that it followed."""
+    """Return all that a run has spent; or a session, with the runs that it followed."""
     return sum((amount(each) for _run, each in ledger.runs), spent_within(ledger, price))
 
 
 def amount(ran: entries.Ran) -> Amount:
-    """What a run spent while a session followed it."""
+    """Return the amount that a run spent while a session followed it."""
     return Amount(ran.calls, ran.tokens, Decimal(ran.dollars) if ran.dollars is not None else None, ran.seconds)
 
 
 def ran(ledger: Ledger, price: Price, before: entries.Ran | None = None) -> entries.Ran:
-    """What a run has spent by now, beyond what it had ``before``."""
+    """Return the amount that a run has spent so far, less the amount ``before``."""
     now, totals = spent_within(ledger, price), ledger.totals()
     if before is not None:
         now -= amount(before)
@@ -276,7 +274,7 @@ def _chain(asked: Requester | None) -> Iterator[Requester]:
 
 
 def left_seconds(ledger: Ledger, run: Budget | None, asked: Requester, allowance: Allowance | None = None) -> float:
-    """Seconds that the budgets of the run and of the step leave to wait for models; infinite without a limit, never below 0."""
+    """Return the seconds that the budgets of run and step leave to wait for models; infinite without a limit, never below 0."""
     found = accounts(ledger, run, asked, lambda _usage, _model: None, allowance)
     return min((each.left_seconds for each in found), default=math.inf)
 
@@ -291,10 +289,10 @@ def afford(
     provider: str,
     allowance: Allowance | None = None,
 ) -> float:
-    """Seconds that the budgets of the run and of the step, and of the session that follows the run, leave for a request; infinite without a limit.
+    """Return the seconds that all budgets of the run, the step and the session leave for a request; infinite without a limit.
 
-    ``estimate`` is that of its input, ``own`` the project's prices, ``provider`` the name of the profile. Raises BudgetReached where
-    the request does not fit, and UsageError ``price-unknown`` where money is limited and the price of a model is not known.
+    ``estimate`` are the tokens of its input, ``own`` the project's prices, ``provider`` the name of the profile.
+    Raises BudgetReached where the request does not fit; UsageError ``price-unknown`` where money is limited and the price is unknown.
     """
 
     def price(usage: Usage, model: str) -> Decimal | None:

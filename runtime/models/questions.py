@@ -1,4 +1,4 @@
-"""A question to a model and its answer, of the kind that is wanted: an answer that does not fit is given back to be fixed."""
+"""One question to a model. An answer that does not match the wanted output is sent back for correction."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from nodes.budgets import Budget
 
 REPAIRS = 2
-"""How often a model may fix an answer that does not fit."""
+"""Number of corrections that a model may try."""
 
 
 class StepModel:
-    """A model as one attempt of a step sees it. Implements ``nodes.ports.Model``."""
+    """The model of one attempt of a step. Implements ``nodes.ports.Model``."""
 
     def __init__(self, models: run_models.RunModels, writer: LogWriter[Fold], requester: requests.RequestScope) -> None:
-        """The call of ``requester`` is written."""
+        """Take a ``requester`` whose call is written already."""
         self._models, self._writer, self._requester = models, writer, requester
 
     async def answer(
         self, instructions: str, question: str, output: Output, *, model: str | None, max_output: int, budget: Budget
     ) -> Json:
-        """The value that the model gives, of the kind that ``output`` says; an answer that does not fit is given back to it to be fixed.
+        """Return the model's value in the form of ``output``. An answer that does not match is sent back for correction.
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
@@ -53,7 +53,7 @@ class StepModel:
 
 
 def correction(mismatch: Mismatch) -> str:
-    """What a model is told of an answer that does not fit."""
+    """Return the message to the model about an answer that does not match."""
     return f"Your answer does not fit the schema:\n{mismatch}\nAnswer again, with the whole corrected JSON and nothing else."
 
 

@@ -1,7 +1,7 @@
-"""What one attempt of a step has with a model: requests, each afforded, announced, answered, written down.
+"""Requests of one attempt of a step: each is checked against the budgets, announced, answered and written.
 
-The order of a request: known already → afforded → announced, and on the disk → sent → its answer on the disk → read. So a process may die anywhere:
-what was announced counts against the budget, and what was answered is not paid again.
+The order: look for a known answer, check budgets, announce and sync, send, write the answer and sync, read it.
+So the process may die at any point: an announced request counts against the budget, and an answer in the log is not paid again.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 TRIES = 5
-"""How often one request is sent, where it may go right another time."""
+"""Number of times one request is sent if its error may be temporary."""
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
-"""Seconds before a request is sent again, where the server does not say how long: doubled each time, and drawn at random below that."""
+"""Seconds before a request is sent again, unless the server names them: the limit doubles each time, the wait is random below it."""
 
 AT_ONCE = 20_000
-"""Characters of a request or an answer up to which it is counted and read in no time."""
+"""Characters of a request or an answer that may be processed on the event loop."""
 
 TOLD_EVERY = 200
-"""Characters of an answer between two words about it."""
+"""Characters of an answer between two progress reports."""
 
 
 def _no_brief() -> str:
@@ -56,21 +56,21 @@ def _unheard(_piece: str) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestScope:
-    """Who asks."""
+    """The step or session that makes requests."""
 
     path: str
-    """Path of the step, or of a delegate of a session; empty for the session itself. What is spent is put to it."""
+    """Path of the step, or of a delegate of a session; empty for the session itself. Costs are recorded under it."""
     thread: str
-    """The thread that it has with its model."""
+    """Its thread with the model."""
     role: selection.Role
     left: Callable[[], float]
     """Seconds that the attempt has left."""
     tell: Callable[[str], None]
-    """Says what is waited for."""
+    """Reports the reason of a wait."""
     brief: Callable[[], str] = _no_brief
-    """Says where the run stands: called for each request."""
+    """Returns the brief about the run's state; called for each request."""
     hear: Callable[[str], None] = _unheard
-    """Told each piece of an answer's text as it comes, secrets masked; all of it where it comes as a whole. A request that is sent again begins anew."""
+    """Called with each piece of an answer's text as it arrives, secrets masked; once where it arrives whole. A resent request starts over."""
 
 
 class Exchanges:
@@ -85,9 +85,9 @@ class Exchanges:
         budget: Budget | None,
         within: budgets.Requester | None = None,
     ) -> None:
-        """``named`` is the model that the node names itself; ``budget`` is its own, ``within`` whose budget holds for it besides.
+        """Prepare, without writing or sending anything.
 
-        Nothing is written or sent yet.
+        ``named`` is the model that the node names, ``budget`` its own budget, ``within`` the requester whose budget applies as well.
         """
         self._named = named
         self._asked_by = budgets.Requester(requester.path, budget, within)
@@ -99,34 +99,34 @@ class Exchanges:
         self._path = requester.path
         self._thread = requester.thread
         self._previous: str | None = None
-        """The id of the response from which the last request went on."""
+        """The id of the response that the last request continued."""
         self._lost: str | None = None
-        """The id of a response that the server does not have any more."""
+        """The id of a response that the server no longer has."""
         self._begun: float | None = None
-        """When the request was sent, or its answer waited for, of which nothing has come yet."""
+        """Time when an unanswered request was sent, or the wait for its answer began."""
         self._come: list[str] = []
-        """What has come of the answer that is waited for, or of the last one, piece by piece."""
+        """Pieces received of the current or the last answer."""
 
     def model(self) -> str:
-        """The model to ask next. Raises SetupError ``model-unset``."""
+        """Return the model to ask next. Raises SetupError ``model-unset``."""
         return self._models.model(self._requester.role, self._named, self._writer.history.ledger.exchanges)
 
     def say(self, text: str, mode: entries.Mode | None = None) -> None:
-        """Write what the model is told next; with the ``mode`` in which a person says it."""
+        """Write the next message to the model; ``mode`` is the session's mode for a message of a person."""
         self._writer.said(entries.User(thread=self._thread, mode=mode), text, self._path)
 
     @property
     def share(self) -> budgets.Requester:
-        """The budgets that its requests fall under beside that of the run or session."""
+        """The budgets that its requests fall under, besides that of the run or session."""
         return self._asked_by
 
     def broken_off(self, error: RunOpsError) -> None:
-        """Write that no answer comes any more to what the model was told last, and why; with what had come of one, so that it can be gone on from."""
+        """Write that the last message gets no answer, and why. The received part is kept, so that the thread can continue from it."""
         self._note_failure(Failed(error, partial="".join(self._come)), None)
         self._come = []
 
     async def exchange(self, request: Request) -> Answer:
-        """The answer to ``request``, which is the next of the thread and is told where the run stands; the exchange is on the disk then.
+        """Send ``request`` as the next of the thread, with the current brief; return its answer once the exchange is synced.
 
         Raises ModelError, SetupError, BudgetReached, AuthorError ``secret-in-request`` and ``cassette-miss``.
         """
@@ -135,7 +135,7 @@ class Exchanges:
         ledger = self._writer.history.ledger
         key = request.key
         earlier = self._writer.history.threads_that_count(self._path)
-        # What was asked in this very thread has its answer there: who asks the same again wants another one.
+        # Reuse no answer of this thread: asking it the same again asks for another answer.
         others = [each for each in earlier if each != self._thread]
         if (known := ledger.answer(others, key)) is not None:
             answer = self._recorded(known)
@@ -191,7 +191,7 @@ class Exchanges:
         raise AssertionError("a request is answered or fails")
 
     async def _send(self, client: model_client.Client, request: Request, raw: int, key: str, tried: int) -> Answer:
-        """Announce it, and send it. Raises BudgetReached before that, Failed after."""
+        """Announce the request, and send it. Raises BudgetReached before that, Failed after."""
         from runtime.models.client import client as model_client
 
         estimate = self._models.estimate(request, raw, self._writer.history.ledger)
@@ -229,7 +229,7 @@ class Exchanges:
     async def _heard(
         self, client: model_client.Client, request: Request, seconds: float, options: model_client.ClientOptions
     ) -> Answer:
-        """The answer, of which each piece is told as it comes. Raises Failed."""
+        """Receive the answer, and report each piece as it arrives. Raises Failed."""
         stream = masking.Stream(self._writer.masker, self._requester.hear)
         length = counted = 0
 
@@ -249,19 +249,19 @@ class Exchanges:
         return answer if length else self._told_whole(answer)
 
     def _told_whole(self, answer: Answer) -> Answer:
-        """The answer, whose text did not come in pieces."""
+        """Report the text of an answer that did not arrive in pieces."""
         if answer.text:
             self._requester.hear(self._writer.masker.text(answer.text))
         return answer
 
     def _goes_on(self, request: Request) -> tuple[str | None, int]:
-        """The response from which a server that keeps responses goes on, and how many items of the request it stands for."""
+        """Return the response that a storing server can continue, and how many items of the request it replaces."""
         if not self._models.chains:
             return None, 0
         return goes_on(self._writer.history.thread(self._thread).said, request, self._writer, self._lost)
 
     async def _waited_for(self, response: str | None, key: str, number: int, request: Request) -> Answer | None:
-        """The answer that an earlier process asked for in the background and never had; None where it cannot be had any more."""
+        """Return the answer that an earlier process requested in the background and did not receive; None where it is no longer available."""
         if response is None:
             return None
         self._writer.noted("submitted", {"key": key, "response": response}, self._thread)
@@ -270,7 +270,7 @@ class Exchanges:
         try:
             answer = await self._polled(self._models.client(), response, self._affordable())
         except Failed as failed:
-            # A response that has ended in a way that no other try fixes is how this request ended, with a crash as without one.
+            # A response that ended with a permanent error ends the request too, with or without a crash.
             ends = failed.pending or (failed.over and not failed.again and not failed.stopped)
             self._note_failure(failed, None if ends else 0.0)
             if ends:
@@ -279,7 +279,7 @@ class Exchanges:
         return self._told_whole(await self._take(answer, key, number, request))
 
     async def _polled(self, client: model_client.Client, response: str, affordable: float) -> Answer:
-        """The background response once it is there, waited for as long as the attempt and the budgets allow. Raises Failed."""
+        """Wait for the background response, as long as the attempt and the budgets allow. Raises Failed."""
         return await polling.polled(
             client,
             response,
@@ -289,23 +289,23 @@ class Exchanges:
         )
 
     def _afford(self, estimate: int, request: Request) -> float:
-        """Seconds that the budgets leave for it. Raises BudgetReached."""
+        """Return the seconds that the budgets leave for the request. Raises BudgetReached."""
         return self._models.afford(self._writer.history.ledger, self._asked_by, request, estimate)
 
     def _affordable(self) -> float:
-        """Seconds that the budgets leave for what was asked for already."""
+        """Return the seconds that the budgets leave for an earlier request."""
         return self._models.left_seconds(self._writer.history.ledger, self._asked_by)
 
-    # What becomes of it.
+    # Handling of answers and failures.
 
     async def _take(self, came: Answer, key: str, number: int, request: Request) -> Answer:
         crash_point(CrashPoint.ANSWER_CAME)
         answer = told_apart(came, self._taken(request), self._writer.masker)
         if answer.calls != came.calls or (answer.calls and not request.tools):
-            # What the server keeps has calls that it will not be told of by these names, or at all: nothing goes on from it.
+            # The server keeps calls that later requests rename or leave out, so the response cannot be continued.
             answer = dataclasses.replace(answer, id="")
         if request.state and self._models.chains:
-            # Nor from one that was told what holds only now.
+            # Nor can a response to a request with temporary state.
             answer = dataclasses.replace(answer, id="")
         if self._models.recorder is not None:
             await tasks.in_thread(self._models.recorder.take, number, self._path, request, answer)
@@ -313,7 +313,7 @@ class Exchanges:
         return answer
 
     def _taken(self, request: Request) -> list[Collection[str]]:
-        """Ids that calls have already: also of what the request leaves out, for another one may hold it again."""
+        """Return the ids in use by calls, those left out of the request included, as a later one may contain them."""
         before = self._writer.history.thread(self._thread).ids
         return [before, {each.id for each in request.items if isinstance(each, ToolCall) and each.id not in before}]
 
@@ -326,7 +326,7 @@ class Exchanges:
         seconds: float | None = None,
         usage: entries.Usage | None = None,
     ) -> None:
-        """The exchange, whole and on the disk."""
+        """Write the whole exchange, and sync it."""
         writer = self._writer
         for thought in answer.reasoning:
             writer.said(entries.Reasoning(thread=self._thread, text=""), thought, self._path)
@@ -348,12 +348,12 @@ class Exchanges:
         crash_point(CrashPoint.EXCHANGE_SYNCED)
 
     def _seconds(self) -> float | None:
-        """How long the answer is waited for; None where none is."""
+        """Seconds spent waiting for the answer so far; None where none is awaited."""
         return round(time.monotonic() - self._begun, 4) if self._begun is not None else None
 
     def _may_go_right(self, error: BaseException) -> bool:
         if isinstance(error, Failed) and error.error.code == "model-chain-lost" and self._previous is not None:
-            # The log is the truth: the whole thread is sent again.
+            # The log is complete without the server: send the whole thread again.
             self._lost, error.wait = self._previous, 0.0
             return True
         return isinstance(error, Failed) and error.again
@@ -386,7 +386,7 @@ class Exchanges:
 
 
 def texts_of(request: Request) -> list[str]:
-    """Every text of a request that is no schema."""
+    """Return every text of a request that is no schema."""
     texts = [request.instructions, request.brief, request.state]
     for item in request.items:
         texts += (item.id, item.name, item.arguments) if isinstance(item, ToolCall) else (item.text,)
@@ -394,9 +394,9 @@ def texts_of(request: Request) -> list[str]:
 
 
 def told_apart(answer: Answer, ids: Sequence[Collection[str]], masker: masking.Masker) -> Answer:
-    """The answer with calls of which each has an id of its own, in none of ``ids``: servers that number the calls of each answer from 1 there are, too.
+    """Give each call of the answer a unique id that is in none of ``ids``: some servers number the calls of each answer from 1.
 
-    No secret stands in an id or in a name; a name has only such characters as the API takes.
+    No id and no name contains a secret; a name has only characters that the API accepts.
     """
     taken: set[str] = set()
     calls: list[ToolCall] = []
@@ -410,12 +410,12 @@ def told_apart(answer: Answer, ids: Sequence[Collection[str]], masker: masking.M
 
 
 async def aside(size: int, work: Callable[[], _Result]) -> _Result:
-    """What ``work`` over so many characters gives; where they are many, the lease, the time-out and Ctrl-C do not wait for it."""
+    """Run ``work`` on a text of ``size`` characters. A long one runs in a thread, so that lease, time-out and Ctrl-C need not wait."""
     return work() if size <= AT_ONCE else await asyncio.to_thread(work)
 
 
 def _wait(state: tenacity.RetryCallState) -> float:
-    """Seconds before the next try: what the server asks for, else longer each time, and at random."""
+    """Return the seconds before the next try: those that the server names, else random ones below a growing limit."""
     failed = state.outcome.exception() if state.outcome is not None else None
     if isinstance(failed, Failed) and failed.wait is not None:
         return failed.wait
@@ -427,11 +427,11 @@ def _th(number: int) -> str:
 
 
 def goes_on(said: Sequence[threads.Saying], request: Request, texts: Texts, lost: str | None) -> tuple[str | None, int]:
-    """The id of the response, and how many items of the request it stands for; None and 0 where the whole request is sent.
+    """Return the id of the response to continue, and how many items of the request it replaces; None and 0 to send the whole request.
 
-    That is the last answer of what was ``said`` in the thread, where it was given to a request with just the items that stand before it in this one,
-    of the same system prompt. So it is a new chain where the window has changed: where something was left out, summed up, or told in other words, and
-    where anything came to the front. ``lost`` is the id of a response that the server does not have any more.
+    The response is the last answer in ``said``. It counts only if its request had the same system prompt and exactly the items before it
+    here. So a chain starts anew where the window changed: items were left out, summarized, rendered differently, or inserted at the front.
+    ``lost`` is the id of a response that the server no longer has.
     """
     last = next((each.answer for each in reversed(said) if isinstance(each, threads.Exchange)), None)
     if last is None or last.response in (None, lost) or request.state:

@@ -1,4 +1,4 @@
-"""What a run has of models: which, where, how, and what they may cost; or a cassette in their place."""
+"""The models of a run: selection, server, client, prices and budgets; or a cassette in their place."""
 
 from __future__ import annotations
 
@@ -36,15 +36,14 @@ class RunModels:
         origins: Sequence[str] = (),
         allowance: budgets.Allowance | None = None,
     ) -> None:
-        """``server`` is None where only a cassette answers; ``budget`` is the run's; ``file`` is the workflow's, ``private`` the run's folder.
+        """Take the run's settings; raise UsageError ``cassette-missing``, ``cassette-damaged``.
 
-        ``secrets`` are the run's by name, ``masked`` is what nothing may show besides; ``origins`` are those that it may load; ``allowance`` is
-        that of the session that follows the run.
-
-        Raises UsageError ``cassette-missing``, ``cassette-damaged``.
+        ``server`` is None where only a cassette answers. ``budget``, ``private`` (its folder) and ``secrets`` (by name) are the run's,
+        ``file`` the
+        workflow's. ``masked`` is masked too; ``origins`` may be loaded; ``allowance`` comes from the session that follows the run.
         """
         if server is not None:
-            # Half a second, which no step that asks should have to count as its own.
+            # This takes half a second, which must not count as a step's time.
             importlib.import_module("runtime.models.client.client")
         self.player: cassettes.Player | None = None
         self.recorder: cassettes.Recorder | None = None
@@ -63,31 +62,31 @@ class RunModels:
         self._client: model_client.Client | None = None
         self._estimator = estimates.Calibrated()
         self._learnt = 0
-        """How many rows of the ledger the estimator knows."""
+        """Number of ledger rows that the estimator has learnt."""
 
     @property
     def background(self) -> bool:
-        """Whether requests are worked on in the background."""
+        """True if the server works on requests in the background."""
         return self._chosen.model_background and self._server is not None and self._server.profile.background
 
     @property
     def store(self) -> bool:
-        """Whether the server may keep what it is sent."""
+        """True if the server may store requests."""
         return self._chosen.model_store or self.background
 
     @property
     def chains(self) -> bool:
-        """Whether a conversation goes on from the response that the server has kept."""
+        """True if a conversation continues from the response that the server has stored."""
         return self.store and self._server is not None and self._server.profile.chaining
 
     def model(self, role: selection.Role, named: str | None, number: int) -> str:
-        """The model that exchange ``number`` of the run asks. Raises SetupError ``model-unset``."""
+        """Return the model for exchange ``number`` of the run. Raises SetupError ``model-unset``."""
         if self.player is not None and named is None and not selection.is_set(role, self._chosen):
             return self.player.model(number)
         return selection.model_for(role, self._chosen, named)
 
     def client(self) -> model_client.Client:
-        """The client, made when a model is first asked."""
+        """Return the client, made at the first request."""
         if self._client is None:
             from runtime.models.client import client as model_client
 
@@ -96,12 +95,12 @@ class RunModels:
         return self._client
 
     def estimate(self, request: Request, raw: int, ledger: Ledger) -> int:
-        """Tokens of the request's input before it is sent, by all that the run has learnt of the model, before a crash too; ``raw`` are those by the list alone."""
+        """Estimate the tokens of a request's input from its count ``raw``, corrected by the model's usage in this run, before a crash too."""
         self._learn(ledger)
         return self._estimator.corrected(request.model, raw)
 
     def within(self, model: str, most: int, ledger: Ledger) -> int:
-        """Tokens by the list alone that are no more than ``most`` for the model, by all that the run has learnt of it."""
+        """Return the largest count that is estimated, with the same correction, to be no more than ``most`` for the model."""
         self._learn(ledger)
         return self._estimator.within(model, most)
 
@@ -109,35 +108,35 @@ class RunModels:
         for row in ledger.rows[self._learnt :]:
             if row.source == "model" and row.usage is not None:
                 self._estimator.take(row.asked, row.raw, row.usage.input)
-        # The last one may still be on its way.
+        # The last row may still be incomplete.
         self._learnt = max(0, len(ledger.rows) - 1)
 
     def context_window(self, model: str) -> int | None:
-        """Tokens that the model has for input and output together; None where nobody knows."""
+        """Return the model's tokens for input and output together; None where unknown."""
         return prices.context_window(model, self._provider)
 
     def afford(self, ledger: Ledger, asked: budgets.Requester, request: Request, estimate: int) -> float:
-        """Seconds that the budgets of the run and of the step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
+        """Return the seconds that the budgets of run and step leave for a request. Raises BudgetReached, UsageError ``price-unknown``."""
         own = self._chosen.prices
         return budgets.afford(ledger, self._budget, asked, request, estimate, own, self._provider, self._allowance)
 
     def left_seconds(self, ledger: Ledger, asked: budgets.Requester) -> float:
-        """Seconds that the budgets of the run and of the step leave to wait for an answer; infinite without a limit."""
+        """Return the seconds that the budgets of run and step leave to wait for an answer; infinite without a limit."""
         return budgets.left_seconds(ledger, self._budget, asked, self._allowance)
 
     def share_left(self, ledger: Ledger, asked: budgets.Requester) -> float:
-        """What is left of the budgets of the run and of the step, from 0 to 1, by the part of which the least is left."""
+        """Return the smallest share left of any part of the budgets of run and step, from 0 to 1."""
         found = budgets.accounts(ledger, self._budget, asked, self.price, self._allowance)
         return min((each.share_left for each in found), default=1.0)
 
     def price(self, usage: Usage, model: str) -> decimal.Decimal | None:
-        """Dollars that a usage of a model costs; None where nobody knows."""
+        """Return the dollars that a usage of a model costs; None where unknown."""
         return prices.dollars(usage, model, self._chosen.prices, self._provider)
 
     def dollars(self, usage: Usage | None, *names: str) -> str | None:
-        """What it cost, as the log holds it, by the first of the model's names that has a price; None where nobody knows.
+        """Return the cost as the log holds it, by the first name with a price; None where unknown.
 
-        A model may be asked for by the name of a deployment, and answer by its own.
+        A model may be requested by a deployment's name, and answer with its own.
         """
         if usage is None:
             return None
@@ -146,7 +145,7 @@ class RunModels:
         return plain(cost) if cost is not None else None
 
     def finish(self, exchanges: int) -> str | None:
-        """The run has passed, with so many exchanges: what was recorded becomes the cassette. What is to be said of it, if anything.
+        """Publish the recorded cassette of a run that passed with ``exchanges`` exchanges; return a message about it, if any.
 
         Raises UsageError ``cassette-secret``, ``cassette-incomplete``, ``file-not-written``, LogError.
         """
@@ -155,7 +154,7 @@ class RunModels:
         return self.player.left_over(exchanges) if self.player is not None else None
 
     async def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         if self._client is not None:
             with contextlib.suppress(Exception):
                 await self._client.close()

@@ -1,4 +1,4 @@
-"""Which model is asked, where, with which key: what the settings say, found fit before a run begins."""
+"""Selection of model, server and key from the settings, checked before a run begins."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from runtime.language import workflow
 
 Role = Literal["cognition", "agent", "director", "summary"]
-"""What a model is used for."""
+"""The purpose of a model."""
 
 KEY = "RUNOPS_MODEL_KEY"
 KEYS = (KEY, "OPENAI_API_KEY")
-"""Where the key is looked for: the environment, else a ``.env`` file. Never in a file that is shared."""
+"""Names of the key in the environment, else in a ``.env`` file. It is never read from a shared file."""
 
 
 MASKED_KEY = 16
-"""Characters from which on a key is looked for in everything that is written: a shorter one may be a word like any other."""
+"""Minimum length of a key to be masked everywhere: a shorter one may be an ordinary word."""
 
 HEADER = re.compile(r"[!-~]+")
-"""What a key is made of. The client would show any other in its error."""
+"""Characters allowed in a key. The client would show any other in its error."""
 
 NO_KEY = "none"
-"""What is sent as the key to a server on this machine, which asks for none."""
+"""The key sent to a server on this machine, which needs none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Server:
-    """Where requests go."""
+    """Server that requests are sent to."""
 
     base_url: str
     profile: profiles.Profile
@@ -65,7 +65,7 @@ class ModelUse:
 
 
 def asking(loaded: workflow.Loaded) -> Iterator[ModelUse]:
-    """The nodes that ask a model, in a file and in those that it uses."""
+    """Yield the nodes that ask a model, in a file and in those that it uses."""
     for file in loaded.files():
         for node in file.nodes():
             if node.asks is not None:
@@ -87,12 +87,12 @@ def refuse_frozen(loaded: workflow.Loaded, chosen: settings.Settings) -> None:
 
 
 def is_set(role: Role, chosen: settings.Settings) -> bool:
-    """Whether the settings name a model for the role."""
+    """True if the settings name a model for the role."""
     return (getattr(chosen, f"model_{role}") or chosen.model) is not None
 
 
 def model_for(role: Role, chosen: settings.Settings, named: str | None = None) -> str:
-    """The model of a role; ``named`` is what a node says itself. Raises SetupError ``model-unset``."""
+    """Return the model of a role; ``named`` is the node's own choice. Raises SetupError ``model-unset``."""
     model = named or getattr(chosen, f"model_{role}") or chosen.model
     if model is None:
         raise SetupError(
@@ -105,10 +105,10 @@ def model_for(role: Role, chosen: settings.Settings, named: str | None = None) -
 
 
 def server(chosen: settings.Settings, source: sources.SecretSource) -> Server:
-    """Where requests go.
+    """Return the server to send requests to.
 
-    Raises UsageError ``bad-setting`` for an address that cannot be asked; SetupError ``model-key-missing`` where a server that is not on this machine
-    is to be asked without a key, ``model-key-refused`` for a key that no header can hold.
+    Raises UsageError ``bad-setting`` for an unusable address. Raises SetupError ``model-key-missing`` where a server on another machine has
+    no key, ``model-key-refused`` for a key that no header can hold.
     """
     base_url = _checked(chosen.model_base_url or profiles.OPENAI_URL)
     profile = profiles.PROFILES[chosen.model_profile] if chosen.model_profile is not None else profiles.of_url(base_url)
@@ -131,7 +131,7 @@ def server(chosen: settings.Settings, source: sources.SecretSource) -> Server:
 
 
 def _checked(address: str) -> str:
-    """The address as it is asked. What the settings were given is found fit by now; what the provider's own clients read is not."""
+    """Normalize the address. Our settings are validated already; variables of the provider's own clients are not."""
     try:
         return addresses.checked(address)
     except addresses.BadAddress as wrong:
@@ -139,7 +139,7 @@ def _checked(address: str) -> str:
 
 
 def models_of(nodes: Iterable[ModelUse], chosen: settings.Settings) -> dict[str, ModelUse]:
-    """Every model that the nodes ask, with the first node that does. Raises SetupError ``model-unset``."""
+    """Return every model that the nodes ask, with the first node that does. Raises SetupError ``model-unset``."""
     found: dict[str, ModelUse] = {}
     for each in nodes:
         found.setdefault(model_for(each.role, chosen, each.model), each)

@@ -1,6 +1,6 @@
-"""SQL over all runs and sessions of a workspace: their logs are read into a database in memory, one after another and line by line, then the statement.
+"""SQL over all runs and sessions of a workspace: their logs are loaded into an in-memory database, then the statement runs.
 
-A log may be written to meanwhile: a torn last line is not there yet. A damaged log is left out and named.
+A log may be written meanwhile: an incomplete last line is ignored. A damaged log is left out and named.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     import duckdb
 
 MEGABYTES = 512
-"""Memory that the tables and the statement may take."""
+"""Memory limit of the tables and the statement, in MB."""
 
 SECONDS = 60.0
-"""How long a query may take, unless more or less is asked for."""
+"""Default time limit of a query."""
 
 BATCH = 2000
-"""Calls that are handed over at once."""
+"""Calls inserted at once."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query yields."""
+    """The result of a query."""
 
     result: results.Result
     left_out: list[LogError]
-    """The logs that could not be read, each with what is wrong with it."""
+    """The logs that could not be read, each with its problem."""
 
 
 def ask(
@@ -52,11 +52,11 @@ def ask(
     seconds: float = SECONDS,
     stuck: Callable[[UsageError], None] | None = None,
 ) -> Answer:
-    """The rows of one SELECT over the views.
+    """Return the rows of one SELECT over the views.
 
-    Raises UsageError ``bad-query`` for a statement that cannot be used (with a near miss where there is one), ``query-limit`` where it
-    needs too much memory, or more than ``seconds`` to read the logs and to compute. Both can also come while batches of the result are
-    read. A single call of a function of SQL may not be interrupted: then ``stuck`` is called with the error, in another thread.
+    Raises UsageError ``bad-query`` for an unusable statement (with a near miss where there is one). Raises ``query-limit`` where it needs
+    too much memory, or more than ``seconds`` to read the logs and to compute. Both can also come while batches of the result are read. A
+    single call of an SQL function may not be interruptible: then ``stuck`` is called with the error, in another thread.
     """
     database = lockdown.connect(MEGABYTES)
     limit = clock.Clock(database, seconds, lambda: stuck(_too_long(seconds)) if stuck is not None else None)
@@ -82,7 +82,7 @@ def _told(batches: Iterator[list[dict[str, Json]]], limit: clock.Clock) -> Itera
 
 @contextlib.contextmanager
 def _as_usage(limit: clock.Clock) -> Generator[None]:
-    """What DuckDB raises in the block, whose time counts, as an error of ours."""
+    """Convert DuckDB's errors in the block to ours, and count its time."""
     import duckdb  # costs 150 ms
 
     try:
@@ -143,7 +143,7 @@ def _load(database: duckdb.DuckDBPyConnection, kept: file_store.Files, limit: cl
         except LogError as error:
             database.execute("ROLLBACK")
             left_out.append(error)
-        except (FileNotFoundError, UsageError):  # it was taken away meanwhile
+        except (FileNotFoundError, UsageError):  # it was deleted meanwhile
             database.execute("ROLLBACK")
         else:
             database.execute("COMMIT")
@@ -151,7 +151,7 @@ def _load(database: duckdb.DuckDBPyConnection, kept: file_store.Files, limit: cl
 
 
 class _Reader:
-    """Takes one log into the tables; no more of it is in memory than its open calls, one batch, and what each request to a model cost."""
+    """Loads one log into the tables. Memory holds only its open calls, one batch, and the costs of each request to a model."""
 
     def __init__(
         self, database: duckdb.DuckDBPyConnection, kept: file_store.Files, run: str, limit: clock.Clock
@@ -166,10 +166,10 @@ class _Reader:
         self._ending: dict[str, Json] | None = None
         self._ledger = ledger.Ledger()
         self._asked: dict[int, dict[str, Json]] = {}
-        """What the ledger does not keep of a request, by its line."""
+        """Facts of a request that the ledger does not keep, by its line."""
 
     def read(self) -> None:
-        """Raises LogError for a damaged log, or one of a later version."""
+        """Load the log. Raises LogError for a damaged log, or one of a later version."""
         run = str(self._run["run"])
         held = self._kept.held(run)
         for entry in entries(self._kept.conversation_file(run)):
@@ -250,7 +250,7 @@ class _Reader:
                 pass
 
     def _take_exchange(self, entry: log_entries.Note | log_entries.Assistant | log_entries.ModelError) -> None:
-        """What concerns a request to a model: it is made while the call of its step is open."""
+        """Record an entry about a request to a model, which is made while the call of its step is open."""
         call = self._open.get(entry.thread.partition(":")[2], {})
         tried = entry.data.get("try") if isinstance(entry, log_entries.Note) else None
         self._asked[entry.seq] = {"call": call.get("call"), "attempt": call.get("attempt"), "tried": tried}
@@ -260,7 +260,7 @@ class _Reader:
 
 
 def entries(file: Path) -> Iterator[log_entries.AnyEntry]:
-    """The entries of a log, one by one, as far as they stand there now; a torn end is passed over.
+    """Yield the current entries of a log; an incomplete end is skipped.
 
     Raises LogError ``log-damaged`` (file and line), ``log-too-new``.
     """

@@ -1,4 +1,4 @@
-"""Takes the log of a session into the tables of ``runops query``."""
+"""Loads the log of a session into the tables of ``runops query``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def read(database: duckdb.DuckDBPyConnection, kept: file_store.Files, session: str) -> None:
-    """Add what the session holds; nothing of a fork that never was whole. Raises LogError for a damaged log, or one of a later version."""
+    """Add the session's rows; none for a fork that was never complete. Raises LogError for a damaged log, or one of a later version."""
     reading = kept.read(session)
     past = log_session.Session(reading.entries)
     if not past.begun:
@@ -37,7 +37,7 @@ def _session(summary: session_index.SessionSummary, past: log_session.Session) -
     names = ("purpose", "about", "parent", "forked", "state", "mode", "messages")
     return {
         **{name: getattr(summary, name) for name in names},
-        # A build is about no run and no file that there is yet.
+        # A build is not about a run or file that exists already.
         "about": summary.about or (summary.begins if summary.purpose == "build" else None),
         "session": summary.id,
         "started": _time(summary.started),
@@ -71,7 +71,7 @@ def _costs(session: str, reading: store.Reading, past: log_session.Session) -> I
         if isinstance(each, entries.Note) and each.name == "requested"
     }
     for row in past.ledger.rows:
-        # A summary of what a delegate did belongs to the call that sent it, too.
+        # A summary of a delegate's work also belongs to the call that started the delegate.
         thread = row.thread.split(":", 2)[2] if row.thread.startswith(entries.SUMMARY) else row.thread
         call = entries.call_of(thread) or None
         attempt = past.actions[call].call.attempt if call in past.actions else None
@@ -96,7 +96,7 @@ def _value(version: entries.Version, kept: store.Kept) -> str | None:
     try:
         value = value_of(version, kept)
     except LogError:
-        # What is left of it.
+        # Use the preview, which is in the log itself.
         return version.blob.preview if version.blob is not None else None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

@@ -1,4 +1,4 @@
-"""What ``runops query`` can be asked for: the views, their columns, and how rows come into them."""
+"""The views of ``runops query``, their columns, and the insertion of rows."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ QUALIFY row_number() OVER (PARTITION BY run, path ORDER BY line DESC) = 1
 
 
 def cost(run: str, row: ledger.Spent, asked: Mapping[str, Json]) -> dict[str, Json]:
-    """A row of ``costs``; ``asked`` is what the ledger does not keep of a request."""
+    """Return a row of ``costs``; ``asked`` are facts of a request that the ledger does not keep."""
     used = row.usage.model_dump() if row.usage is not None else {}
     return {
         **{name: getattr(row, name) for name in ("line", "path", "thread", "status", "source", "model", "response")},
@@ -176,7 +176,7 @@ def cost(run: str, row: ledger.Spent, asked: Mapping[str, Json]) -> dict[str, Js
 
 
 def hand_over(database: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str, Json]]) -> None:
-    """Put rows into the table of a view."""
+    """Insert rows into the table of a view."""
     if not rows:
         return
     structure = json.dumps([{each.name: each.type for each in VIEWS[table]}])

@@ -1,5 +1,5 @@
-"""Reports: what happened in a run or a session, as typed data from which text, JSON and Markdown are made.
+"""Reports of runs and sessions as typed data, for text, JSON and Markdown. Only `cli` and the Director import it.
 
-Begin with ``models``. ``of_run`` and ``of_session`` make the models from a history; ``text``, ``session_text`` and
-``markdown`` render them and know nothing else; ``endings`` is what commands print when they end; ``schemas`` publishes all of it.
+Start with ``models``. ``of_run`` and ``of_session`` build them from a history. ``text``, ``session_text`` and ``markdown`` render them,
+and may not import logs or stores. ``endings`` is what commands print when they end; ``schemas`` publishes all of it.
 """

@@ -1,4 +1,4 @@
-"""What commands print with ``--json`` when they end: how a run, a batch, a chat, a build or a repair ended."""
+"""Output of commands with ``--json``: the outcome of a run, a batch, a chat, a build or a repair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.report.parts import Costs, ErrorReport, FileReport, FlagReport, Mod
 from runtime.runs import results
 
 FileName = Annotated[str, SkipValidation]
-"""The name of a file as it was typed: it may hold bytes that are no text."""
+"""The name of a file as it was typed. It may contain bytes that are no text."""
 
 ChatStatus = Literal["ended", "failed", "paused", "out-of-budget", "replaced", "interrupted"]
 BuildStatus = Literal["done", "given-up", "failed", "paused", "out-of-budget", "replaced", "interrupted"]
@@ -24,7 +24,7 @@ Proof = Literal["proved", "held", "guess"]
 
 
 class PauseReport(Model):
-    """What a paused run asks."""
+    """The question of a paused run."""
 
     reason: str
     message: str
@@ -35,23 +35,23 @@ class PauseReport(Model):
 
 
 class RunRecord(Model):
-    """How a run ended. Every field is always there."""
+    """The outcome of a run. Every field is always present."""
 
     run: str | None
-    """Null where it did not start."""
+    """Null if the run did not start."""
     status: results.State
     """``error``: it could not start."""
     exit: int | None
-    """The exit code; null where it was not begun."""
+    """The exit code; null if the run was not begun."""
     seconds: float | None
     output: Json
     error: ErrorReport | None
     path: str | None
     """The step that failed, or that asks."""
     place: str | None
-    """Where that step is: file, line and column."""
+    """File, line and column of that step."""
     tolerated: int
-    """Failures that `on_error: continue` passed over."""
+    """Number of failures that `on_error: continue` tolerated."""
     costs: Costs | None
     question: PauseReport | None
     flags: list[FlagReport]
@@ -59,11 +59,11 @@ class RunRecord(Model):
 
 
 class RunEnding(RunRecord, Printed):
-    """How a run ended: `resume`, `decide`, `answer` and `try` with `--json`."""
+    """The outcome of a run: `resume`, `decide`, `answer` and `try` with `--json`."""
 
 
 class AnswerKept(Printed):
-    """An answer is written down, and the run was not resumed: `answer` and `decide` with `--only` and `--json`."""
+    """An answer was saved without resuming the run: `answer` and `decide` with `--only` and `--json`."""
 
     run: str
     status: Literal["paused"] = "paused"
@@ -71,20 +71,20 @@ class AnswerKept(Printed):
     answered: dict[str, Json] | None = absent()
     """The answers by name."""
     decided: Literal["done", "not-done", "skip"] | None = absent()
-    """What became of the side effect."""
+    """The decision about the side effect."""
 
 
 class _Named(Model):
     file: FileName
-    """As it was named, or found."""
+    """The path as it was named, or found."""
 
 
 class FileRecord(RunRecord, _Named):
-    """How the run of a file ended."""
+    """The outcome of a file's run."""
 
 
 class BatchEnding(Printed):
-    """How several runs ended: `run --json`."""
+    """The outcome of several runs: `run --json`."""
 
     exit: int
     """The worst exit code."""
@@ -92,14 +92,14 @@ class BatchEnding(Printed):
 
 
 class AboutReport(Model):
-    """What a chat is about."""
+    """The subject of a chat."""
 
     run: str | None
     file: FileName | None
 
 
 class WordReport(Model):
-    """One message of the person, and what came of it."""
+    """One message of the person, with its result."""
 
     said: str
     answer: str | None
@@ -109,7 +109,7 @@ class WordReport(Model):
 
 
 class ChatEnding(Printed):
-    """How a chat ended: `chat --json`."""
+    """The outcome of a chat: `chat --json`."""
 
     session: str
     status: ChatStatus
@@ -121,27 +121,27 @@ class ChatEnding(Printed):
     runs: dict[str, Costs]
     """The costs of the runs that it started, by run."""
     window: dict[str, Json] | None
-    """The context of the last request: as `show SESSION --window --json` has it."""
+    """The context of the last request, as in `show SESSION --window --json`."""
     warnings: list[str]
 
 
 class BuildRecord(Model):
-    """How a build ended."""
+    """The outcome of a build."""
 
     session: str
     status: BuildStatus
     exit: int
     goal: str | None
     file: FileName | None
-    """The workflow that it left."""
+    """The resulting workflow file."""
     proved: Json
-    """How far the workflow is proved."""
+    """The level of proof that the workflow has."""
     output: Json
-    """What its last run returned."""
+    """The output of its last run."""
     changed: str | None
-    """How the file has changed since."""
+    """Changes of the file since then."""
     finish: dict[str, Json] | None
-    """All that the build left."""
+    """All results of the build."""
     error: ErrorReport | None
     costs: Costs | None
     runs: dict[str, Costs]
@@ -149,7 +149,7 @@ class BuildRecord(Model):
 
 
 class BuildEnding(BuildRecord, Printed):
-    """How a build ended: `build --json`."""
+    """The outcome of a build: `build --json`."""
 
 
 class PatchedStep(Model):
@@ -157,7 +157,7 @@ class PatchedStep(Model):
 
     path: str
     what: str
-    """What is changed."""
+    """The change."""
     file: FileName
     others: list[str] | None = absent()
     """Other changes that fit as well."""
@@ -180,7 +180,7 @@ class PatchReport(Model):
 
 
 class RepairEnding(Printed):
-    """How a repair ended: `repair --json`."""
+    """The outcome of a repair: `repair --json`."""
 
     run: str
     status: Literal["fix-ready", "not-fixed"]
@@ -190,17 +190,17 @@ class RepairEnding(Printed):
     code: str
     """The code of its error."""
     kind: str
-    """What kind of failure it is."""
+    """The kind of failure."""
     why: list[str]
-    """What speaks for that."""
+    """The evidence for that kind."""
     next: str
-    """What to do or type next."""
+    """The next thing to do or type."""
     fix: PatchReport | None
     tried: list[str]
     looked: str | None
-    """How the page was looked at again."""
+    """The method of a second inspection of the page."""
     build: BuildRecord | None
-    """The build that looked for a patch, where one did."""
+    """The build that searched for a patch, if any."""
 
 
 class NothingToRepair(Printed):
@@ -221,27 +221,27 @@ class RepairApplied(Printed):
     verdict: Proof
     files: list[FileName]
     done: list[str]
-    """Side effects that the proof performed: resuming the run would repeat them."""
+    """Side effects that the proof performed. Resuming the run would repeat them."""
 
 
 def of_run(ended: RunEnded | None, run: str | None, state: results.State, code: int | None) -> RunEnding:
-    """How a run ended; ``ended`` is None where it could not say so."""
+    """Return the outcome of a run; ``ended`` is None if it reported none."""
     return RunEnding.model_validate({"version": 1, **_facts(ended, run, state, code)})
 
 
 def of_word(said: str, answer: str | None, error: RunOpsError | None, ended: RunEnded | None) -> WordReport:
-    """What came of a message; ``ended`` is how the run ended that it started."""
+    """Return the result of a message; ``ended`` is the end of the run that it started."""
     run = RunRecord.model_validate(_facts(ended, ended.run, ended.status, ended.exit)) if ended is not None else None
     return WordReport(said=said, answer=answer, error=ErrorReport.raised(error), run=run)
 
 
 def of_build(record: BuildRecord) -> BuildEnding:
-    """How the build ended that a command was for."""
+    """Return the outcome that a build command prints."""
     return BuildEnding(**dict(record))
 
 
 def of_batch(ended: list[results.Outcome], code: int) -> BatchEnding:
-    """How the runs of a command ended."""
+    """Return the outcome of a command's runs."""
     return BatchEnding(exit=code, runs=[_of_file(each) for each in ended])
 
 
@@ -253,7 +253,7 @@ def _of_file(outcome: results.Outcome) -> FileRecord:
 
 
 def _facts(ended: RunEnded | None, run: str | None, state: results.State, code: int | None) -> dict[str, Json]:
-    """The fields of a record."""
+    """Return the fields of a record."""
     return {
         "run": run,
         "status": state,

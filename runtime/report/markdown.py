@@ -1,4 +1,4 @@
-"""Renders reports as Markdown. Texts of pages, values and names are in code, where nothing is a link, a mention, HTML or a heading."""
+"""Renders reports as Markdown. Page texts, values and names become code, so that nothing in them is a link, a mention, HTML or a heading."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from runtime.report.parts import ErrorReport
 from runtime.report.text import error_in, spent, when
 
 HEAD = "# Session "
-"""What the Markdown of a session begins with."""
+"""Beginning of a session's Markdown."""
 
 LONGEST = 2_000
-"""Characters of a block: of what a tool returned, of an error. ``runops show --json`` has the whole."""
+"""Maximum characters of a block: a tool's output, an error. ``runops show --json`` has all of it."""
 
 MOST = 500
-"""Steps in the table of a run, and items of other lists; a CI server takes no summary of any length."""
+"""Maximum steps in the table of a run, and items of other lists, as CI servers limit the length of a summary."""
 
 CELL = 80
-"""Characters of a cell of the table."""
+"""Maximum characters of a table cell."""
 
 _TICKS = re.compile("`+")
 _OURS = re.compile(
     r"^( {0,3})(#+[ \t]+(?:You|Note|Model|Session)\b|(?:You|Note|Model|Session)\b.*\n {0,3}(?:=+|-+)[ \t]*$)",
     re.MULTILINE,
 )
-"""A heading like one of a session, in either way in which Markdown has headings."""
+"""A heading like one of a session, in either of Markdown's two forms."""
 
 _PAGE = re.compile(rf"{re.escape(page_text.BEGIN)}\n(.*?)(?:\n{re.escape(page_text.END)}|\Z)", re.DOTALL)
-"""What a page says, in a message of ours."""
+"""Text of a page within a message of ours."""
 
 _LIVE = re.compile(r"[\\`*\[\]<>&~|]|(?<!\w)_|_(?!\w)|(?<=@)(?=\w)|(?<=:)(?=//)|(?<=\bwww)(?=\.)", re.IGNORECASE)
-"""What Markdown, or the page of a CI server, would make something of: a mark, a mention, an address."""
+"""Text that Markdown or a CI server would interpret: a mark, a mention, an address."""
 
 JOINER = "\u2060"
-"""Invisible; it keeps the parts of a mention or an address from being one."""
+"""Invisible; it splits a mention or an address so that it is not interpreted."""
 
 
 def code(text: str) -> str:
-    """``text`` on one line as code; nothing for an empty one."""
+    """Render ``text`` on one line as code; an empty text as nothing."""
     text = one_line(text)
     if not text:
         return ""
@@ -55,30 +55,30 @@ def code(text: str) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """``text`` as a block of code, whatever ticks are in it."""
+    """Render ``text`` as a block of code, whatever ticks are in it."""
     text = harmless(text)
     fence = "`" * max(3, max((len(each) for each in _TICKS.findall(text)), default=0) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def plain(text: str) -> str:
-    """``text`` as it is, with nothing live in it."""
+    """Return ``text`` unchanged in appearance, with nothing that is interpreted."""
     return _LIVE.sub(lambda found: f"\\{found[0]}" if found[0] else JOINER, harmless(text))
 
 
 def spoken(text: str) -> str:
-    """``text``, which is Markdown, as somebody said it: without a heading by which it would be somebody else's. What a page says in it is code."""
+    """Return a speaker's Markdown without headings that look like another speaker's. Page texts in it become code."""
     parts = _PAGE.split(text)
     own = [_OURS.sub(r"\1\\\2", harmless(each)) for each in parts[::2]]
     theirs = [f"\n\n{fenced(each, 'text')}\n\n" for each in parts[1::2]]
     return "".join(each for pair in itertools.zip_longest(own, theirs, fillvalue="") for each in pair)
 
 
-# A run.
+# Runs.
 
 
 def of_run(report: RunReport) -> str:
-    """The report of a run."""
+    """Render the report of a run."""
     return "\n\n".join(part for part in _run(report) if part) + "\n"
 
 
@@ -102,7 +102,7 @@ def _run(report: RunReport) -> Iterator[str]:
 
 
 def _at(path: str | None, place: str | None) -> str:
-    """A step, and where it is in its file."""
+    """Render a step, and its place in the file."""
     return f"At {code(path)}{f' in {code(place)}' if place else ''}:" if path else ""
 
 
@@ -112,7 +112,7 @@ def _error(error: ErrorReport) -> str:
 
 
 def _page(report: RunReport) -> Iterator[str]:
-    """What the page showed, and where it is kept."""
+    """Yield the page's content at the failure, and where it is kept."""
     found = next((each for each in reversed(report.evidence) if each.path == report.path), None)
     if found is None:
         return
@@ -125,7 +125,7 @@ def _page(report: RunReport) -> Iterator[str]:
 
 
 def _table(report: RunReport) -> Iterator[str]:
-    """A row for each step."""
+    """Yield a row for each step."""
     if not report.steps:
         return
     yield from ("## Steps", "", "| step | outcome | time | value |", "|---|---|---|---|")
@@ -138,14 +138,14 @@ def _table(report: RunReport) -> Iterator[str]:
 
 
 def _seen(report: RunReport, step: StepReport) -> str:
-    """The value of a step, or what went wrong in it."""
+    """Return the value of a step, or its error."""
     if step.status in ("ok", "recovered", "skipped") or (error := error_in(report, step)) is None:
         return step.preview
     return f"{error.code}: {error.message}"
 
 
 def _cell(text: str) -> str:
-    """Code in a table. Renderers do not agree on how a `|` is escaped there, so it is shown as one that is none."""
+    """Render code in a table. Renderers treat an escaped `|` differently, so it is replaced by a similar character."""
     return code(cut(one_line(text), CELL).replace("|", "│"))
 
 
@@ -156,22 +156,22 @@ def _listed(title: str, items: list[str]) -> Iterator[str]:
 
 
 def part_of_run(report: RunReport) -> str:
-    """The first step of the report in full."""
+    """Render the first step of the report in full."""
     lines = "\n".join(text.step(report, text.Style()))
     return f"# Run {code(report.workflow)}\n\n{code(report.run)} · {code(report.file)}\n\n{fenced(lines, 'text')}\n"
 
 
-# A session.
+# Sessions.
 
 
 def part_of_session(report: SessionReport) -> str:
-    """What the report has of a session, line by line."""
+    """Render the lines that the report has of a session."""
     lines = "\n".join(session_text.lines(report, text.Style()))
     return f"{HEAD}{report.session}\n\n{fenced(lines, 'text')}\n"
 
 
 def of_session(report: SessionReport) -> str:
-    """The report of a session: what was said and done in it, without what its subagents said."""
+    """Render the report of a session: everything said and done in it, without its subagents' messages."""
     return "\n\n".join(_session(report)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The reports of a run and of a session: what ``runops show`` tells, in every form."""
+"""The reports of a run and of a session: the content of ``runops show``, in every form."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class AttemptReport(Model):
     action: str | None
     effect: Literal["read", "idempotent", "effect"]
     args: Json
-    """What the action was given."""
+    """The action's arguments."""
     status: Literal["ok", "error", "recovered", "interrupted", "skipped"] | None
-    """Null where no outcome is recorded."""
+    """Null if no outcome is recorded."""
     seconds: float | None
     error: ErrorReport | None
     flags: list[FlagReport]
     verdict: Literal["done", "not-done", "skipped"] | None
-    """What was found out later about a side effect of unknown outcome."""
+    """The later verdict on a side effect with unknown outcome."""
     thread: list[Annotated[said.OfRun, Field(discriminator="kind")]]
-    """What was said to a model and by it, and what it did."""
+    """The exchange with a model, and the model's actions."""
 
 
 Status = Literal["ok", "error", "tolerated", "recovered", "skipped", "interrupted", "redo", "running", "open"]
@@ -48,60 +48,60 @@ Status = Literal["ok", "error", "tolerated", "recovered", "skipped", "interrupte
 
 
 class StepReport(Model):
-    """A step, a container, or one turn of a loop."""
+    """A step, a container, or one iteration of a loop."""
 
     path: str
     type: str
     status: Status
     seconds: float | None
     value: Json
-    """Null where it has none."""
+    """Null if it has none."""
     costs: Costs | None
-    """What its models cost; null where none was asked."""
+    """The costs of its models; null if none was asked."""
     attempts: list[AttemptReport]
     parent: str | None
-    """The path of the step around it."""
+    """The path of the step that contains it."""
     preview: str = Field(default="", exclude=True)
     """The beginning of its value, on one line."""
     folded: int = Field(default=0, exclude=True)
-    """Turns that went well and are left out of a brief report."""
+    """Number of successful iterations that a brief report leaves out."""
 
     @property
     def label(self) -> str:
-        """What it is called below its parent: its id, and for a turn of a loop the turn."""
+        """Its name below its parent: its id, and the iteration of a loop."""
         return self.path[len(self.parent or "") :].lstrip("/") if self.parent else self.path
 
 
 class RunReport(Printed):
-    """What a run did: ``runops show RUN --json``."""
+    """The steps and outcome of a run: ``runops show RUN --json``."""
 
     run: str
     workflow: str
     file: str
     state: State
-    """``died``: it ended without a word."""
+    """``died``: its process ended without recording an outcome."""
     started: str
     last: str
-    """When something was last written of it."""
+    """Time of the last entry in its log."""
     inputs: dict[str, Json]
     secrets: list[str]
     """Their names."""
     trial: dict[str, Json] | None
-    """For a run of single nodes, or a copy: what it was given. It is never resumed."""
+    """The inputs of a run of single nodes, or of a copy. Such a run is never resumed."""
     key: str | None
     parent: str | None
     """The session that started it."""
     steps: list[StepReport]
-    """Each step is listed behind the step around it."""
+    """Each step is listed after the step that contains it."""
     open: list[str]
     """The paths of calls without a recorded outcome."""
     error: ErrorReport | None
     path: str | None
     """The step that failed, or that asks."""
     place: str | None
-    """Where the step that failed or asks is: file, line and column; null where that is unknown."""
+    """File, line and column of that step; null if unknown."""
     tolerated: int
-    """Failures that `on_error: continue` passed over."""
+    """Number of failures that `on_error: continue` tolerated."""
     files: list[FileReport]
     flags: list[FlagReport]
     evidence: list[EvidenceReport]
@@ -109,19 +109,19 @@ class RunReport(Printed):
     budget: str | None
     question: QuestionReport | None
     next: str | None
-    """The command to type next; null where the run passed, is running, or waits for nothing that can be given."""
+    """The command to type next; null if the run passed, is running, or waits for nothing that can be given."""
 
     @property
     def asks(self) -> QuestionReport | None:
-        """The question that somebody can answer; a trial is never resumed, so it asks none."""
+        """The question that a person can answer; None for a trial, which is never resumed."""
         return self.question if self.trial is None else None
 
 
 class VersionReport(Model):
-    """Something that a session keeps, as it is now."""
+    """The current version of something that a session keeps."""
 
     number: int
-    """From 1; each change counts."""
+    """Counts the changes, from 1."""
     at: str
     reason: str
     by: Literal["model", "person"]
@@ -137,18 +137,18 @@ class AskedReport(Model):
 
 
 class BuildReport(Model):
-    """What a build is to reach, what it asks, and how it ended."""
+    """The goal, questions and outcome of a build."""
 
     goal: entries.Build | None
     questions: list[AskedReport]
     waits: str | None
     """The question that waits for an answer."""
     finish: dict[str, Json] | None
-    """How it ended by itself: `done`, `summary`, and for a workflow its `file`, `proved`, `inputs`; null while it did not."""
+    """Its own result: `done`, `summary`, and for a workflow its `file`, `proved`, `inputs`; null until the build finishes."""
 
 
 class SessionReport(Printed):
-    """What was said and done in a session, what it keeps, what it cost: ``runops show SESSION --json``."""
+    """The content and costs of a session: ``runops show SESSION --json``."""
 
     session: str
     purpose: Literal["chat", "build"]
@@ -165,26 +165,26 @@ class SessionReport(Printed):
     budget: str | None
     started: str
     last: str
-    """When something was last written of it."""
+    """Time of the last entry in its log."""
     messages: int
-    """Of the person and the model, without those of subagents."""
+    """Messages of the person and the model, without those of subagents."""
     costs: Costs | None
     spent: dict[str, Costs]
-    """The same by who asked: empty for the session itself, the path of the call for a subagent."""
+    """The same by requester: empty for the session itself, the path of the call for a subagent."""
     runs: dict[str, Costs]
-    """The costs of the runs that it started, by run; they count against its budget, and not in `costs`."""
+    """The costs of the runs that it started, by run. They count against its budget, but are not in `costs`."""
     plan: VersionReport | None
     description: VersionReport | None
     draft: VersionReport | None
     variables: dict[str, VersionReport]
     following: str | None
-    """The run that it started and whose end it does not know."""
+    """The run that it started and whose outcome it has not recorded."""
     open: list[str]
     """The paths of calls without a recorded outcome."""
     waiting: list[str]
     """The threads whose last request to the model has no recorded outcome."""
     torn: int
-    """Bytes at the end of the log that are no whole line."""
+    """Bytes of an incomplete line at the end of the log."""
     build: BuildReport | None
     said: list[Annotated[said.OfSession, Field(discriminator="kind")]]
-    """What was said and done, in order."""
+    """Everything said and done, in order."""

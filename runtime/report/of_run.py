@@ -1,4 +1,4 @@
-"""Makes the report of a run from its history."""
+"""Builds the report of a run from its history."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from runtime.runs import answers
 from runtime.workspace import run_index
 
 FOLDED = 5
-"""Finished turns of a loop that a brief report has one by one; more of them are counted."""
+"""Finished iterations of a loop that a brief report shows one by one; more of them are counted."""
 
 BLOCKS = ("try", "catch", "finally")
-"""The blocks of a `handle`, as scopes are called."""
+"""Scope names of the blocks of a `handle`."""
 
 PREVIEW = 60
 """Characters of a value's preview."""
@@ -44,10 +44,11 @@ def run_report(
     brief: bool = False,
     placed: bool = False,
 ) -> RunReport:
-    """The report of a run; ``past`` is the fold of ``reading``, and ``kept`` is asked for large values.
+    """Build the report of a run from ``past``, the fold of ``reading``; ``kept`` supplies large values.
 
-    With ``at`` it has only the step at that path and what is below it. A brief report has no values and threads, and of loops not the turns
-    that went well; with ``at`` it has those of that step, and all turns. ``placed``: it says where the step is that failed, for which the workflow is read. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
+    With ``at`` it has only the step at that path and everything below it. A brief report has no values and threads, and omits successful
+    iterations of loops. With ``at`` it has the values of that step, and all iterations. ``placed``: read the workflow, and add the place of
+    the failed step. Raises UsageError ``unknown-step``, LogError ``blob-missing``.
     """
     assert past.header is not None
     run, header = reading.id, past.header
@@ -90,10 +91,10 @@ def run_report(
 
 
 def _place(header: log_entries.RunHeader, path: str | None, kept: store.Kept) -> str | None:
-    """Where a step is in its file."""
+    """Return the place of a step in its file."""
     if path is None:
         return None
-    from runtime.recovery import workflow_source  # it loads all node types
+    from runtime.recovery import workflow_source  # loads all node types
 
     try:
         return workflow_source.stored(header, kept).place(path)
@@ -102,7 +103,7 @@ def _place(header: log_entries.RunHeader, path: str | None, kept: store.Kept) ->
 
 
 def _next(past: history.History, run: str, state: run_index.RunState) -> str | None:
-    """The command to type next."""
+    """Return the command to type next."""
     assert past.header is not None
     question = run_index.question_of(past, run)
     if question is not None and past.header.trial is None:
@@ -116,7 +117,7 @@ def _next(past: history.History, run: str, state: run_index.RunState) -> str | N
 
 @dataclasses.dataclass(slots=True)
 class _Step:
-    """A step, a container or a turn of a loop, before it is reported."""
+    """A step, a container or an iteration of a loop, before it is reported."""
 
     path: str
     parent: str | None
@@ -128,12 +129,12 @@ class _Step:
 
     @property
     def fine(self) -> bool:
-        """Whether nothing in here asks for a look."""
+        """True if nothing in it needs attention."""
         return self.status in ("ok", "skipped", "recovered") and all(each.fine for each in self.below)
 
 
 def _walk(steps: list[_Step], *, brief: bool) -> Iterator[_Step]:
-    """The steps and everything below them, in order."""
+    """Yield the steps and everything below them, in order."""
     for step in steps:
         below = step.below
         if brief and len(below) > FOLDED and step.scope is not None and step.scope.node == "iterate":
@@ -155,7 +156,7 @@ class _Steps:
                 self._place(path)
 
     def at(self, path: str) -> _Step:
-        """The step at ``path``. Raises UsageError ``unknown-step``."""
+        """Return the step at ``path``. Raises UsageError ``unknown-step``."""
         if path not in self._known:
             near = difflib.get_close_matches(path, self._known, 1)
             raise UsageError(
@@ -186,7 +187,7 @@ class _Steps:
         if scope.committed is not None:
             return "ok"
         if scope.failed is not None and scope.node == "finally":
-            return "ok"  # the error that is kept with it is that of the blocks before it
+            return "ok"  # its error belongs to the blocks before it
         if scope.failed is not None:
             return "tolerated" if scope.failed.tolerated else "error"
         if scope.decided is not None and scope.decided.node == "when":
@@ -212,7 +213,7 @@ class _Steps:
 
 
 def _above(path: str) -> Iterator[str]:
-    """What may be a path above ``path``, the nearest first. Keys hold any text, so the caller must know which of them exist."""
+    """Yield possible paths above ``path``, the nearest first. Keys contain any text, so callers must check which of them exist."""
     for place in range(len(path) - 1, 0, -1):
         if path[place] in "/[":
             yield path[:place]
@@ -242,7 +243,7 @@ def _step(step: _Step, texts: _Texts | None, spent: dict[str, dict[str, Json]]) 
 
 
 def _preview(entry: log_entries.Result) -> str:
-    """The beginning of a value, on one line."""
+    """Return the beginning of a value, on one line."""
     if entry.blob is None and entry.value is None:
         return ""
     return cut(one_line(entry.blob.preview if entry.blob is not None else value_text(entry.value)), PREVIEW)
@@ -284,7 +285,7 @@ class _Texts(Texts):
         self._said: dict[str, list[_Spoken]] = {}
         self._closed_later = {row.line for row in past.ledger.rows if row.status != "open"}
         self._results: dict[str, log_entries.Result] = {}
-        """The outcomes of the calls that models asked for."""
+        """The outcomes of calls made by models."""
         self._continued: dict[str, list[int]] = {}
         """The lines at which a later attempt continued a thread."""
         for entry in entries:
@@ -311,7 +312,7 @@ class _Texts(Texts):
                     pass
 
     def thread(self, call: log_entries.Call) -> list[said.OfRun]:
-        """What was said in the attempt that the call began, and last that the request is open where it has no outcome."""
+        """Return the messages of the attempt that the call began; an open request ends them."""
         thread = log_entries.model_thread(call.again or call.call)
         if thread not in self._said:
             return []

@@ -1,4 +1,4 @@
-"""Makes the report of a session from its fold."""
+"""Builds the report of a session from its fold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runtime.report.parts import Costs
 from runtime.workspace import session_index
 
 FINISH = "finish"
-"""The tool with which a build ends."""
+"""The tool that ends a build."""
 
 
 def session_report(
@@ -28,10 +28,10 @@ def session_report(
     at: str | None = None,
     brief: bool = False,
 ) -> SessionReport:
-    """The report of a session; ``past`` is the fold of ``reading``, and ``texts`` is asked for large values.
+    """Build the report of a session from ``past``, the fold of ``reading``; ``texts`` supplies large values.
 
-    With ``at`` it has only the call at that path, or the line of that number, of what was said. A brief report leaves out the results of calls and
-    earlier versions where they are in blobs. Raises UsageError ``unknown-step``.
+    With ``at`` it has only the call at that path, or the line with that number. A brief report omits results of calls and
+    earlier versions that are in blobs. Raises UsageError ``unknown-step``.
     """
     return _Maker(past, reading, texts, brief=brief).report(at)
 
@@ -93,7 +93,7 @@ class _Maker:
         )
 
     def _finish(self) -> dict[str, Json] | None:
-        """How the build ended by itself, if nothing was said to it since."""
+        """Return the build's own result, unless a later message has followed."""
         found: dict[str, Json] | None = None
         for action in self._past.actions.values():
             call, result = action.call, action.result
@@ -114,7 +114,7 @@ class _Maker:
         return any(isinstance(each, entries.User) and each.mode is not None and each.seq > line for each in spoken)
 
     def _chosen(self, at: str | None) -> Sequence[entries.AnyEntry]:
-        """What was said and done, in order: all of it, or the call at a path with what is in its thread, or one line."""
+        """Return all entries in order, or a call at a path with its thread, or one line."""
         every = [each for each in self._reading.entries if not isinstance(each, entries.Scope | entries.Checkpoint)]
         if at is None:
             return every
@@ -167,7 +167,7 @@ class _Maker:
             arguments = f"({error.message})"
         return {"id": asked.id, "name": asked.name, "arguments": arguments}
 
-    # A blob that is missing is reported in its place, and hides nothing else.
+    # A missing blob is reported in its place, and everything else is still shown.
 
     def _text(self, entry: entries.Said) -> str:
         try:
@@ -183,12 +183,12 @@ class _Maker:
 
 
 def questions_of(past: log_session.Session) -> list[AskedReport]:
-    """The questions that a session asked."""
+    """Return the questions that a session asked."""
     return [
         AskedReport(question=each.question, choices=list(each.choices), answer=each.answer) for each in past.questions
     ]
 
 
 def costs_of_runs(past: log_session.Session) -> dict[str, Costs]:
-    """What the runs cost that a session started, by run."""
+    """Return the costs of the runs that a session started, by run."""
     return {run: Costs.model_validate(each) for run, each in past.ledger.totals_by_run().items()}

@@ -1,4 +1,4 @@
-"""The parts that reports share: costs, errors, questions, files, what a page showed."""
+"""Common parts of reports: costs, errors, questions, files, evidence of pages."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Model(BaseModel):
 
     @classmethod
     def maybe(cls, data: Mapping[str, Json] | None) -> Self | None:
-        """The part as a log or an event holds it; None for None."""
+        """Convert the form of a log or an event; None for None."""
         return None if data is None else cls.model_validate(data)
 
     @classmethod
     def each(cls, data: Iterable[Mapping[str, Json]] | None) -> list[Self]:
-        """Several of them; none for None."""
+        """Convert several of them; None gives an empty list."""
         return [cls.model_validate(one) for one in data or ()]
 
 
@@ -43,10 +43,10 @@ class Printed(Model):
     """A report that a command prints."""
 
     version: Literal[1] = 1
-    """Changes when a field changes its meaning or goes; fields may be added at any time."""
+    """Changes if a field is removed or changes its meaning. Fields may be added at any time."""
 
     def as_json(self) -> str:
-        """The JSON object that ``--json`` prints."""
+        """Return the JSON object that ``--json`` prints."""
         try:
             return escapes.in_json(self.model_dump_json(indent=2))
         except PydanticSerializationError:  # the name of a file may be no text
@@ -54,12 +54,12 @@ class Printed(Model):
 
 
 def absent() -> Any:
-    """A field that is left out of JSON where it has no value."""
+    """Declare a field that JSON omits if it has no value."""
     return Field(default=None, exclude_if=lambda value: value is None)
 
 
 class Costs(Model):
-    """What models cost."""
+    """The costs of models."""
 
     requests: int
     paid: int
@@ -69,35 +69,35 @@ class Costs(Model):
     output_tokens: int
     reasoning_tokens: int
     dollars: str | None
-    """A decimal number; null where the price of a request is unknown."""
+    """A decimal number; null if the price of a request is unknown."""
     known_dollars: str
-    """The sum of all prices that are known."""
+    """The sum of all known prices."""
     seconds: float
 
 
 class ErrorReport(Model):
-    """What went wrong."""
+    """An error."""
 
     code: str
     """See docs/errors.md."""
     who: str | None = absent()
-    """Who must act: author, site, setup, usage, model, budget, …"""
+    """The side that must act: author, site, setup, usage, model, budget, …"""
     message: str
     phase: Literal["before", "after"] | None = absent()
-    """Whether it came before or after the action that may have changed the site."""
+    """Before or after the action that may have changed the site."""
     evidence: dict[str, Json] | None = absent()
-    """What was seen."""
+    """Facts about the error."""
     fix: str | None = absent()
-    """What to do about it."""
+    """Advice on how to fix it."""
 
     @classmethod
     def raised(cls, error: RunOpsError | None) -> Self | None:
-        """The report of an exception; None for None."""
+        """Convert an exception; None for None."""
         return None if error is None else cls.model_validate(error.as_json())
 
 
 class QuestionReport(ErrorReport):
-    """What a paused run asks; ``code`` is the reason of the pause."""
+    """The question of a paused run; ``code`` is the reason of the pause."""
 
     path: str | None = None
     """The step that asks."""
@@ -116,28 +116,28 @@ class FileReport(Model):
 
 
 class FlagReport(Model):
-    """What a person should look at, though the step passed."""
+    """Something to check, although the step passed."""
 
     path: str | None = absent()
-    """The step; absent where the flag is listed below its attempt."""
+    """The step; absent if the flag is listed below its attempt."""
     code: str
     message: str
     evidence: dict[str, Json]
 
 
 class EvidenceReport(Model):
-    """What the page showed when a step failed."""
+    """The page's content when a step failed."""
 
     path: str | None = absent()
     """The step."""
     url: str
     title: str | None = absent()
     dialog: str | None = absent()
-    """The dialog that was open; then nothing else was looked at."""
+    """The dialog that was open. Nothing else was observed then."""
     observation: FileReport | None = absent()
     """The page as text."""
     signs: Json = absent()
-    """What the page shows at a glance, such as a sign-in form."""
+    """Signals of the page, such as a sign-in form."""
     screenshot: FileReport | None = absent()
     no_screenshot: str | None = absent()
-    """Why there is no screenshot: an error code."""
+    """The error code that explains a missing screenshot."""

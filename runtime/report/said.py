@@ -1,4 +1,4 @@
-"""The lines of a conversation: what was said in it, asked of models, done for them, and kept."""
+"""The lines of a conversation: messages, requests to models, calls, and kept versions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from runtime.report.parts import ErrorReport, FileReport, FlagReport, Model, abs
 
 Effect = Literal["read", "idempotent", "effect"]
 OPEN = "open, no outcome recorded"
-"""What is said of a request or a call in the place of its outcome."""
+"""Text shown in place of a missing outcome."""
 
 Outcome = Literal["ok", "error", "recovered", "interrupted", "skipped"]
 
 
 class Line(Model):
-    """What every line has."""
+    """Fields of every line."""
 
     line: int | None = absent()
     """Its number in the log of a session."""
@@ -33,35 +33,35 @@ class TextLine(Line):
 
     text: str
     tokens: int | None = absent()
-    """The most tokens that it takes in a request."""
+    """The most tokens that it needs in a request."""
     chars: int | None = absent()
     """Its characters in a request."""
 
 
 class UserLine(TextLine):
-    """What the model is told; in a session, what the person says."""
+    """A message to the model; in a session, usually a person's."""
 
     kind: Literal["user"]
     mode: entries.Mode | None = absent()
-    """The mode of the session; absent where no person said it."""
+    """The mode of the session; absent if no person sent it."""
     upto: int | None = absent()
-    """The last line that is to be summarized."""
+    """The last line to be summarized."""
 
 
 class ReasoningLine(TextLine):
-    """What the model thought before its answer."""
+    """The model's reasoning before its answer."""
 
     kind: Literal["reasoning"]
 
 
 class AskedCall(Model):
-    """A tool call that an answer asks for."""
+    """A tool call in an answer."""
 
     id: str
     name: str
     arguments: str | None = absent()
     blob: entries.Blob | None = absent()
-    """Where large arguments of a run are kept."""
+    """Reference to large arguments of a run."""
     masked: Literal[True] | None = absent()
 
 
@@ -73,7 +73,7 @@ class AssistantLine(TextLine):
     """Identifies the request."""
     source: entries.Source
     masked: Literal[True] | None = absent()
-    """A secret was in it: the text is not what the model said."""
+    """A secret was masked: the text differs from the model's."""
     model: str
     response: str | None = absent()
     usage: entries.Usage | None = absent()
@@ -83,14 +83,14 @@ class AssistantLine(TextLine):
 
 
 class ToldLine(TextLine):
-    """What the model is told of a call that it asked for."""
+    """The result of a tool call, as shown to the model."""
 
     kind: Literal["told"]
     asked: str
 
 
 class ModelErrorLine(TextLine):
-    """A request that brought no answer; ``text`` is what had arrived."""
+    """A request without an answer; ``text`` is the part that had arrived."""
 
     kind: Literal["model_error"]
     error: ErrorReport
@@ -98,14 +98,14 @@ class ModelErrorLine(TextLine):
     dollars: str | None = absent()
     seconds: float | None = absent()
     again: float | None = absent()
-    """Seconds after which it is sent again; absent where it is not."""
+    """Seconds until it is sent again; absent if it is not."""
     free: Literal[True] | None = absent()
     pending: Literal[True] | None = absent()
     """The server may still be working on it."""
 
     @property
     def final(self) -> bool:
-        """Whether no other try of the same request follows."""
+        """True if no other try of the same request follows."""
         return self.again is None and self.pending is None
 
 
@@ -116,14 +116,14 @@ class RequestedLine(Line):
     key: str
     model: str
     estimate: int
-    """Tokens of the input, estimated."""
+    """Estimated tokens of the input."""
     raw: int
     limit: int
-    """Tokens that the answer may have."""
+    """Maximum tokens of the answer."""
     seconds: float
-    """That it may take."""
+    """Time limit of the request."""
     tries: int = Field(alias="try")
-    """Which try this is, from 1."""
+    """Number of the try, from 1."""
 
 
 class SubmittedLine(Line):
@@ -135,7 +135,7 @@ class SubmittedLine(Line):
 
 
 class DoneLine(Line):
-    """What an agent did on the page, with its outcome."""
+    """An action of an agent on the page, with its outcome."""
 
     kind: Literal["call"]
     path: str
@@ -145,7 +145,7 @@ class DoneLine(Line):
     effect: Effect
     args: Json
     status: Outcome | None
-    """Null where no outcome is recorded."""
+    """Null if no outcome is recorded."""
     error: ErrorReport | None
     seconds: float | None
 
@@ -158,7 +158,7 @@ class OpenLine(Model):
 
 
 class SummaryLine(TextLine):
-    """What a request says in the place of older lines."""
+    """The text that replaces older lines in requests."""
 
     kind: Literal["summary"]
     upto: int
@@ -166,7 +166,7 @@ class SummaryLine(TextLine):
 
 
 class EventLine(TextLine):
-    """What the person did, or what happened, between two messages."""
+    """An action of the person, or an event, between two messages."""
 
     kind: Literal["event"]
     run: str | None = absent()
@@ -174,7 +174,7 @@ class EventLine(TextLine):
 
 
 class VersionLine(Line):
-    """Something that the session keeps changes."""
+    """A change of something that the session keeps."""
 
     kind: Literal["version"]
     of: str
@@ -224,7 +224,7 @@ class ResultLine(Line):
 
 
 class NoteLine(Line):
-    """Something else that the log of a session notes."""
+    """Another note in the log of a session."""
 
     kind: Literal["note"]
     name: str
@@ -242,7 +242,7 @@ OfRun = (
     | DoneLine
     | OpenLine
 )
-"""What an attempt of a run has with a model."""
+"""Lines of an attempt of a run."""
 
 OfSession = (
     UserLine
@@ -257,10 +257,10 @@ OfSession = (
     | ResultLine
     | NoteLine
 )
-"""What a session holds."""
+"""Lines of a session."""
 
 Text = UserLine | ReasoningLine | AssistantLine | ToldLine | ModelErrorLine
-"""What both hold."""
+"""Lines of both."""
 
 IN_BOTH: Mapping[str, type[Text]] = {
     "user": UserLine,
@@ -269,7 +269,7 @@ IN_BOTH: Mapping[str, type[Text]] = {
     "told": ToldLine,
     "model_error": ModelErrorLine,
 }
-"""The lines of entries of these kinds."""
+"""Line classes by the kinds of entries."""
 
 IN_SESSIONS: Mapping[str, type[OfSession]] = {
     **IN_BOTH,
@@ -283,6 +283,6 @@ IN_SESSIONS: Mapping[str, type[OfSession]] = {
 
 
 def fields_of(entry: entries.AnyEntry, *without: str) -> dict[str, Json]:
-    """The fields of an entry as its line has them, but for what may be in blobs, and for those named ``without``."""
+    """Return the fields of an entry for its line, without those that may be in blobs, and without the named ones."""
     left_out = {"v", "seq", "blob", "text", "value", "args", *without}
     return entry.model_dump(mode="json", exclude=left_out, exclude_none=True)

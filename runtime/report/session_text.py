@@ -1,4 +1,4 @@
-"""Renders the report of a session as lines for a terminal. It knows the report and nothing else."""
+"""Renders the report of a session as lines for a terminal, from the report alone."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from runtime.report.models import BuildReport, SessionReport, VersionReport
 from runtime.report.text import Style, brief, fully, spent, when
 
 MARKS = {"[ ]": "☐", "[>]": "▶", "[x]": "☑", "[!]": "✗"}
-"""What is shown before a task of the plan where the terminal can show it, by what is shown elsewhere."""
+"""Marks before tasks of the plan on terminals that can show them, by their plain forms."""
 
 BESIDE = 80
-"""Characters of arguments beside their tool."""
+"""Characters of arguments shown next to their tool."""
 
 ITSELF = "itself"
-"""What the session's own requests are called beside those of its subagents."""
+"""Name of the session's own requests among those of its subagents."""
 
 BENCH = "bench"
-"""The values of nodes of a build that ran by themselves: the call that ran them reports them."""
+"""Values of a build's nodes that were run alone. The call that ran them reports them."""
 
 WHO = 7
-"""Columns of the word that says what a line is."""
+"""Columns for the kind of a line."""
 
 
 def whole(report: SessionReport, style: Style) -> list[str]:
-    """The whole session; the lines of tools are cut to the width."""
+    """Render the whole session; the lines of tools are cut to the width."""
     lines = _Lines(report, style)
     return [*lines.head(), *lines.keeps(), *lines.talk(entries.SESSION_THREAD, ""), *lines.tail()]
 
 
 def lines(report: SessionReport, style: Style) -> list[str]:
-    """Every line of the report in full."""
+    """Render every line of the report in full."""
     every = _Lines(report, style)
     return [text for each in report.said for text in every.in_full(each)]
 
 
 def todo(lines: list[str]) -> list[str]:
-    """The lines of a plan, with marks before its tasks."""
+    """Render the lines of a plan, with marks before its tasks."""
     drawn: list[str] = []
     for line in lines:
         words = line.lstrip(" ")
@@ -65,7 +65,7 @@ class _Lines:
         self._unfinished = "running" if report.state == "running" else said.OPEN
 
     def head(self) -> list[str]:
-        """What it is about."""
+        """Render the subject of the session."""
         report, forked = self._report, self._report.forked
         known: dict[str, Json] = {
             "run": report.about,
@@ -79,7 +79,7 @@ class _Lines:
         return [f"{title}  {report.session}  {report.state}  {when(report.started)}", *facts(known)]
 
     def keeps(self) -> Iterator[str]:
-        """The description, the plan as a list of tasks, the variables, and that there is a draft."""
+        """Yield the description, the plan as a list of tasks, the variables, and the draft's version."""
         report = self._report
         if report.description is not None:
             yield f"  description  {one_line(str(report.description.value))}"
@@ -96,7 +96,7 @@ class _Lines:
             yield f"  draft  {_version(report.draft)}"
 
     def talk(self, thread: str, indent: str) -> Iterator[str]:
-        """What was said in a thread, and below each call that started a subagent what that one said."""
+        """Yield the messages of a thread, and a subagent's messages below the call that started it."""
         report = self._report
         lines = [each for each in report.said if each.thread == thread]
         for each in lines:
@@ -115,7 +115,7 @@ class _Lines:
             yield f"{indent}{'':<{WHO}}  {waits}"
 
     def _line(self, line: said.OfSession) -> Iterator[str]:
-        """A line for people; nothing for one that is shown with others."""
+        """Yield a line for people; nothing for one that is shown with others."""
         match line:
             case said.UserLine():
                 yield from _block("you" if line.mode is not None else "told", line.text)
@@ -137,7 +137,7 @@ class _Lines:
             case said.VersionLine():
                 name = f" {one_line(line.name)}" if line.name else ""
                 if line.of == "grant":
-                    # Its name is only a digest of the action that was allowed.
+                    # The name is only a digest of the allowed action.
                     value: Json = line.value
                     kept: dict[str, Json] = value if isinstance(value, dict) else {}
                     name = f" {one_line(str(kept['what']))}" if kept.get("what") else ""
@@ -159,7 +159,7 @@ class _Lines:
         return "  ".join(filter(None, parts))
 
     def _spent_by(self, call: said.CallLine) -> str:
-        """What the subagent cost that the call has started, with those that it started itself, and its summaries."""
+        """Return the costs of the subagent that the call started, including its own subagents and summaries."""
         if entries.delegate_thread(call.call) not in self._threads:
             return ""
         every = self._report.spent.items()
@@ -167,7 +167,7 @@ class _Lines:
         return costs.brief(ledger.together(rows)) if rows else ""
 
     def tail(self) -> Iterator[str]:
-        """What it cost, how it is, and what to type next."""
+        """Yield the costs, the state, and the next command to type."""
         report = self._report
         if report.costs is not None:
             yield f"  cost  {spent(report.costs)}"
@@ -187,7 +187,7 @@ class _Lines:
             yield f"  again  runops chat --resume {report.session}"
 
     def in_full(self, line: said.OfSession) -> Iterator[str]:
-        """A line of the log with all that it holds."""
+        """Yield a line of the log with all its content."""
         match line:
             case said.CallLine():
                 yield f"{self._style.bold(one_line(line.path))}  line {line.line}  {line.at}"
@@ -210,7 +210,7 @@ class _Lines:
 
 
 def _build(report: SessionReport, build: BuildReport) -> Iterator[str]:
-    """How it ended or what it waits for, and the next command to type."""
+    """Yield the outcome of a build or its open question, and the next command to type."""
     again, idle = f"runops build --resume {report.session}", report.state != "running"
     if build.waits is not None and idle:
         asked = harmless(build.waits).split("\n")
@@ -250,13 +250,13 @@ def _version(version: said.VersionLine | VersionReport) -> str:
 
 
 def _arguments(args: Json) -> str:
-    """The arguments of a tool on one line; what was left out is not shown."""
+    """Render the arguments of a tool on one line, without those left out."""
     return value_text(
         {key: value for key, value in args.items() if value is not None} if isinstance(args, dict) else args
     )
 
 
 def _block(who: str, text: str) -> Iterator[str]:
-    """What somebody said, with its lines below each other."""
+    """Yield a message, line by line."""
     for number, line in enumerate(harmless(text).split("\n")):
         yield f"{who if number == 0 else '':<{WHO}}  {line}".rstrip()

@@ -1,4 +1,4 @@
-"""Renders the report of a run as lines for a terminal. It knows the report and nothing else."""
+"""Renders the report of a run as lines for a terminal, from the report alone."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from runtime.report.models import AttemptReport, RunReport, StepReport
 from runtime.report.parts import Costs, ErrorReport, FlagReport
 
 BESIDE = 60
-"""Characters of what a step does, beside its name."""
+"""Characters of a step's description next to its name."""
 
 SOURCES = {"model": "", "cassette": "from the cassette", "log": "from the log, where an earlier attempt left it"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Style:
-    """What the terminal can show."""
+    """Capabilities of the terminal."""
 
     width: int | None = None
-    """Its columns; None where lines are not cut."""
+    """Its columns; None if lines are not cut."""
     bold: Callable[[str], str] = str
     marks: bool = True
-    """Whether it can show the marks of a list of tasks."""
+    """True if it can show the marks of a list of tasks."""
 
 
 def whole(report: RunReport, style: Style) -> list[str]:
-    """The whole run."""
+    """Render the whole run."""
     lines = [*_head(report, style), *_tree(report, report.steps, {}, style)]
     files = [f"  file  {one_line(each.path)}  {count(each.size, 'byte')}" for each in report.files]
     cost = [f"  cost  {spent(report.costs)}"] if report.costs is not None else []
@@ -41,7 +41,7 @@ def whole(report: RunReport, style: Style) -> list[str]:
 
 
 def step(report: RunReport, style: Style) -> list[str]:
-    """The first step of the report in full: its attempts, its value, and what is below it."""
+    """Render the first step of the report in full: its attempts, its value, and everything below it."""
     top = report.steps[0]
     lines = [f"{style.bold(one_line(top.path))}  {top.status}"]
     if top.costs is not None:
@@ -56,29 +56,29 @@ def step(report: RunReport, style: Style) -> list[str]:
 
 
 def when(at: str) -> str:
-    """A time of a report, as the clock here shows it."""
+    """Render a time of a report in the local time zone."""
     return dt.datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
 def spent(totals: Costs) -> str:
-    """Costs in words."""
+    """Render costs."""
     return costs.told(totals.model_dump())
 
 
 def brief(totals: Costs) -> str:
-    """Costs in a few words."""
+    """Render costs briefly."""
     return costs.brief(totals.model_dump())
 
 
 def fully(name: str, value: Json) -> list[str]:
-    """A value with all its lines; nothing for None."""
+    """Render a value with all its lines; nothing for None."""
     if value is None:
         return []
     return [f"  {name}", *(f"    {line}" for line in harmless(result_text(value)).split("\n"))]
 
 
 def described(action: str, args: Json) -> str:
-    """What a call does, on one line: the action, the element, and its other arguments, but for the rules that it verifies."""
+    """Describe a call on one line: the action, the element, and its other arguments, without the rules that it verifies."""
     given: dict[str, Json] = args if isinstance(args, dict) else {}
     target = given.get("target")
     others = {key: value for key, value in given.items() if key not in ("target", "verify") and value != action}
@@ -86,7 +86,7 @@ def described(action: str, args: Json) -> str:
 
 
 def error_in(report: RunReport, step: StepReport) -> ErrorReport | None:
-    """The step's last error; of a container, the one that ended the run if it came up in its own condition, list or decision."""
+    """Return the step's last error; for a container, the run's error if its own condition, list or decision raised it."""
     if step.attempts:
         return step.attempts[-1].error
     return report.error if report.path == step.path else None
@@ -99,7 +99,7 @@ def _head(report: RunReport, style: Style) -> list[str]:
 
 
 def _tree(report: RunReport, steps: list[StepReport], depths: dict[str, int], style: Style) -> Iterator[str]:
-    """The steps with what went wrong in them; ``depths`` are those of the steps around them."""
+    """Yield the steps with their errors; ``depths`` are those of the steps that contain them."""
     for each in steps:
         depth = depths[each.path] = depths.get(each.parent or "", -1) + 1
         indent = "  " * depth
@@ -148,7 +148,7 @@ def _attempt(report: RunReport, step: StepReport, attempt: AttemptReport) -> Ite
 
 
 def _page(report: RunReport, step: StepReport) -> list[str]:
-    """What the page showed when the step failed, and where it is kept."""
+    """Render the page's content when the step failed, and where it is kept."""
     found = next((each for each in reversed(report.evidence) if each.path == step.path), None)
     if found is None:
         return []
@@ -169,13 +169,13 @@ def _outcome(report: RunReport, style: Style) -> list[str]:
     if report.state == "out-of-budget" and report.trial is None:
         head = f"{style.bold('OUT OF BUDGET')} {harmless(error)}"
     else:
-        # What failed in no step is above at none.
+        # An error outside all steps is not shown above.
         head = f"{report.state}  {harmless('' if report.path else error)}".rstrip()
     return [head, f"  again  {report.next}"]
 
 
 def _flag_lines(flags: list[FlagReport], *, whole: bool = False) -> Iterator[str]:
-    """What a person should look at, though the step passed; ``whole``: with what was seen."""
+    """Yield flags of a step that passed; ``whole``: with their evidence."""
     for flag in flags:
         yield f"flag  {flag.code}: {harmless(flag.message)}"
         yield from (f"  {line}" for line in (facts(flag.evidence) if whole else ()))
@@ -186,7 +186,7 @@ def _error_lines(error: ErrorReport) -> list[str]:
 
 
 def _said(line: said.OfRun) -> Iterator[str]:
-    """The parts of the line that names what was said."""
+    """Yield the parts of a message's heading line."""
     match line:
         case said.UserLine():
             yield "asked"

@@ -1,4 +1,4 @@
-"""What a person answers to the questions with which a run paused: read, checked, and written into the run's log."""
+"""Reading, checking and writing the answers to the questions of a paused run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runtime.workspace import host, run_index
 
 
 def how(run: str, reason: str, evidence: Json) -> str:
-    """The command that answers a pause."""
+    """Return the command that answers a pause."""
     if reason == run_index.HELD:
         return f"runops show {run}   (an action was held: no answer goes on with this run)"
     if reason in run_index.ABOUT_PAGE:
@@ -34,7 +34,7 @@ def how(run: str, reason: str, evidence: Json) -> str:
 
 
 def shown(reason: str, evidence: Json) -> dict[str, Json]:
-    """What is known of a pause, for the person who must answer."""
+    """Return the facts about a pause for the person who must answer it."""
     known: dict[str, Any] = evidence if isinstance(evidence, dict) else {}
     if reason == REASON:
         return {name: in_words(question) for name, question in known.get("questions", {}).items()}
@@ -43,11 +43,11 @@ def shown(reason: str, evidence: Json) -> dict[str, Json]:
 
 
 OF_PROGRAMS = frozenset({"call", "calls", "error", "args", "resume_asks", "unanswered"})
-"""Names in the evidence of a pause that say nothing to a person which the rest does not say."""
+"""Names in the evidence of a pause that add nothing for a person."""
 
 
 def in_words(question: Question) -> str:
-    """A question for people, with what may be answered."""
+    """Render a question for people, with the allowed answers."""
     choices: list[Json] | None = question.get("choices")
     may_be = inputs.WORDS[question["type"]] if choices is None else " or ".join(as_text(each) for each in choices)
     default = f"; default {as_text(question['default'])}" if question.get("default") not in (None, "") else ""
@@ -55,7 +55,7 @@ def in_words(question: Question) -> str:
 
 
 def asked(past: history.History, run: str) -> dict[str, Question]:
-    """The questions that the run waits with. Raises UsageError ``nothing-to-answer``."""
+    """Return the questions that the run waits with. Raises UsageError ``nothing-to-answer``."""
     question = past.question
     if past.status == "paused" and question is not None and past.answer is None:
         if question.data["reason"] == REASON:
@@ -78,7 +78,7 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
 
 
 def read(name: str, question: Question, text: str) -> Json:
-    """The answer that a text is, by the question's type and choices. Raises UsageError ``bad-answer``."""
+    """Convert a text to an answer by the question's type and choices. Raises UsageError ``bad-answer``."""
     choices: list[Json] | None = question.get("choices")
     if choices is not None:
         for choice in choices:
@@ -100,7 +100,7 @@ def read(name: str, question: Question, text: str) -> Json:
 
 
 def read_all(questions: Mapping[str, Question], given: Mapping[str, str]) -> tuple[dict[str, Json], list[str]]:
-    """The answers that are known, defaults too, and the names of those that are missing. Raises UsageError ``unknown-answer``, ``bad-answer``."""
+    """Return the known answers with defaults, and the names of missing ones. Raises UsageError ``unknown-answer``, ``bad-answer``."""
     for name in given:
         if name not in questions:
             close = errors.near(name, questions)
@@ -112,7 +112,7 @@ def read_all(questions: Mapping[str, Question], given: Mapping[str, str]) -> tup
 
 
 def missing(run: str, names: Sequence[str], questions: Mapping[str, Question]) -> UsageError:
-    """What to say where questions are left."""
+    """Return the error that lists the unanswered questions."""
     listed = ", ".join(f"`{name}` ({questions[name]['question']})" for name in names)
     return UsageError(
         "missing-answer",
@@ -122,13 +122,16 @@ def missing(run: str, names: Sequence[str], questions: Mapping[str, Question]) -
 
 
 def masker_of(past: history.History, source: sources.SecretSource) -> masking.Masker:
-    """What no answer may hold: the secrets of the run. Raises SetupError where one is not set."""
+    """Return a masker with the run's secrets; no answer may contain one. Raises SetupError where a secret is not set."""
     assert past.header is not None
     return masking.Masker(sources.read(source, past.header.secrets, Path(past.header.file).parent))
 
 
 async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take_over: bool = False) -> LogWriter:
-    """Write the answers into the run's log; the writer, closed. Raises UsageError ``secret-in-answer``, and ``nothing-to-answer`` where somebody was faster."""
+    """Write the answers into the run's log; return the closed writer.
+
+    Raises UsageError ``secret-in-answer``, or ``nothing-to-answer`` if late.
+    """
     past, _reading = await asyncio.to_thread(run_index.load_history, given.kept, run)
     masker = masker_of(past, given.secrets)
     for name, value in answers.items():
@@ -151,7 +154,7 @@ async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take
 
 
 def _same(now: history.History, run: str, past: history.History) -> None:
-    """Refuse where the run waits with another question by now, or with none."""
+    """Raise UsageError where the run now waits with another question, or with none."""
     asked(now, run)
     if now.question != past.question:
         raise UsageError("nothing-to-answer", f"run {run} asks something else by now", fix=f"`runops show {run}`")

@@ -1,4 +1,4 @@
-"""From what was named on a command line, files and folders, to the workflows to run: found, read, and found valid, before any of them begins."""
+"""Finding, reading and validating the workflows that a command line names, before any of them begins."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ from runtime.system import regular_files
 
 SUFFIXES = (".yaml", ".yml")
 PASSED_BY = frozenset({"node_modules", "__pycache__", "site-packages"})
-"""Folders that hold other people's files, or none. Hidden folders and virtual environments are passed by too."""
+"""Folders that hold other people's files, or none. Hidden folders and virtual environments are skipped too."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """A file that was named, or found in a folder that was."""
+    """A file that was named, or found in a named folder."""
 
     file: Path
-    """As it was named; in a folder, that folder's name and the way from there."""
+    """The path as it was named; for a file of a folder, that folder's name and the relative path."""
     loaded: workflow.Loaded | None
     error: RunOpsError | None = None
-    """Why it cannot be used; then ``loaded`` is None."""
+    """The reason why it cannot be used; then ``loaded`` is None."""
 
 
 def collect(paths: Sequence[Path]) -> list[Found]:
-    """The workflows of ``paths``, in order, those of a folder sorted by name; each file once.
+    """Return the workflows of ``paths`` in order, each file once; those of a folder are sorted by name.
 
-    In a folder every ``.yaml`` and ``.yml`` file counts, in folders below it too, that is a workflow (it has ``version`` and ``nodes``), but none that
-    says ``run: manual`` and none that another found there uses. A file that is named is always there, whatever it holds.
-
-    Raises UsageError ``nothing-to-run`` where folders were named and there is no workflow in any of them, SetupError for a node type that is broken.
+    A folder is searched recursively for ``.yaml`` and ``.yml`` files that are workflows: they have ``version`` and ``nodes``. Files with
+    ``run: manual`` are left out, and so are files that another workflow found there uses. A named file is always kept, whatever it holds.
+    Raises UsageError ``nothing-to-run`` where only folders were named and none holds a workflow; SetupError for a broken node type.
     """
     found: dict[Path, Found] = {}
     used: set[Path] = set()
@@ -65,7 +64,7 @@ def _load(file: Path) -> Found:
 
 
 def _of_folder(file: Path | OSError) -> Found | None:
-    """A file of a folder; None where it is no workflow."""
+    """Load a file of a folder; None where it is no workflow."""
     if isinstance(file, OSError):
         error = UsageError("file-not-read", f"{file.filename} cannot be read: {file.strerror}")
         return Found(Path(str(file.filename)), None, error)
@@ -78,7 +77,7 @@ def _of_folder(file: Path | OSError) -> Found | None:
 
 
 def is_workflow(content: bytes) -> bool:
-    """Whether a YAML text means to be a workflow: a map with ``version`` and ``nodes``, or, where it cannot be read as YAML, lines that begin so."""
+    """True if a YAML text means to be a workflow. It is a map with ``version`` and ``nodes``; unreadable YAML has lines that begin so."""
     if not all(word in content for word in (b"version", b"nodes")):
         return False
     document = yaml_text.read("", content)
@@ -90,7 +89,7 @@ def is_workflow(content: bytes) -> bool:
 
 
 def _files(folder: Path) -> Iterable[Path | OSError]:
-    """The YAML files in a folder, sorted by their way from there; and, in place of a folder that cannot be read, why not."""
+    """Yield the YAML files in a folder, sorted by relative path, then an error for each folder that cannot be read."""
     wrong: list[OSError] = []
     files: list[Path] = []
     for here, folders, names in os.walk(folder, onerror=wrong.append):
@@ -105,7 +104,7 @@ def _passed_by(folder: Path) -> bool:
         return True
     try:
         return (folder / "pyvenv.cfg").is_file()
-    except OSError:  # it may not be looked into, which is said when it is
+    except OSError:  # it cannot be looked into: reading it reports that later
         return False
 
 

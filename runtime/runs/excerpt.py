@@ -1,6 +1,6 @@
-"""An excerpt: some nodes of a workflow, in order, as one run, with values for what they read and a state of the browser from which they go on.
+"""Some nodes of a workflow, run in order as one run, with given values and browser state.
 
-It is a run of its own in the log, made by the engine's own step code, and it is never resumed.
+It is a separate run in the log, made by the engine's step code, and is never resumed.
 """
 
 from __future__ import annotations
@@ -21,56 +21,56 @@ from runtime.language import workflow
 from runtime.system import regular_files
 
 RESTORE_SECONDS = 30.0
-"""How long the pages of a state may take to load."""
+"""Time that the pages of a state may take to load."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Segment:
-    """A node that is run by itself, at its place."""
+    """A node that is run alone, at its place."""
 
     node: Node
     path: str
     """Its step path, with the items of the loops around it."""
     bound: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """Names that hold for it only: the item of a loop, and what nodes before it yielded in the same turn."""
+    """Names that only this node sees: the item of a loop, and outputs of earlier nodes in the same iteration."""
 
     @property
     def parent(self) -> str:
-        """The path of the block in which it stands."""
+        """The path of the block that contains it."""
         return self.path.rpartition("/")[0]
 
 
 Placed = Callable[[Mapping[str, Json]], Segment]
-"""Makes a piece once everything before it has run, of the names that there are by then: the list of a loop may be made by a piece before."""
+"""Makes a segment once everything before it has run, from the names known then. An earlier segment may make the list of a loop."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Excerpt:
-    """What is run, and what it is given. Implements ``runtime.runs.start.Part``."""
+    """The nodes to run and their inputs. Implements ``runtime.runs.start.Part``."""
 
     segments: Sequence[Segment | Placed]
     names: Sequence[str]
-    """What the pieces are called where the run is told of."""
+    """Names of the segments in reports of the run."""
     values: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """Values by name, as nodes before would have given them."""
+    """Values by name, as earlier nodes would have given them."""
     variables: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """What ``vars`` holds."""
+    """The content of ``vars``."""
     facts: Mapping[str, Mapping[str, Json]] = dataclasses.field(default_factory=dict[str, Mapping[str, Json]])
-    """What ``run`` tells: ``errors``, ``taken``, ``failures``, each by the id of a node."""
+    """The content of ``run``: ``errors``, ``taken``, ``failures``, each by the id of a node."""
     state: Path | None = None
-    """The file of a captured state to which a fresh browser is brought first; None where it is as it should be."""
+    """File of a captured state that a fresh browser restores first; None where the browser is used as it is."""
     watch: run_state.Watch | None = None
     held: dict[str, Json] | None = None
-    """Once an action was held: what was ready (``attempt.EffectWithheld.as_value``), secrets masked."""
+    """The prepared action, once one was withheld (``attempt.EffectWithheld.as_value``), secrets masked."""
 
     @property
     def header(self) -> dict[str, Json]:
-        """What the log says of it. The values that it is given stand in what gave them."""
+        """The log's record of it. The given values are kept in the log of the run that made them."""
         given = sorted(self.values)
         return {"node": ", ".join(self.names), "nodes": list[Json](self.names), "given": list[Json](given)}
 
     async def run(self, engine: engines.ExecutionEngine) -> Json:
-        """Run the pieces in order; the value of the last one that ran. The first that fails, or is held, ends it."""
+        """Run the segments in order and return the value of the last one that ran. The first failed or withheld one ends it."""
         root, program = engine.state.root, engine.state.root.program
         program.variables.update(self.variables)
         for kind, facts in self.facts.items():
@@ -97,16 +97,16 @@ class Excerpt:
     @staticmethod
     async def _piece(engine: engines.ExecutionEngine, segment: Segment, before: Json) -> Json:
         frame = scopes.Scope(engine.state.root, dict(segment.bound)) if segment.bound else engine.state.root
-        # What it yielded another time says nothing of this one, also where `when` passes it by.
+        # Values of an earlier run of this node do not count, even where `when` skips it now.
         engine.state.forget([segment.node], frame)
         value = await engine.block([segment.node], frame, segment.parent, unit=True)
         return value if segment.node.id in frame.names else before
 
 
 def turns(loaded: workflow.Loaded, loop: Iterate, names: Mapping[str, Json]) -> list[Item]:
-    """The turns that a loop over a list has, given these names; of a loop with a condition the first one, for nobody knows how many there are.
+    """Return the iterations of a loop over a list. A loop with a condition yields only the first, as their number is unknown.
 
-    Raises AuthorError for what the list or a key reads and is not there, or is no list.
+    Raises AuthorError where the list or a key reads something missing, or the list is no list.
     """
     if loop.over is None:
         return [Item(loop.as_, 1, 1, None, None)]
@@ -128,7 +128,7 @@ def turns(loaded: workflow.Loaded, loop: Iterate, names: Mapping[str, Json]) -> 
 
 
 def turn(loop: Iterate, listed: Sequence[Item], wanted: str | None) -> Item:
-    """One of the turns: that of a key, or of a number from 1; the first, where none is named. Raises UsageError ``item-unknown``."""
+    """Return one iteration by key, or by number from 1; the first where none is named. Raises UsageError ``item-unknown``."""
     if loop.over is None:
         number = int(wanted) if wanted is not None and wanted.isdecimal() and int(wanted) > 0 else 1
         return Item(loop.as_, number, number, None, None)

@@ -1,7 +1,7 @@
-"""JUnit XML, which every CI server reads: a suite for each file, in it one test case, the workflow.
+"""JUnit XML report for CI servers: one suite per file, with the workflow as its one test case.
 
-A test case without a child passed. ``failure``: the workflow failed, on the site or by its own finding. ``error``: it could not be told, because it could not
-start, waits for a person, was interrupted, went on elsewhere, or ended without a word. ``skipped``: it was not begun.
+A test case without a child passed. ``failure``: the workflow failed, on the site or by its own finding. ``skipped``: it was not begun.
+``error``: no result, because it could not start, waits for a person, was interrupted, continued elsewhere, or ended without a result.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from runtime.runs.results import Outcome
 from runtime.secrets import masking
 
 LONGEST = 2000
-"""Characters of a run's output in the report; the log has the whole."""
+"""Characters of a run's output in the report; the log has all of it."""
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Report:
-    """The file of a report. It is written whole, again and again, so that it says what is known whenever the process ends."""
+    """The file of a report. Every write replaces all of it, so it is up to date whenever the process ends."""
 
     def __init__(self, file: Path) -> None:
-        """Makes the folders of ``file``."""
+        """Make the folders of ``file``."""
         self.file = file
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ class Report:
             raise self._not_written(error) from None
 
     def write(self, outcomes: Sequence[Outcome], masker: masking.Masker) -> None:
-        """Put a report of ``outcomes`` in the place of the file. Raises UsageError ``report-not-written``."""
+        """Replace the file with a report of ``outcomes``. Raises UsageError ``report-not-written``."""
         data = document(outcomes, masker)
         try:
             handle, beside = tempfile.mkstemp(prefix=f".{self.file.name}.", dir=self.file.parent)
@@ -68,7 +68,7 @@ def _umask() -> int:
 
 
 def document(outcomes: Sequence[Outcome], masker: masking.Masker) -> bytes:
-    """The report as XML, secrets masked."""
+    """Return the report as XML, secrets masked."""
     root = ET.Element("testsuites", {"name": "runops", **_totals(outcomes)})
     for outcome in outcomes:
         root.append(_suite(outcome, masker))
@@ -93,7 +93,7 @@ def _totals(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 
 def _kind(outcome: Outcome) -> str | None:
-    """The child of the test case that says how it ended; None: it passed."""
+    """Return the test case's child element that shows its result; None if it passed."""
     if outcome.state == "passed":
         return None
     if outcome.state == "not-begun":
@@ -170,6 +170,6 @@ def _output(outcome: Outcome, masker: masking.Masker) -> str | None:
 
 
 def _cut(value: Json, masker: masking.Masker) -> str:
-    """A value on one line, not too long. Masked first: half a secret would be found by nobody."""
+    """Render a value on one line, shortened. It is masked first, because a cut secret would not be recognized."""
     text = masker.text(value_text(value))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

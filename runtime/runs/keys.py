@@ -1,4 +1,4 @@
-"""One key, one run: ``runops run FILE --resume-if-exists KEY`` begins the run of a key where there is none, and goes on with it where there is."""
+"""One run per key: ``runops run FILE --resume-if-exists KEY`` begins the run of a key, or resumes it where it exists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runtime.secrets import masking
 from runtime.workspace import host, run_index
 
 LONGEST = 200
-"""Characters of a key."""
+"""Maximum length of a key, in characters."""
 
 
 async def begin_or_go_on(
@@ -30,9 +30,10 @@ async def begin_or_go_on(
     allow_changed: bool = False,
     options: start.Options = start.ALONE,
 ) -> events.RunEnded:
-    """Begin the run of ``key``, or do with it what ``resume_run`` does; how it ended.
+    """Begin the run of ``key``, or resume it as ``resume_run`` does; return how it ended.
 
-    Raises RunHeld where another process has it, UsageError: ``bad-key``, and ``key-taken`` where the key has the run of another file or of other inputs.
+    Raises RunHeld where another process owns it. Raises UsageError ``bad-key``, or ``key-taken`` where its run has another file or other
+    inputs.
     """
     check(key, prepared.secrets)
     try:
@@ -47,7 +48,7 @@ async def begin_or_go_on(
 
 
 def check(key: str, known: Mapping[str, str]) -> None:
-    """Raise UsageError ``bad-key`` for a key that cannot be one; ``known`` are the secrets, none of which may stand in it."""
+    """Raise UsageError ``bad-key`` for an invalid key, or for one that contains a secret of ``known``."""
     if masking.Masker(known).text(key) != key:
         raise UsageError(
             "bad-key", "the key holds a secret, and keys are kept in the log", fix="choose a key without it"
@@ -80,12 +81,12 @@ def _refuse_other(past: history.History, run_id: str, prepared: prepare.Prepared
 
 
 def _digest(prepared: prepare.Prepared) -> str:
-    """The hash of the file's text as a run's log keeps it."""
+    """Return the hash of the file's text as a run's log keeps it."""
     return hashlib.sha256(masking.Masker(prepared.secrets).text(prepared.loaded.text).encode()).hexdigest()
 
 
 def _other_inputs(header: entries.RunHeader, prepared: prepare.Prepared) -> dict[str, Json]:
-    """What differs. An input that the file has now and had not then counts where it has another value than its default."""
+    """Return the inputs that differ. An input that is new in the file counts only where its value is not its default."""
     declared, masker = prepared.loaded.workflow.inputs, masking.Masker(prepared.secrets)
     given: dict[str, Json] = masker.json(dict(prepared.inputs))
     before = {name: value for name, value in header.inputs.items() if name in given}
@@ -97,5 +98,5 @@ def _other_inputs(header: entries.RunHeader, prepared: prepare.Prepared) -> dict
 
 
 def _short(file: str) -> str:
-    """A path as people would type it here."""
+    """Shorten a path to the form that people type here."""
     return os.path.relpath(file) if Path(file).is_relative_to(Path.cwd()) else file

@@ -1,4 +1,4 @@
-"""Whether a run asks models at all, and then everything that must be there for it, found fit before the run begins."""
+"""Detects if a run asks models, and checks everything needed for that before the run begins."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """How a run asks models."""
+    """Settings and limits of a run's model requests."""
 
     chosen: settings.Settings
     asks: bool
-    """Whether any node does."""
+    """True if any node asks a model."""
     budget: node_budgets.Budget | None
-    """What they may spend together."""
+    """The models' common budget."""
     server: selection.Server | None
-    """None where nobody is asked, or only a cassette."""
+    """None where no model is asked, or only a cassette."""
     file: Path
-    """The workflow's."""
+    """The workflow's file."""
     allowance: budgets.Allowance | None = None
-    """What the session leaves it that follows the run."""
+    """The parent session's allowance for this run."""
 
     @property
     def budget_text(self) -> str | None:
@@ -40,12 +40,12 @@ class Plan:
 
     @property
     def masked(self) -> Mapping[str, str]:
-        """What nothing may show: the key."""
+        """The API key, which must be masked everywhere."""
         key = self.server.key if self.server is not None else ""
         return {selection.KEY: key} if len(key) >= selection.MASKED_KEY else {}
 
     def refuse_late_recording(self, exchanges: int, private: Path) -> None:
-        """Raise UsageError ``cassette-incomplete`` where a run is to be recorded that had exchanges before: better now than when they are paid."""
+        """Raise UsageError ``cassette-incomplete`` if earlier exchanges of a run to be recorded were not recorded, before new ones are paid."""
         if self.asks and self.chosen.model_calls == "record":
             from runtime.models.cassettes import cassettes
 
@@ -54,13 +54,13 @@ class Plan:
     def supply(
         self, private: Path, secrets: Mapping[str, str], origins: Sequence[str] = ()
     ) -> run_models.RunModels | None:
-        """The models of the run whose private folder and secrets these are, and which may load ``origins``; None where no node asks one.
+        """Return the models of the run with this private folder and these secrets; it may load ``origins``. None where no node asks one.
 
         Raises UsageError ``cassette-missing``, ``cassette-damaged``.
         """
         if not self.asks:
             return None
-        from runtime.models import run_models  # most runs ask none
+        from runtime.models import run_models  # most runs ask no model
 
         return run_models.RunModels(
             self.chosen, self.server, self.budget, self.file, private, secrets, self.masked, origins, self.allowance
@@ -73,11 +73,10 @@ def plan(
     begun_with: str | None = None,
     allowance: budgets.Allowance | None = None,
 ) -> Plan:
-    """How a run of ``loaded`` asks models; ``begun_with`` is the budget of a run that goes on, where nobody gives it another one.
+    """Plan the model requests of ``loaded``; a resumed run keeps the budget ``begun_with``, unless the settings give one.
 
-    ``allowance`` is what a session leaves it that follows the run.
-
-    Raises UsageError ``model-node-frozen``, ``price-unknown``, ``cassette-missing``, ``cassette-damaged``; SetupError ``model-unset``, ``model-key-missing``.
+    ``allowance`` is the parent session's allowance for the run. Raises UsageError ``model-node-frozen``, ``price-unknown``,
+    ``cassette-missing``, ``cassette-damaged``; SetupError ``model-unset``, ``model-key-missing``.
     """
     chosen = given.settings
     selection.refuse_frozen(loaded, chosen)
@@ -102,7 +101,7 @@ def _refuse_unknown_prices(
     chosen: settings.Settings,
     provider: str,
 ) -> None:
-    """Whoever bounds the money must be able to count it."""
+    """Require the price of every model with a budget in money."""
     from runtime.settings import prices
 
     for model, asking in models.items():

@@ -1,4 +1,4 @@
-"""A fix that `runops repair` has left beside a run, as those see it who only run workflows."""
+"""The patch that `runops repair` leaves next to a run, as run commands see it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ VERSION = 1
 
 
 def file_of(kept: store.Kept, run: str) -> Path:
-    """Where the fix of a run is kept."""
+    """Return the path of a run's patch."""
     return kept.files(run) / f"{run}.patch.json"
 
 
 def read(kept: store.Kept, run: str) -> dict[str, Json] | None:
-    """The fix as it is kept; None where there is none."""
+    """Return the patch as it is kept; None where there is none."""
     try:
         told: dict[str, Json] = json.loads(regular_files.read(file_of(kept, run)))
     except (OSError, ValueError):
@@ -27,7 +27,7 @@ def read(kept: store.Kept, run: str) -> dict[str, Json] | None:
 
 
 def waits(kept: store.Kept, run: str) -> bool:
-    """Whether there is a fix of the run that could be applied, and is not."""
+    """True if the run has a patch that can be applied and is not applied yet."""
     told = read(kept, run)
     try:
         return told is not None and any(

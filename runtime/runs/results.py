@@ -1,4 +1,4 @@
-"""How the runs of one command ended: one by one, and the exit code of them all."""
+"""Outcomes of the runs of one command, and their common exit code."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from runtime import events
 from runtime.language import workflow
 
 WORST_FIRST = (70, 143, 130, 75, 3, 2, 1, 6, 5, 4, 0)
-"""Exit codes: a bug, an interruption, another owner, setup, usage, failure, drift, budget, pause, and then success."""
+"""Exit codes: a bug, two interruptions, another owner, setup, usage, failure, drift, budget, pause, and then success."""
 
 State = Literal["not-begun", "begun", "passed", "failed", "paused", "interrupted", "out-of-budget", "replaced", "error"]
-"""``error``: the run could not start, so there is none; ``begun``: it started, and has not said yet how it ended."""
+"""``error``: the run could not start, so there is none. ``begun``: it started, and its outcome is not known yet."""
 
 
 def worst(codes: Iterable[int]) -> int:
-    """The exit code that stands for all of ``codes``; 0 for none. A code that nobody knows is the worst."""
+    """Return the worst of ``codes``; 0 for none. An unknown code is the worst."""
     return min(codes, key=lambda code: WORST_FIRST.index(code) if code in WORST_FIRST else -1, default=0)
 
 
 @dataclasses.dataclass(slots=True)
 class Outcome:
-    """One file and the run of it."""
+    """One file and its run."""
 
     file: Path
-    """As it was named, or found."""
+    """The path as it was named, or found."""
     loaded: workflow.Loaded | None = None
     """None where the file cannot be used."""
     state: State = "not-begun"
     run: str | None = None
     """The run's id, once its log is open."""
     ended: events.RunEnded | None = None
-    """How it ended, where it said so."""
+    """The run's outcome, where it was reported."""
     error: RunOpsError | None = None
-    """What kept it from starting."""
+    """The error that prevented the start."""
     exit: int | None = None
-    """The exit code that this run alone would give; None where it was not begun."""
+    """The exit code of this run alone; None where it was not begun."""
     seconds: float = 0.0
     started: str = ""
-    """When the run began, ISO 8601 UTC; empty before."""
+    """Start time of the run, ISO 8601 UTC; empty before."""
 
     @property
     def name(self) -> str:
-        """What the workflow is called."""
+        """The workflow's name."""
         return self.loaded.workflow.name if self.loaded is not None else self.file.stem
 
     @property
@@ -58,27 +58,27 @@ class Outcome:
 
     @property
     def place(self) -> str | None:
-        """Where that step stands: file, line and column; None where nobody knows."""
+        """File, line and column of that step; None where unknown."""
         return None if self.loaded is None else self.loaded.place(self.step)
 
     @property
     def problem(self) -> dict[str, Json] | None:
-        """What went wrong, or the question that it waits with, as in the log; None where nothing did."""
+        """The error, or the question that the run waits with, as in the log; None where there is neither."""
         if self.error is not None:
             return self.error.as_json()
         return None if self.ended is None else self.ended.question or self.ended.error
 
     def begin(self) -> None:
-        """Note that it begins now."""
+        """Note that the run begins now."""
         self.state = "begun"
         self.started = dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
     def refuse(self, error: RunOpsError) -> None:
-        """Note what keeps it from starting."""
+        """Note the error that prevents the start."""
         self.error, self.state, self.exit = error, "error", error.exit
 
     def end(self, ended: events.RunEnded | None, code: int) -> None:
-        """Note how the run ended; None: it was interrupted before it could say so."""
+        """Note the run's outcome; None: it was interrupted before it reported one."""
         self.ended, self.exit = ended, code
         self.state = "interrupted" if ended is None else ended.status
         self.run = self.run if ended is None else ended.run

@@ -1,4 +1,4 @@
-"""One run in this process: its first entry, its engine, and how it ends."""
+"""One run in this process: its first entry, its engine, and its end."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
 
 
 class Browsers(Protocol):
-    """Where a run's browser comes from."""
+    """Source of a run's browser."""
 
     async def open(self) -> port.Browser:
-        """A fresh browser."""
+        """Open a fresh browser."""
         ...
 
     async def reattach(self) -> port.Browser | None:
-        """The run's surviving browser, if there is one."""
+        """Return the run's surviving browser, if there is one."""
         ...
 
 
 def _agent(
     run: RunState, step: run_state.LeafView, models: run_models.RunModels, requester: requests.RequestScope
 ) -> Agent:
-    from runtime.agents import agent  # most runs have none
+    from runtime.agents import agent  # most runs have no agent
 
     return agent.of_step(run, step, models, requester)
 
 
 class Run:
-    """One run in this process: its workflow, its log, its engine, and how it ends."""
+    """One run in this process: its workflow, log, engine and end."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class Run:
         models: run_models.RunModels | None = None,
         python_modules: Sequence[str] = (),
     ) -> None:
-        """``models`` is needed where a node asks one, ``python_modules`` where one calls a function.
+        """Take a claimed writer that has written the run's first entry.
 
-        ``known`` are the secrets; the writer is claimed and has the run's first entry.
+        ``models`` is needed where a node asks one, ``python_modules`` where one calls a function. ``known`` are the secrets.
         """
         self.id = writer.conversation.id
         self._writer = writer
@@ -94,14 +94,15 @@ class Run:
         return await self.drive(self.engine.run())
 
     async def go_on(self, from_step: str | None = None) -> events.RunEnded:
-        """Settle what the last process left behind, and run what is left; with a browser that is built anew, from ``from_step``."""
+        """Settle the steps that the last process left open, then run the rest; in a rebuilt browser, from ``from_step``."""
         return await self.drive(resume.go_on(self.engine, self._browsers.reattach, from_step))
 
     async def drive(self, work: Awaitable[Json]) -> events.RunEnded:
-        """Await ``work``, write how the run ended, close its browser, and tell.
+        """Await ``work``, write the run's end, close its browser, and emit ``RunEnded``.
 
         Where another owner has claimed the run, ``work`` is cancelled, nothing more is written, and the browser is left for that owner.
-        A cancellation is told as ``interrupted`` and then goes on its way; an error that is no RunOpsError is told as exit 70 and goes on its way.
+        A cancellation is reported as ``interrupted`` and raised again. An error that is no RunOpsError is reported as exit 70 and raised
+        again.
         """
         begun = time.monotonic()
         output: Json = None
@@ -119,10 +120,10 @@ class Run:
                 Cancelled("interrupted", "the run was interrupted", fix="go on with `runops resume`"),
                 cancelled,
             )
-        except Exception as error:  # noqa: BLE001 — a bug of ours must still leave a log that says so
+        except Exception as error:  # noqa: BLE001 — a bug of ours must still leave a log that shows it
             failure, passing = InternalError("internal", f"{type(error).__name__}: {error}"), error
         async with contextlib.AsyncExitStack() as last:
-            # Each of these is done whatever becomes of the others, also where the task is cancelled once more; the lock goes last.
+            # Each of these is done even if another fails, or the task is cancelled again. The lock is released last.
             last.push_async_callback(self._given_up)
             if self._models is not None:
                 last.push_async_callback(self._models.close)
@@ -134,7 +135,7 @@ class Run:
         return ended
 
     async def _over(self, output: Json, failure: RunOpsError | None, begun: float) -> events.RunEnded:
-        """Write how the run ended. The claim is renewed until that is on the disk: who has it meanwhile would judge steps that are done."""
+        """Write the run's end. The claim is renewed until that is synced: another owner would reconcile finished steps meanwhile."""
         try:
             async with leases.held(self._writer.conversation):
                 try:
@@ -142,7 +143,7 @@ class Run:
                 except (LogError, Replaced) as error:
                     failure = failure if isinstance(failure, Replaced) else error
                 if not isinstance(failure, Replaced):
-                    # What is on its way to the disk is looked through as well.
+                    # Sync first, so that pending files are searched for secrets as well.
                     await self._writer.barrier()
                     failure = await asyncio.to_thread(self._leak) or failure
                 return await self._end(output, failure, time.monotonic() - begun)
@@ -158,7 +159,7 @@ class Run:
                 await self.engine.state.browser.close(keep=self._keep_browser or await self._is_replaced())
 
     async def _evident(self, work: Awaitable[Json]) -> Json:
-        """Await ``work``; where it fails, keep what the page shows."""
+        """Await ``work``; on an error, keep the page's content as evidence."""
         try:
             return await work
         except RunOpsError as error:
@@ -170,7 +171,7 @@ class Run:
             self.engine.state.emit(events.Said(text))
 
     async def _end(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
-        """Write the last entries, and bring them to the disk."""
+        """Write the last entries, and sync them."""
         writer, ended = self._writer, self._ended(output, failure, seconds)
         if isinstance(failure, LogError | Replaced):
             return ended
@@ -185,7 +186,7 @@ class Run:
         return ended
 
     def _ended(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
-        """How the run ended, as it is told."""
+        """Build the ``RunEnded`` event."""
         writer, past = self._writer, self._writer.history
         tolerated, files, flags, costs = past.tolerated, past.files, past.flags, past.ledger.totals()
         if failure is None:
@@ -211,7 +212,7 @@ class Run:
         )
 
     async def _is_replaced(self) -> bool:
-        """Whether another owner has claimed the run, and with it the browser."""
+        """True if another owner has claimed the run, and with it the browser."""
         try:
             await self._writer.conversation.renew()
         except Replaced:
@@ -221,7 +222,7 @@ class Run:
         return False
 
     def _leak(self) -> RunOpsError | None:
-        """A secret that stands in anything the run wrote: that fails the run."""
+        """Return an error if anything that the run wrote contains a secret."""
         found = self._writer.masker.files_with_secrets(self._writer.files())
         if not found:
             return None
@@ -235,7 +236,7 @@ class Run:
 
 
 def _status(failure: RunOpsError) -> events.RunStatus:
-    """How a run ended that ``failure`` ended."""
+    """Return the status of a run that ``failure`` ended."""
     if isinstance(failure, Paused):
         return "paused"
     if isinstance(failure, Cancelled):
@@ -246,7 +247,7 @@ def _status(failure: RunOpsError) -> events.RunStatus:
 
 
 def as_question(paused: Paused, error: dict[str, Json]) -> dict[str, Json]:
-    """What a pause asks, as the log and events hold it; ``error`` is the pause with its secrets masked."""
+    """Return the question of a pause as the log and events hold it; ``error`` is the pause with its secrets masked."""
     return {
         "reason": paused.code,
         "message": error["message"],
@@ -266,9 +267,9 @@ def write_header(
     budget: str | None = None,
     parent: str | None = None,
 ) -> None:
-    """Write the run's first entry, and who owns it.
+    """Write the run's first entry, and its owner.
 
-    ``trial`` is what a trial of one node was given, ``key`` what the run is known by, ``parent`` the session from which it was started.
+    ``trial`` describes a run of single nodes, ``key`` is the run's key, ``parent`` the session that started it.
     """
     header = entries.RunHeader(
         workflow=loaded.workflow.name,

@@ -1,4 +1,4 @@
-"""The way in for programs: many runs in one event loop, each started, followed, answered and interrupted."""
+"""API for programs: start, follow, answer and interrupt many runs in one event loop."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from runtime.system import tasks
 from runtime.workspace import host, run_index
 
 LOOK_SECONDS = 0.2
-"""Between two looks at the log of a run."""
+"""Seconds between two reads of a run's log."""
 
 Entries = AsyncGenerator[entries.AnyEntry]
 
 Work = Callable[[events.Listener], Coroutine[Any, Any, events.RunEnded]]
-"""What carries a run, told who listens."""
+"""Executes a run, and passes its events to the given listener."""
 
 
 class Run:
-    """One life of a run in this process: from a start or a resume to its end."""
+    """One execution of a run in this process: from a start or a resume to its end."""
 
     def __init__(self, runtime: Runtime, run_id: str | None, listener: events.Listener | None) -> None:
-        """``Runtime`` makes them. ``run_id`` is None for a run that is yet to begin."""
+        """Called by ``Runtime``. ``run_id`` is None for a run that is yet to begin."""
         self._runtime = runtime
         self._id = run_id
         self._listener = listener
@@ -48,12 +48,12 @@ class Run:
 
     @property
     def id(self) -> str:
-        """What it is called in the store."""
+        """The run's id in the store."""
         assert self._id is not None
         return self._id
 
     async def carry(self, work: Work) -> Self:
-        """Begin ``work``, and return once the run has its id. Raises what kept it from beginning."""
+        """Begin ``work``, and return once the run has its id. Raises the error that prevented the start."""
         self._task = asyncio.create_task(work(self._listen))
         begun = asyncio.create_task(self._begun.wait())
         try:
@@ -78,13 +78,13 @@ class Run:
             self._listener(event)
 
     def when_over(self, call: Callable[[Run], object]) -> None:
-        """Have ``call`` told of it once this life of the run has ended."""
+        """Call ``call`` with this run once this execution has ended."""
         self._task.add_done_callback(lambda _task: call(self))
 
     async def wait(self) -> events.RunEnded:
-        """How this life of the run ended. Whoever waits may be cancelled, and the run goes on.
+        """Wait until this execution ends, and return how. Cancelling the wait does not stop the run.
 
-        Raises RunOpsError for what kept it from being gone on with, and what a bug of ours raised.
+        Raises RunOpsError where the run could not be resumed, and the exception of a bug.
         """
         await asyncio.wait((self._task,))
         if not self._task.cancelled():
@@ -94,7 +94,7 @@ class Run:
         return events.RunEnded(self.id, "interrupted", Cancelled("interrupted", "").exit, 0.0)
 
     async def to_its_end(self) -> events.RunEnded:
-        """How it ended, as ``wait``; where whoever waits is cancelled, the run is interrupted first, and its end is written."""
+        """Wait as ``wait`` does. If the wait is cancelled, interrupt the run and write its end first."""
         try:
             return await self.wait()
         except asyncio.CancelledError:
@@ -102,19 +102,19 @@ class Run:
             raise
 
     async def interrupt(self) -> events.RunEnded:
-        """End this life of the run as Ctrl-C does: what is done is kept, and ``resume`` goes on from there."""
+        """End this execution as Ctrl-C does: finished steps are kept, and ``resume`` continues from there."""
         self._task.cancel()
         return await self.wait()
 
     def follow(self, after: int = 0) -> Entries:
-        """The entries of its log: ``Runtime.follow``."""
+        """Yield the entries of its log: see ``Runtime.follow``."""
         return self._runtime.follow(self.id, after)
 
 
 class Runtime:
-    """Runs workflows. What it needs it is given: nothing of the process's environment, folder or streams is read or changed.
+    """Runs workflows. It neither reads nor changes the process's environment, folder or streams: all it needs is passed in.
 
-    ``async with`` it: at the end of the block what still runs is interrupted.
+    Use it with ``async with``: runs still active at the end of the block are interrupted.
     """
 
     def __init__(
@@ -125,9 +125,10 @@ class Runtime:
         secrets: sources.SecretSource | Mapping[str, str] | None = None,
         usual_mode: Mode = "shared",
     ) -> None:
-        """``usual_mode`` is the browser of a run for which neither the settings nor its file name one.
+        """Take the host's parts. ``usual_mode`` is the browser of a run if neither settings nor file name one.
 
-        Without ``settings`` their defaults count; without a ``store`` runs are kept in the folder that they name; without ``secrets`` there are none.
+        Without ``settings`` their defaults apply. Without ``store`` runs are kept in the folder that the settings name. Without
+        ``secrets`` there are none.
         """
         self._host = host.given(settings, store, secrets, usual_mode)
         self._active: set[Run] = set()
@@ -135,11 +136,11 @@ class Runtime:
 
     @classmethod
     def of(cls, given: host.Host) -> Runtime:
-        """The same of what a command has."""
+        """Build one from the host of a command."""
         return cls(store=given.store, settings=given.settings, secrets=given.secrets, usual_mode=given.usual_mode)
 
     async def __aenter__(self) -> Self:
-        """Nothing is opened before a run needs it; a shared browser stays until the end of the block."""
+        """Keep a shared browser until the end of the block. Nothing is opened before a run needs it."""
         await self._browsers.enter_async_context(shared.kept())
         return self
 
@@ -150,7 +151,7 @@ class Runtime:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Interrupt what still runs, and wait until its end is written."""
+        """Interrupt active runs, and wait until their ends are written."""
         for run in [*self._active]:
             with contextlib.suppress(Exception):
                 await run.interrupt()
@@ -165,9 +166,9 @@ class Runtime:
         allow_changed: bool = False,
         listener: events.Listener | None = None,
     ) -> Run:
-        """Begin a run of a workflow file. With ``key`` go on with the run of that key, where there is one, as ``resume`` does.
+        """Begin a run of a workflow file. If the run of ``key`` exists, continue it as ``resume`` does.
 
-        Returns once its log is open. Raises RunOpsError for what keeps it from starting.
+        Returns once its log is open. Raises the RunOpsError that prevents the start.
         """
         loaded = await asyncio.to_thread(reader.load, Path(file))
         functions.check(loaded, self._host.settings.python_modules)
@@ -183,7 +184,7 @@ class Runtime:
         options: start_run.Options = start_run.ALONE,
         listener: events.Listener | None = None,
     ) -> Run:
-        """Begin a run of what was prepared: ``start``."""
+        """Begin a prepared run, as ``start`` does."""
 
         def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
             if key is None:
@@ -202,9 +203,9 @@ class Runtime:
         options: start_run.Options = start_run.ALONE,
         listener: events.Listener | None = None,
     ) -> Run:
-        """Go on with a run. One that passed, or that waits for a person, is over at once, as it was.
+        """Resume a run. One that passed, or that waits for a person, ends at once with the same result.
 
-        Raises RunHeld where it is carried already, LogError for a damaged log, UsageError.
+        Raises RunHeld where a process already executes it, LogError for a damaged log, UsageError.
         """
 
         def work(heard: events.Listener) -> Coroutine[Any, Any, events.RunEnded]:
@@ -230,7 +231,7 @@ class Runtime:
         options: start_run.Options = start_run.ALONE,
         listener: events.Listener | None = None,
     ) -> Run:
-        """Go on with a copy of a run by another file, ``loaded``: ``running.go_on_copy``."""
+        """Resume a copy of a run with another file, ``loaded``: see ``start.go_on_copy``."""
         return await self._carried(
             Run(self, None, listener),
             lambda heard: start_run.go_on_copy(
@@ -239,7 +240,7 @@ class Runtime:
         )
 
     async def answer(self, run_id: str, given: Mapping[str, str], *, listener: events.Listener | None = None) -> Run:
-        """Answer the questions with which a run paused, each as text, and go on with it.
+        """Answer the questions of a paused run, each as text, and resume it.
 
         Raises UsageError where it asks nothing, or for an answer that is missing, unknown or does not fit its question.
         """
@@ -253,24 +254,24 @@ class Runtime:
     async def write_answers(
         self, run_id: str, values: Mapping[str, Json], *, take_over: bool = False
     ) -> owners.Holder | None:
-        """Keep the answers to a run's questions, as ``answers.read_all`` reads them, without going on; from whom the run was taken over."""
+        """Keep the answers that ``answers.read_all`` read, without resuming. Return the owner from whom the run was taken over."""
         writer = await answers.write(self._host, run_id, values, take_over=take_over)
         return writer.conversation.taken_from
 
     async def decide(self, run_id: str, verdict: run_index.Verdict, *, listener: events.Listener | None = None) -> Run:
-        """Say whether the side effect happened of which nobody knows, and go on. Raises UsageError ``nothing-to-decide``."""
+        """Tell if the side effect with unknown outcome happened, and resume. Raises UsageError ``nothing-to-decide``."""
         await self.write_decision(run_id, verdict)
         return await self.resume(run_id, listener=listener)
 
     async def write_decision(
         self, run_id: str, verdict: run_index.Verdict, *, take_over: bool = False
     ) -> owners.Holder | None:
-        """Keep the decision without going on; from whom the run was taken over."""
+        """Keep the decision without resuming. Return the owner from whom the run was taken over."""
         writer = await run_index.decide(self._host.store, run_id, verdict, take_over=take_over)
         return writer.conversation.taken_from
 
     async def interrupt(self, run_id: str) -> events.RunEnded:
-        """End a run that this object carries. Raises UsageError ``run-not-carried`` for any other."""
+        """End a run that this object executes. Raises UsageError ``run-not-carried`` for any other."""
         for run in self._active:
             if run.id == run_id:
                 return await run.interrupt()
@@ -281,12 +282,12 @@ class Runtime:
         )
 
     def follow(self, run_id: str, after: int = 0) -> Entries:
-        """The entries of a run's log behind number ``after``, secrets masked, each once and in order, until nobody carries the run.
+        """Yield the entries of a run's log after number ``after``, secrets masked, each once and in order, until no process executes it.
 
-        A number is a cursor: who follows from the last one that was seen misses nothing, also of a run that is gone on with later. Looking
-        costs what is new. Raises UsageError ``unknown-run``.
+        A number is a cursor: following from the last seen entry misses nothing, even if the run is resumed later. A read costs only the new
+        entries. Raises UsageError ``unknown-run``.
         """
-        # At once, and not with the first entry: a service answers with an error while it can.
+        # Raise at once, not with the first entry: a service can still answer with an error.
         if not self._host.kept.has(run_id):
             raise store.unknown(self._host.kept, run_id)
         return self._entries(run_id, after)

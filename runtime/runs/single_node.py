@@ -1,6 +1,6 @@
-"""A trial: one node of a file, run by itself, with a value pinned for everything that it reads from elsewhere.
+"""One node of a file, run alone, with pinned values for everything that it reads from other nodes.
 
-It is a run of its own in the log, made by the engine's own step code, and it is never resumed: it is tried again.
+It is a separate run in the log, made by the engine's step code. It is never resumed, only tried again.
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ from runtime.secrets import masking, sources
 from runtime.services import signed_in
 
 INCOMING_SECONDS = 30.0
-"""How long the page that is opened first may take."""
+"""Time that opening the first page may take."""
 
 FACTS = frozenset({"errors", "taken", "failures"})
-"""What may be pinned of ``run``, each by the id of a node."""
+"""Fields of ``run`` that can be pinned, each by the id of a node."""
 
 ARRIVALS = frozenset({"goto", "open_tab", "load_session"})
-"""Actions that need no page to work on."""
+"""Actions that need no open page."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trial:
-    """One node, and what it is given."""
+    """One node, and its inputs."""
 
     loaded: workflow.Loaded
-    """The file in which it stands."""
+    """The file that contains the node."""
     node: Node
     pins: Mapping[str, Json]
     """Values by name: ids of other nodes, items, ``loop``, ``vars``, ``run``."""
     url: str | None = None
-    """What to load before."""
+    """The page to load first."""
     session: str | None = None
-    """Name of a signed-in state to take over before that."""
+    """Name of a signed-in state to load before the page."""
     hidden: Sequence[str] = ()
-    """Names of secrets that nothing may show, beside those that it reads: a page may."""
+    """Names of further secrets to mask, as a page may show them."""
     hold: bool = False
-    """Whether to stop before the action: for a leaf before anything but a read, for a container before its first side effect."""
+    """Withhold the action: of a leaf anything but a read, of a container its first side effect."""
 
     @property
     def actions(self) -> list[Leaf]:
-        """What in it is of class *effect*."""
+        """The leaves of class *effect* in it."""
         return [leaf for leaf in leaves(self.node) if leaf.effect_class == "effect"]
 
     def prepare(self, inputs: Mapping[str, Json], source: sources.SecretSource) -> language_prepare.Prepared:
-        """What the run of it needs. Raises UsageError ``not-pinned`` with everything that it reads and nobody gave, and as ``preparing.prepare``."""
+        """Prepare the run. Raises UsageError ``not-pinned`` with all missing values, and the errors of ``prepare.prepare``."""
         found = Reading(self.loaded, self.node)
         self._refuse_unknown_pins(found)
         declared = self.loaded.workflow.inputs
@@ -148,12 +148,12 @@ class Trial:
 
     @property
     def header(self) -> dict[str, Json]:
-        """What the log says of it."""
+        """The log's record of it."""
         given = {"url": self.url, "session": self.session, "hold": self.hold}
         return {"node": self.node.id, "pins": dict(self.pins), **given}
 
     async def run(self, engine: engines.ExecutionEngine) -> Json:
-        """Run the node; its value. Where it is held, what was found ready."""
+        """Run the node and return its value; for a withheld action, the prepared action."""
         program = engine.state.root.program
         for name, value in self.pins.items():
             if name == "vars":
@@ -167,7 +167,7 @@ class Trial:
         if self.hold:
             classes = {"effect"} if self.node.container else {"effect", "idempotent"}
             engine.state.holds = lambda node, _path: node.effect_class in classes
-        # An error is what a trial is to show, also where the run would go on after it.
+        # A trial is to show the error, even if the run would continue after it.
         node = self.node.model_copy(update={"on_error": "fail"})
         try:
             value = await engine.block([node], engine.state.root, "", unit=False)
@@ -177,7 +177,7 @@ class Trial:
         return value
 
     async def _arrive(self, engine: engines.ExecutionEngine) -> None:
-        """Sign in, and open the page, as far as that was asked for."""
+        """Sign in, and open the page, where requested."""
         if self.session is None and self.url is None:
             return
         browser = await engine.state.need_browser()
@@ -196,7 +196,7 @@ class Trial:
 
 
 def _maps(pins: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    """The pinned names that stand for maps, as they were given."""
+    """Yield the pinned names whose values must be maps, with their values."""
     for name in ("vars", "run"):
         if name in pins:
             yield name, pins[name]
@@ -205,7 +205,7 @@ def _maps(pins: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
 
 
 def leaves(node: Node) -> Iterator[Leaf]:
-    """The leaves of a node, in the order of the file: itself, or those of its blocks."""
+    """Yield the leaves of a node in the order of the file: itself, or those of its blocks."""
     if isinstance(node, Leaf):
         yield node
     for _field, block in node.blocks():
@@ -214,7 +214,7 @@ def leaves(node: Node) -> Iterator[Leaf]:
 
 
 def _needs_page(node: Node) -> Leaf | None:
-    """The first leaf that works on a page, if none before it opens one."""
+    """Return the first leaf, if it needs an open page."""
     first = next((leaf for leaf in leaves(node) if leaf.touches_page), None)
     return first if first is not None and getattr(first, "action", None) not in ARRIVALS else None
 
@@ -229,7 +229,7 @@ def _given(pins: Mapping[str, Json], chain: Chain) -> bool:
 
 
 class Reading:
-    """What a node, with everything below it, reads from elsewhere."""
+    """The names that a node, with everything below it, reads from elsewhere."""
 
     def __init__(self, loaded: workflow.Loaded, node: Node) -> None:
         anatomy = Anatomy(loaded.document.data, workflow.Workflow)
@@ -241,11 +241,11 @@ class Reading:
             *(name for item in items if item for name in (item, f"{item}_loop")),
             *("loop", "error", "vars", "run"),
         }
-        """Whatever a pin may be called."""
+        """Every name that a pin may have."""
         self.inputs: list[str] = []
         self.secrets: list[str] = []
         self.names: list[Chain] = []
-        """What must be pinned, in the order in which it is read."""
+        """Names that must be pinned, in the order of reading."""
         self._loaded = loaded
         unit = next(each for each in everything if each.id == node.id)
         below = list(_below(unit))
@@ -304,7 +304,7 @@ def _below(unit: NodeSource) -> Iterator[NodeSource]:
 
 
 def _bound(below: list[NodeSource], unit: NodeSource) -> set[str]:
-    """The names that the node binds itself, for what is below it."""
+    """Return the names that the node itself binds for the nodes below it."""
     names = {each.id for each in below if each is not unit and each.id}
     for each in below:
         if each.model is Iterate:

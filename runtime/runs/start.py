@@ -1,4 +1,4 @@
-"""Starting a run and going on with one: everything around it. ``runtime.Runtime`` calls it; ``run_workflow`` is for scripts."""
+"""Starting and resuming one run. ``runtime.Runtime`` calls it; ``run_workflow`` is for scripts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Chromium(run.Browsers):
         private: Path,
         given: host.Host,
     ) -> None:
-        """``inputs`` decide which origins are allowed, and with the secrets ``known`` fill the options; ``private`` keeps the profile."""
+        """``inputs`` decide which origins are allowed; with the secrets ``known`` they fill the options. ``private`` keeps the profile."""
         wanted, values = loaded.workflow.browser, {"inputs": inputs, "secrets": known}
         self._options = (
             rendering.filled(wanted, loaded.templates, values, rendering.RecordedClock([])) if wanted else None
@@ -72,50 +72,50 @@ class Chromium(run.Browsers):
 async def start(
     file: Path, inputs: Mapping[str, Json], given: host.Host, listener: events.Listener | None = None
 ) -> events.RunEnded:
-    """Run a workflow file to its end: ``preparing.prepare``, then ``begin``."""
+    """Run a workflow file to its end: ``prepare.prepare``, then ``begin``."""
     loaded = reader.load(file)
     functions.check(loaded, given.settings.python_modules)
     return await begin(prepare.prepare(loaded, inputs, given.secrets), given, listener)
 
 
 Begun = Callable[[str], Awaitable[None]]
-"""Is told which run it is once its log is open, and before it does anything."""
+"""Called with the run's id once its log is open, before the run does anything."""
 
 
 class Part(Protocol):
-    """What a run does in place of the whole workflow: it is a trial, and never resumed."""
+    """Replaces the whole workflow in a run. Such a run is a trial, and never resumed."""
 
     @property
     def header(self) -> dict[str, Json]:
-        """What the log says of it."""
+        """The log's record of it."""
         ...
 
     async def run(self, engine: engines.ExecutionEngine) -> Json:
-        """Do it; the run's output."""
+        """Execute it, and return the run's output."""
         ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What whoever starts a run wants besides; a run that nobody else starts has none of it."""
+    """Options given by the parent of a run; a run without a parent has the defaults."""
 
     part: Part | None = None
-    """What is done in place of the whole workflow."""
+    """Executed in place of the whole workflow."""
     parent: str | None = None
     """The conversation that starts it."""
     allowance: budgets.Allowance | None = None
-    """What that one leaves it to spend on models."""
+    """The parent's allowance for models."""
     browsers: run.Browsers | None = None
-    """The browsers in which it runs, where these are not its own."""
+    """The browsers to use in place of the run's own."""
     holds: run_state.Withholds | None = None
-    """The first side effect for which it says so is not done, and ends the run as paused (``held``)."""
+    """Selects side effects to withhold. The first one ends the run as paused (``held``)."""
     watch: run_state.Watch | None = None
     """Called before and after each node."""
     begun: Begun | None = None
 
 
 ALONE = Options()
-"""Those of a run that nobody else starts."""
+"""Options of a run without a parent."""
 
 
 async def begin(
@@ -126,9 +126,10 @@ async def begin(
     key: str | None = None,
     options: Options = ALONE,
 ) -> events.RunEnded:
-    """Run what was prepared to its end; with ``key`` under the id that belongs to it.
+    """Run a prepared workflow to its end; with ``key``, under the id that belongs to the key.
 
-    Raises RunOpsError only if the log cannot be opened; later failures are in what it returns. LogError ``run-exists``: the key has its run.
+    Raises RunOpsError only if the log cannot be opened; the result holds later failures. LogError ``run-exists``: the key has a run
+    already.
     """
     loaded, known = prepared.loaded, prepared.secrets
     functions.check(loaded, given.settings.python_modules)
@@ -147,14 +148,14 @@ async def begin(
 
 
 async def _of_key(kept: store.Store, key: str) -> store.Conversation:
-    """The new conversation of a key: no other one has the key, and none will."""
+    """Create the only conversation of a key."""
     while True:
         run_id = await kept.keyed(key)
         conversation = await kept.create(run_id)
         async with store.release_on_error(conversation):
             if await kept.keyed(key) == run_id:
                 return conversation
-        # `runops prune` took the key away before the run was there to hold it: now the key has another one.
+        # `runops prune` deleted the key before the run existed. The key has another id now.
         await tasks.to_the_end(conversation.aclose())
 
 
@@ -185,7 +186,7 @@ async def _run(
         one.engine.state.holds = options.holds
     one.engine.state.watch = options.watch
     if options.begun is not None:
-        # Nobody may know of a run that is not on the disk.
+        # A run must be synced before anyone learns its id.
         await writer.barrier()
         await options.begun(one.id)
     return one
@@ -201,19 +202,19 @@ async def resume_run(
     from_step: str | None = None,
     options: Options = ALONE,
 ) -> events.RunEnded:
-    """Go on with a run. One that passed yields its result again, one that waits for an answer its question; nothing is written to either.
+    """Resume a run.
 
-    Where the site may answer in the person's place, it is asked.
+    One that passed returns its result again, one that waits for an answer its question; the log of either stays unchanged.
+    If the site can answer instead of a person, it is asked. With ``allow_changed`` the run continues with its file as it is now. Then a
+    question is asked again only if it still applies. With ``take_over`` an active process that owns the run is ended first.
+    If the browser is gone, nothing before ``from_step`` is done again.
 
-    With ``allow_changed`` it goes on with its file as it is now, and then a question is asked again only if it still stands. With ``take_over``
-    a living process that holds it is ended first. Where the browser is gone, nothing before ``from_step`` is done again.
-
-    Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where what was done does not fit the file as it is now.
+    Raises RunHeld, LogError for a damaged log, WorkflowInvalid, UsageError ``node-changed`` where finished steps do not fit the current file.
     """
     kept = given.kept
     past, reading = await asyncio.to_thread(run_index.load_history, kept, run_id)
     if past.status != "passed":
-        # Also one that waits: nobody is to answer what goes on nowhere.
+        # Also one that waits: an answer would have no effect, as it cannot continue.
         run_index.refuse_trial(past, run_id)
     told = _already_over(past, run_id, given, from_step)
     if told is not None and not (allow_changed and told.status in FIXED_BY_FILE):
@@ -228,7 +229,7 @@ async def resume_run(
     over: list[events.RunEnded] = []
 
     def may_go_on(now: history.History) -> None:
-        # Whoever held it until this moment may have ended it, or taken it further.
+        # The last owner may have ended the run, or continued it.
         told = _already_over(now, run_id, given, from_step)
         if told is not None and not (text.changed and allow_changed and told.status in FIXED_BY_FILE):
             over.append(told)
@@ -263,7 +264,7 @@ async def resume_run(
 
 
 Ended = Callable[["RunState", RunOpsError], Awaitable[None]]
-"""Is told what ended a run, while its browser is still as that left it."""
+"""Called with the error that ended a run, before its browser changes."""
 
 
 async def go_on_copy(
@@ -276,12 +277,12 @@ async def go_on_copy(
     ended: Ended | None = None,
     options: Options = ALONE,
 ) -> events.RunEnded:
-    """Go on with a copy of a run, with ``loaded`` in the place of its file: from where it stands, in a fresh browser. The run itself is only read.
+    """Copy a run, and continue the copy from the same step in a fresh browser, with ``loaded`` as its file. The run itself is only read.
 
-    What is done on the site is done, so the options' ``holds`` says what is not to be. ``about`` tells what the copy is for; ``ended`` looks at the page on which it ends
-    with an error, or a held action.
+    The site keeps what was done, so the options' ``holds`` must name the side effects to withhold. ``about`` describes the copy's purpose.
+    ``ended`` inspects the page where the copy ends with an error, or a withheld action.
 
-    Raises LogError, and UsageError ``node-changed`` where what was done does not fit ``loaded``.
+    Raises LogError, and UsageError ``node-changed`` where finished steps do not fit ``loaded``.
     """
     past, reading = await asyncio.to_thread(run_index.load_history, given.kept, run_id)
     assert past.header is not None
@@ -311,17 +312,17 @@ async def _copied(engine: engines.ExecutionEngine, ended: Ended | None) -> Json:
 
 
 class _OverMeanwhile(Exception):
-    """The run ended between the look and the claim."""
+    """The run ended between the read and the claim."""
 
 
 FIXED_BY_FILE = ("paused", "out-of-budget")
-"""How a run may have ended that goes on once its file says something else."""
+"""Statuses of ended runs that a changed file lets continue."""
 
 
 def _already_over(
     past: history.History, run_id: str, given: host.Host, from_step: str | None
 ) -> events.RunEnded | None:
-    """How the run ended, where nothing has come since that would let it go on."""
+    """Return how the run ended, if nothing since then lets it continue."""
     ending = past.ending
     if ending is not None and ending.status == "passed":
         root = past.scopes[""].committed
@@ -357,7 +358,10 @@ def _already_over(
 
 
 def _more_is_given(past: history.History, chosen: settings.Settings) -> bool:
-    """Whether somebody gives the run another budget than the one that is used up. That of a session is none of the run's: whether there is more of it now, its next request finds out."""
+    """True if an out-of-budget run may continue: the settings give another budget, or the used-up one is a session's.
+
+    The next request checks that.
+    """
     error: dict[str, Json] = (past.ending.data.get("error") if past.ending is not None else None) or {}
     evidence: dict[str, Json] = error.get("evidence") or {}
     if evidence.get("of") == "session":
@@ -375,6 +379,6 @@ def run_workflow(
 ) -> events.RunEnded:
     """Run a workflow file from a program, to its end; ``flags`` are settings by name. Inside an event loop use ``start``.
 
-    Raises RunOpsError for what keeps it from starting; how it ended is in what it returns.
+    Raises the RunOpsError that prevents the start; the result shows how the run ended.
     """
     return asyncio.run(start(Path(file), inputs or {}, host.load(**flags), listener))

@@ -1,7 +1,7 @@
-"""Files of a run: what its steps keep, and what they may read.
+"""Files of a run: those that its steps keep, and those that they may read.
 
-They stand in ``files/<run id>/`` of the home. Whose a name is, the log says: a step that is done again replaces its own file, and another step
-that wants the same name gets the next number.
+They are in ``files/<run id>/`` of the home. The log records the owner of each name. A repeated step replaces its own file, and another step
+that uses the same name gets the next number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from runtime.log.writer import LogWriter
 from runtime.system import files, regular_files
 
 LONGEST_NAME = 120
-"""Bytes of a file's name; file systems take 255, and a number and a mark for what is half written must fit too."""
+"""Maximum bytes of a file's name. File systems allow 255, and a number and a mark for unfinished files must fit too."""
 
 LONGEST_SUFFIX = 16
 
@@ -43,11 +43,11 @@ TYPES = {
     ".xml": "application/xml",
     ".zip": "application/zip",
 }
-"""Media types by ending. Python's own table reads those of the machine, and a file must be the same everywhere."""
+"""Media types by ending. Python's table depends on the machine, and types must be the same everywhere."""
 
 
 class Artifacts(ports.Artifacts):
-    """What one attempt of a step keeps and reads."""
+    """Files that one attempt of a step keeps and reads."""
 
     def __init__(self, writer: LogWriter, folder: Path, step: str) -> None:
         """``folder`` is that of the workflow file, ``step`` the path of the step."""
@@ -56,7 +56,7 @@ class Artifacts(ports.Artifacts):
         self._folder = folder
         self._step = step
         self.kept: list[Json] = []
-        """What this attempt has kept, as its result names it."""
+        """Files that this attempt has kept, for its result."""
 
     @override
     async def keep(self, name: str, data: bytes | Path) -> Json:
@@ -70,7 +70,7 @@ class Artifacts(ports.Artifacts):
         return artifact
 
     def _free(self, name: str) -> str:
-        """The name, or with a number the next one that no other file of the run has."""
+        """Return the name; with the next number if another file of the run has it."""
         own, past = {str(each["name"]).casefold() for each in self.kept}, self._writer.history
         free = (
             each
@@ -109,7 +109,7 @@ class Artifacts(ports.Artifacts):
             except OSError:
                 raise _not_found(path, file) from None
         except (OSError, ValueError):
-            # No file can be called that: it is too long, or there is a NUL in it.
+            # No file can have this name: it is too long, or contains a NUL.
             raise AuthorError("file-not-found", f"there is no file {_shortened(path)!r}", fix=_PUT_IT_THERE) from None
         return file
 
@@ -117,12 +117,12 @@ class Artifacts(ports.Artifacts):
         real = _real(file)
         if real.is_relative_to(_real(self._own)):
             return True
-        # Beside the run's own files the home holds what nobody may send anywhere: signed-in states, other runs.
+        # The home also holds what must never be sent: signed-in states, other runs.
         inside = real.is_relative_to(_real(workflow.workspace(self._folder)))
         return inside and not real.is_relative_to(_real(self._own.parents[1]))
 
     def _is_hidden(self, file: Path) -> bool:
-        """Whether a name on the way to the file, below the project, begins with a dot, be it where a link stands or where it leads."""
+        """True if a name in the path below the project begins with a dot, before or after links are resolved."""
         root = workflow.workspace(self._folder)
         if _real(file).is_relative_to(_real(self._own)):
             return False
@@ -159,7 +159,7 @@ def _not_found(path: str, file: Path) -> AuthorError:
 
 
 def safe_name(name: str) -> str:
-    """``name`` as every file system takes it: no folders, no leading dot, no invisible characters, at most 120 bytes, its ending kept."""
+    """Make ``name`` valid on every file system: no folders, no leading dot, no invisible characters, at most 120 bytes, its ending kept."""
     composed = unicodedata.normalize("NFC", name)
     visible = "".join("_" if unicodedata.category(each)[0] == "C" else each for each in composed)
     plain = re.sub(r'[/\\:*?"<>|]', "_", visible).strip().lstrip(".").rstrip(". ")
@@ -171,7 +171,7 @@ def safe_name(name: str) -> str:
 
 
 def type_of(name: str) -> str:
-    """The media type that the ending of a name stands for."""
+    """Return the media type for the ending of a name."""
     return TYPES.get(PurePath(name).suffix.lower(), "application/octet-stream")
 
 

@@ -1,4 +1,4 @@
-"""Functions of the project that a workflow may call: those of modules that the configuration names, and no others."""
+"""Functions of the project that a workflow may call: only those of modules that the configuration names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTING = "python_modules"
 
 
 def check(loaded: workflow.Loaded, allowed: Sequence[str]) -> None:
-    """Raise WorkflowInvalid, exit 2, where a node of the file, or of one that it uses, calls a function of a module that is not among ``allowed``."""
+    """Raise WorkflowInvalid, exit 2, where a node of the file, or of one that it uses, calls a function of a module not in ``allowed``."""
     called = [
         (file, node.id, node.python.partition(":")[0])
         for file in loaded.files()
@@ -57,13 +57,13 @@ def _fix(module: str, allowed: Sequence[str]) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Functions(ports.Python):
-    """Calls functions of the ``allowed`` modules, each in a thread of its own."""
+    """Calls functions of the ``allowed`` modules, each in a separate thread."""
 
     allowed: Sequence[str]
     seconds: float
-    """How long a call may take."""
+    """Time limit of a call."""
     masker: masking.Masker
-    """For what a function prints."""
+    """Masks the output of functions."""
 
     @override
     async def call(self, function: str, args: Mapping[str, Json]) -> Json:
@@ -100,7 +100,7 @@ class Functions(ports.Python):
             with contextlib.suppress(RuntimeError):  # the loop may be gone
                 loop.call_soon_threadsafe(settle, value, error)
 
-        # Nothing can end a thread; as a daemon it keeps neither the run nor the process.
+        # A thread cannot be ended; a daemon thread keeps neither the run nor the process alive.
         threading.Thread(target=work, name=function, daemon=True).start()
         try:
             value, error = await asyncio.wait_for(done, self.seconds)
@@ -116,23 +116,23 @@ class Functions(ports.Python):
 
 
 _CALLED: list[masking.Masker] = []
-"""Those of the runs whose functions are being called, one for each call."""
+"""Maskers of the runs that are calling a function, one for each call."""
 
 
 def is_calling() -> bool:
-    """Whether a function is being called now."""
+    """True if a function is being called now."""
     return bool(_CALLED)
 
 
 def masked(text: str) -> str:
-    """What a function prints, without the secrets of the runs that call one now: a page may have shown them."""
+    """Mask a function's output with the secrets of all runs that call one now, as a page may have shown them."""
     for masker in [*_CALLED]:
         text = masker.text(text)
     return text
 
 
 def _value(module: str, name: str, args: Mapping[str, Json]) -> Any:
-    """What the function returns. Raises AuthorError where it cannot be called, and where it fails."""
+    """Return the function's value. Raises AuthorError where it cannot be called, and where it fails."""
     found = _find(module, name)
     _refuse_mismatch(f"{module}:{name}", found, args)
     try:
@@ -142,7 +142,7 @@ def _value(module: str, name: str, args: Mapping[str, Json]) -> Any:
 
 
 def _find(module: str, name: str) -> Callable[..., Any]:
-    """The function. A module is looked for among what is installed, then in the project's folder."""
+    """Return the function. Modules are searched among installed ones, then in the project's folder."""
     folder = settings.project_folder()
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))
@@ -205,7 +205,7 @@ def _failed(function: str, error: BaseException) -> AuthorError:
 
 
 def _evidence(error: BaseException) -> dict[str, Json]:
-    """The last line of what Python would print, and the place."""
+    """Return the last line of Python's traceback, and the place."""
     frames = traceback.extract_tb(error.__traceback__)
     last = traceback.format_exception_only(error)[-1].strip()
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None

@@ -1,4 +1,4 @@
-"""What a leaf may use beyond the page: files, SQL, functions, models, answers of people, signed-in states."""
+"""Services of a leaf beyond the page: files, SQL, functions, models, answers of people, signed-in states."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LeafServices(StepServices):
         python_modules: Sequence[str],
         agents: AgentFactory,
     ) -> None:
-        """``models`` is needed where a node asks one. Nodes may call functions of ``python_modules``, and of no others."""
+        """``models`` is needed where a node asks one. Nodes may only call functions of ``python_modules``."""
         self._run = run
         self._step = step
         self._models = models
@@ -110,7 +110,7 @@ class LeafServices(StepServices):
         return known
 
     def _refuse_secret_as_answer(self, questions: Mapping[str, dict[str, Json]]) -> None:
-        """A pause is written down masked, and a mask is no answer."""
+        """Refuse a secret as an offered answer: a pause is written masked, and a mask is no answer."""
         masker = self._run.writer.masker
         for name, question in questions.items():
             offered = [question.get("choices"), question.get("default")]

@@ -11,11 +11,11 @@ REASON = "question"
 """The reason of a pause that waits for answers; other pauses wait for a decision."""
 
 Question = Mapping[str, Any]
-"""A question as data: ``question``, ``type``, and where there are any ``choices`` and ``default``."""
+"""A question as data: ``question``, ``type``, and optional ``choices`` and ``default``."""
 
 
 def pause(path: str, questions: Mapping[str, Question]) -> Paused:
-    """The pause that asks these questions."""
+    """Return the pause that asks these questions."""
     asked = [each["question"] for each in questions.values()]
     return Paused(
         REASON,

@@ -1,4 +1,4 @@
-"""Signed-in states by name, in the private part of the home. Nothing else reads there: they are never shown, scanned or uploaded."""
+"""Signed-in states by name, in the private part of the home. They are never shown, scanned or uploaded."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ class SignIns(ports.Sessions):
             age = (dt.datetime.now(dt.UTC) - saved_at).total_seconds()
             return ports.SavedSession(kept["content"], kept["saved_at"], max(0.0, age))
         except (OSError, ValueError, KeyError, TypeError):
-            # What cannot be read is as good as not there: the workflow signs in again, and saves it anew.
+            # An unreadable state counts as missing: the workflow signs in again, and saves a new one.
             return None

@@ -1,4 +1,4 @@
-"""For tests of programs that use RunOps, and of stores: a store in memory, and what every store must do. ``docs/testing.md`` tells how to use it."""
+"""Test helpers for stores and for programs that use RunOps, which itself does not import them. See ``docs/testing.md``."""
 
 from runtime.testing.memory_store import MemoryStore
 

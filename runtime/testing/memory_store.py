@@ -1,4 +1,4 @@
-"""A store in memory, with what a store has that several machines share: claims that expire, owners that are replaced while they live, lines that come late or never."""
+"""A store in memory with the traits of one shared by machines: claims expire, active owners are replaced, lines arrive late or never."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from runtime.system import files, tasks
 
 @dataclasses.dataclass(slots=True)
 class _Conversation:
-    """One conversation. Its entries stand as lines, so that what a file could not hold is refused here too."""
+    """One conversation. Its entries are lines, so that anything a file could not hold is refused here too."""
 
     lines: list[bytes] = dataclasses.field(default_factory=list[bytes])
     epoch: int = 0
-    """Of the last claim."""
+    """Epoch of the last claim."""
     held: bool = False
-    """Whether the last owner has not given it up."""
+    """True until the last owner gives it up."""
     until: float = 0.0
-    """When the last owner's claim expires."""
+    """Expiry of the last owner's claim."""
     unsure: set[str] = dataclasses.field(default_factory=set[str])
-    """Hashes of blobs that no barrier has covered, of a hostile store."""
+    """In a hostile store: hashes of blobs that no barrier has covered."""
 
 
 class Memory(file_store.InFolder):
-    """What a ``MemoryStore`` keeps. It may be used from several threads."""
+    """The content of a ``MemoryStore``. It may be used from several threads."""
 
     def __init__(self, folder: Path, lease: float | None, clock: Callable[[], float]) -> None:
-        """As ``MemoryStore``."""
+        """Take the arguments of ``MemoryStore``."""
         self.home = folder
         self.lease = lease
         self._clock = clock
@@ -45,7 +45,7 @@ class Memory(file_store.InFolder):
         self._blobs: dict[str, bytes] = {}
         self._keys: dict[str, str] = {}
         self.lock = threading.RLock()
-        """Held while anything is read or changed."""
+        """Owned while anything is read or changed."""
 
     @property
     @override
@@ -63,7 +63,7 @@ class Memory(file_store.InFolder):
             return self._is_held(self._existing(conversation))
 
     def create(self, conversation: str) -> _Conversation:
-        """Make it, where it has no entry; ``Store.create``."""
+        """Create a conversation without entries; see ``Store.create``."""
         with self.lock:
             kept = self._kept.setdefault(conversation, _Conversation())
             self._refuse_held(conversation, kept)
@@ -78,7 +78,7 @@ class Memory(file_store.InFolder):
     def claim(
         self, conversation: str, *, take_over: bool
     ) -> tuple[_Conversation, list[log_entries.AnyEntry], owners.Holder | None]:
-        """Own it; its entries, and who had it; ``Store.claim``."""
+        """Claim it; return its entries and the owner before; see ``Store.claim``."""
         with self.lock:
             kept = self._existing(conversation)
             entries = self._entries(conversation)
@@ -120,7 +120,7 @@ class Memory(file_store.InFolder):
             return sorted(self._kept)
 
     def keyed(self, key: str) -> str:
-        """The id of a key; ``Store.keyed``."""
+        """Return the id of a key; see ``Store.keyed``."""
         with self.lock:
             return self._keys.setdefault(key, store.new_id())
 
@@ -143,19 +143,19 @@ class Memory(file_store.InFolder):
         return []
 
     def let_go(self, conversation: str) -> None:
-        """Nobody has it any more."""
+        """Release the conversation."""
         with self.lock:
             self._existing(conversation).held = False
 
     def keep_blob(self, sha256: str, data: bytes) -> bool:
-        """Keep a blob's bytes; whether they are new."""
+        """Keep a blob's bytes; return True if they are new."""
         with self.lock:
             known = sha256 in self._blobs
             self._blobs[sha256] = data
             return not known
 
     def expiry(self) -> float:
-        """When a claim expires that is made or renewed now."""
+        """Return the expiry of a claim that is made or renewed now."""
         return self._clock() + (self.lease or 0.0)
 
     def _existing(self, conversation: str) -> _Conversation:
@@ -176,13 +176,12 @@ class Memory(file_store.InFolder):
 
 
 class MemoryStore(store.Store):
-    """Conversations and blobs in the memory of this process; they end with it. Private files and those of a run stand in a folder.
+    """Conversations and blobs in the memory of this process; they end with it. Private files and files of runs are in a folder.
 
-    Each claim has a higher epoch than the one before, and from that moment on the earlier owner gets Replaced from whatever it writes. An owner whose
-    lease has run out and whom nobody has replaced still owns the conversation: the lease says when another one may claim it.
-
-    A ``hostile`` one does the worst that a store may: what no ``barrier`` covered is seen by nobody, and lost with its owner, large values too; and
-    everything that is awaited takes ``delay`` seconds.
+    Each claim has a higher epoch than the one before. From then on every write of the earlier owner raises Replaced. An owner whose lease
+    has expired still owns the conversation until another one claims it: the lease only says when one may. A ``hostile`` store does the worst
+    that is allowed. Anything that no ``barrier`` covered is invisible, and lost with its owner, large values too. Everything that is awaited
+    takes ``delay`` seconds.
     """
 
     def __init__(
@@ -194,7 +193,7 @@ class MemoryStore(store.Store):
         hostile: bool = False,
         delay: float = 0.0,
     ) -> None:
-        """``lease`` in seconds of ``clock``; None: a claim holds until its owner closes it, or another one takes over."""
+        """``lease`` is in seconds of ``clock``; None: a claim lasts until its owner closes it, or another one takes over."""
         self.memory = Memory(folder, lease, clock)
         self.hostile = hostile
         self._delay = delay
@@ -235,11 +234,11 @@ class MemoryStore(store.Store):
         return self.memory.keyed(key)
 
     def lose(self, conversation: str) -> None:
-        """What the end of its owner's process does, and nothing else does for it: whatever no barrier covered is gone, of a hostile store, and the conversation is free."""
+        """Act like the end of the owner's process: the conversation is free. A hostile store loses everything that no barrier covered."""
         self.memory.let_go(conversation)
 
     async def late(self) -> None:
-        """Take the time that everything takes."""
+        """Wait for the delay of a hostile store."""
         if self.hostile:
             await tasks.to_the_end(asyncio.sleep(self._delay))
 
@@ -257,7 +256,7 @@ class _Owned(store.Conversation):
         self._store, self._memory = owner, owner.memory
         self._kept = kept
         self._coming: list[bytes] = []
-        """Lines that no barrier has covered, of a hostile store."""
+        """In a hostile store: lines that no barrier has covered."""
 
     @override
     def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
@@ -309,14 +308,14 @@ class _Owned(store.Conversation):
                 self._kept.held = False
 
     def _write(self) -> None:
-        """What was written is safe from here on."""
+        """Make everything written so far durable."""
         self._kept.lines += self._coming
         self._coming.clear()
         self._kept.unsure.clear()
 
     @contextlib.contextmanager
     def _fenced(self) -> Generator[None]:
-        """Only for the owner of the last claim, and one at a time."""
+        """Allow only the owner of the last claim, one call at a time."""
         with self._memory.lock:
             if self._kept.epoch != self.epoch:
                 raise owners.replaced(self.id, self.epoch, [log_entries.decode(line) for line in self._kept.lines])

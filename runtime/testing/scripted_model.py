@@ -1,9 +1,9 @@
-"""A model that says what a test wrote down, for the fake server of ``runtime.testing.responses``.
+"""A model with scripted answers, for the fake server of ``runtime.testing.responses``.
 
     model = scripted.Model([scripted.rate_limited(retry_after=0), scripted.text("Good morning.")])
 
-An answer is what a model says (``text``, ``call``, ``refusal``, ``thought``, joined by ``+``), a fault that comes instead of it
-(``rate_limited``, ``quota``, ``server_error``, ``not_json``, ``chain_lost``), or a connection that breaks (``hang``, ``reset``, ``stall``, ``cut``, ``error_event``).
+An answer is one of three. A model's output: ``text``, ``call``, ``refusal``, ``thought``, joined by ``+``. A fault in its place:
+``rate_limited``, ``quota``, ``server_error``, ``not_json``, ``chain_lost``. A broken connection: ``hang``, ``reset``, ``stall``, ``cut``, ``error_event``.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from runtime.messages.messages import Usage
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Text:
-    """Words for the user, or JSON where a schema was asked for. It is sent as it stands, fit or not."""
+    """Text for the user, or JSON where a schema was requested. It is sent unchanged, valid or not."""
 
     text: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
-    """The model's words for that it will not."""
+    """The text of a refusal."""
 
     text: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a tool. Its arguments are sent as they stand, JSON or not."""
+    """A tool call. Its arguments are sent unchanged, JSON or not."""
 
     name: str
     arguments: str
     call_id: str | None = None
-    """None: the server draws one."""
+    """None: the server makes one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Thought:
-    """A summary of what the model thought."""
+    """A summary of the model's reasoning."""
 
     summary: str
 
@@ -56,7 +56,7 @@ Part = Text | Refusal | Call | Thought
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
-    """An HTTP answer that holds no response."""
+    """An HTTP answer without a response."""
 
     status: int
     message: str
@@ -71,60 +71,60 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """A response of the model, with how it comes about."""
+    """A response of the model, with its timing."""
 
     parts: tuple[Part, ...] = ()
     status: Literal["completed", "incomplete", "failed"] = "completed"
     reason: str | None = None
-    """Why it is incomplete: ``max_output_tokens`` or ``content_filter``."""
+    """The reason why it is incomplete: ``max_output_tokens`` or ``content_filter``."""
     error: tuple[str, str] | None = None
-    """Code and message of a response that failed."""
+    """Code and message of a failed response."""
     usage: Usage | Literal["counted", "untold"] = "counted"
-    """``counted`` by the server's rule; ``untold``: the response says nothing about it."""
+    """``counted`` by the server's rule; ``untold``: the response reports none."""
     gate: threading.Event | None = None
     """The answer waits until it is set."""
     polls: int = 1
-    """In the background: how many polls find it at work before one finds it done."""
+    """In the background: number of polls that find it unfinished."""
     seconds: float = 0.0
-    """In the background: how long it takes at least, by the server's clock."""
+    """In the background: minimum duration by the server's clock."""
     poll_faults: tuple[Failure, ...] = ()
-    """In the background: what the first polls get instead of the response."""
+    """In the background: faults returned by the first polls, in place of the response."""
 
     def __add__(self, other: Answer) -> Answer:
-        """What one says and then the other, in one response, which is otherwise as the first one has it."""
+        """Join the output of both in one response; everything else comes from the first."""
         return dataclasses.replace(self, parts=(*self.parts, *other.parts))
 
     def using(self, *, input: int, output: int, cached: int = 0, reasoning: int = 0) -> Self:
-        """The same, with this usage in tokens: ``cached`` of the input, ``reasoning`` of the output."""
+        """Return a copy with this usage in tokens: ``cached`` of the input, ``reasoning`` of the output."""
         return dataclasses.replace(self, usage=Usage(input=input, cached=cached, output=output, reasoning=reasoning))
 
     def without_usage(self) -> Self:
-        """The same from a server that does not say what was used."""
+        """Return a copy without a reported usage."""
         return dataclasses.replace(self, usage="untold")
 
     def held(self, gate: threading.Event) -> Self:
-        """The same, once ``gate`` is set; in the background it is at work until then."""
+        """Return a copy that waits until ``gate`` is set; in the background it is unfinished until then."""
         return dataclasses.replace(self, gate=gate)
 
     def in_background(self, *, polls: int = 1, seconds: float = 0.0, faults: Iterable[Failure] = ()) -> Self:
-        """The same where it is asked for in the background: done after so many ``polls`` and ``seconds``; the first polls get ``faults``."""
+        """Return a copy for background requests: it ends after so many ``polls`` and ``seconds``; the first polls get ``faults``."""
         return dataclasses.replace(self, polls=polls, seconds=seconds, poll_faults=tuple(faults))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Broken:
-    """A connection that breaks, after all of ``before`` has been sent but its ends."""
+    """A connection that breaks after ``before`` was sent, except for its final parts."""
 
     how: Literal["stall", "reset", "end", "error"]
-    """``stall``: open and silent; ``reset``: dropped; ``end``: closed as if all were said; ``error``: ended by an ``error`` event."""
+    """``stall``: open and silent; ``reset``: dropped; ``end``: closed as if complete; ``error``: ended by an ``error`` event."""
     before: Answer | None = None
     """None: not one byte is sent."""
     code: str = "server_error"
-    """Of the ``error`` event."""
+    """Code of the ``error`` event."""
     message: str = "The server had an error while processing your request."
-    """Of the ``error`` event."""
+    """Message of the ``error`` event."""
     nested: bool = False
-    """Whether the ``error`` event keeps both below a field ``error``, as some servers have it."""
+    """True if the ``error`` event has both below a field ``error``, as on some servers."""
 
 
 Scripted = Answer | Failure | Broken
@@ -135,11 +135,11 @@ class AskedFor:
     """A request as the model sees it."""
 
     number: int
-    """1 for the first one that came to the model."""
+    """Counted from 1, over all requests to the model."""
     body: dict[str, Json]
-    """What was sent."""
+    """The body of the request."""
     items: tuple[dict[str, Json], ...]
-    """The whole input, with that of the responses that this one follows."""
+    """The whole input, including that of the responses it continues."""
 
     @property
     def instructions(self) -> str:
@@ -148,7 +148,7 @@ class AskedFor:
 
     @property
     def newest(self) -> str:
-        """The text of all that came after the model last spoke: messages, and outputs of tools."""
+        """The text of everything after the model's last output: messages, and outputs of tools."""
         fresh = list[str]()
         for item in reversed(self.items):
             if item.get("role") == "assistant" or item.get("type") in ("function_call", "reasoning"):
@@ -167,19 +167,19 @@ Script = Callable[[AskedFor], Scripted]
 
 
 class ScriptError(Exception):
-    """The script has no answer; the message says why."""
+    """The script has no answer; the message gives the reason."""
 
 
 class Model:
-    """Answers requests from a script, one at a time, in the order in which they come. It may be used from several threads."""
+    """Answers requests from a script, one at a time, in the order of arrival. It may be used from several threads."""
 
     def __init__(self, script: Iterable[Scripted] | Script) -> None:
-        """``script`` holds an answer for each request, or is a function that makes one."""
+        """Take an answer for each request, or a function that makes one."""
         self._script: Script | Iterator[Scripted] = script if callable(script) else iter(list(script))
         self._lock = threading.Lock()
 
     def answer(self, asked: AskedFor) -> Scripted:
-        """What the model says to that. Raises ScriptError where the script has come to its end, or its function fails."""
+        """Return the answer to a request. Raises ScriptError after the end of the script, and where its function fails."""
         with self._lock:
             if not callable(self._script):
                 found = next(self._script, None)
@@ -195,7 +195,7 @@ class Model:
 
 
 def when(held: str | Callable[[AskedFor], bool], answer: Scripted) -> Script:
-    """A rule for ``first_of``: ``answer`` where what came since the model last spoke holds this text, or where the function says so."""
+    """Return a rule for ``first_of``: ``answer`` if the newest text contains this text, or if the function returns True."""
 
     def rule(asked: AskedFor) -> Scripted:
         if held in asked.newest if isinstance(held, str) else held(asked):
@@ -206,7 +206,7 @@ def when(held: str | Callable[[AskedFor], bool], answer: Scripted) -> Script:
 
 
 def first_of(*rules: Script, otherwise: Scripted | None = None) -> Script:
-    """A script of rules: the first one that fits answers. Where none does: ``otherwise``, or else the script fails."""
+    """Return a script of rules: the first match answers. Without one, ``otherwise`` does, or else the script fails."""
 
     def script(asked: AskedFor) -> Scripted:
         for rule in rules:
@@ -222,44 +222,44 @@ def first_of(*rules: Script, otherwise: Scripted | None = None) -> Script:
 
 
 class _NotMine(Exception):
-    """The rule is not for this request."""
+    """The rule does not match this request."""
 
 
 def text(said: Json) -> Answer:
-    """The model says this; a value that is no text is said as JSON."""
+    """Answer with this text; any other value is sent as JSON."""
     return Answer((Text(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)),))
 
 
 def call(name: str, arguments: Json, *, call_id: str | None = None) -> Answer:
-    """The model calls a tool. ``arguments`` as text are sent as they stand, so they may be anything but JSON."""
+    """Call a tool. ``arguments`` as text are sent unchanged, so they need not be JSON."""
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return Answer((Call(name, written, call_id),))
 
 
 def thought(summary: str) -> Answer:
-    """The model thinks, and tells this much of it: ``thought("…") + text("…")``."""
+    """Show this summary of the model's reasoning: ``thought("…") + text("…")``."""
     return Answer((Thought(summary),))
 
 
 def refusal(said: str = "I'm sorry, but I can't help with that.") -> Answer:
-    """The model refuses, in these words."""
+    """Refuse, with this text."""
     return Answer((Refusal(said),))
 
 
 def incomplete(said: Answer | str = "", reason: str = "max_output_tokens") -> Answer:
-    """The model is cut short after this; ``reason`` may be ``content_filter`` as well."""
+    """Cut the answer short after this; ``reason`` may be ``content_filter`` as well."""
     return dataclasses.replace(_answer(said), status="incomplete", reason=reason)
 
 
 def failed(code: str = "server_error", message: str = "The model failed to answer.", said: Answer | str = "") -> Answer:
-    """A response that failed, after this was said."""
+    """Fail, after this output."""
     return dataclasses.replace(_answer(said), status="failed", error=(code, message))
 
 
 def rate_limited(
     retry_after: float | dt.datetime | None = None, *, milliseconds: int | None = None, message: str | None = None
 ) -> Failure:
-    """429: too many requests. ``retry_after`` is sent in seconds or as a date, ``milliseconds`` in ``retry-after-ms``."""
+    """Answer 429: too many requests. ``retry_after`` is sent in seconds or as a date, ``milliseconds`` in ``retry-after-ms``."""
     headers = list[tuple[str, str]]()
     if isinstance(retry_after, dt.datetime):
         headers.append(("Retry-After", email.utils.format_datetime(retry_after.astimezone(dt.UTC), usegmt=True)))
@@ -272,44 +272,44 @@ def rate_limited(
 
 
 def quota() -> Failure:
-    """429, and it stays so: the account has nothing left to spend."""
+    """Answer 429 for good: the account has no quota left."""
     said = "You exceeded your current quota, please check your plan and billing details."
     return Failure(429, said, "insufficient_quota", "insufficient_quota")
 
 
 def server_error(status: int = 500, message: str = "The server had an error while processing your request.") -> Failure:
-    """The server failed: 500, or another ``status``, such as 503."""
+    """Fail as a server: 500, or another ``status``, such as 503."""
     return Failure(status, message)
 
 
 def not_json(body: bytes = b"<html>Bad gateway</html>", status: int = 200) -> Failure:
-    """An answer that is no JSON, as something between client and server may send it."""
+    """Answer without JSON, as something between client and server may."""
     return Failure(status, "", body=body)
 
 
 def chain_lost() -> Failure:
-    """400: the server no longer knows the response that this request follows, whichever it is."""
+    """Answer 400: the server no longer has the response that this request continues, whichever it is."""
     said = "Previous response with id 'resp_lost' not found."
     return Failure(400, said, "previous_response_not_found", "invalid_request_error", "previous_response_id")
 
 
 def hang() -> Broken:
-    """The request is taken and never answered, until the client or the server closes."""
+    """Accept the request and never answer, until the client or the server closes."""
     return Broken("stall")
 
 
 def reset(before: Answer | str | None = None) -> Broken:
-    """The connection drops, before a byte or in the middle of this answer."""
+    """Drop the connection, before a byte or in the middle of this answer."""
     return Broken("reset", None if before is None else _answer(before))
 
 
 def stall(before: Answer | str = "") -> Broken:
-    """The answer stops after this; the connection stays open."""
+    """Stop the answer after this; the connection stays open."""
     return Broken("stall", _answer(before))
 
 
 def cut(before: Answer | str = "") -> Broken:
-    """The stream ends after this, as if all were said, without the event that says how the response ended."""
+    """End the stream after this as if complete, without the event that ends a response."""
     return Broken("end", _answer(before))
 
 
@@ -320,7 +320,7 @@ def error_event(
     message: str = "The server had an error while processing your request.",
     nested: bool = False,
 ) -> Broken:
-    """The stream ends after this with an ``error`` event. A request that is not streamed gets a 500 with the same words."""
+    """End the stream after this with an ``error`` event. A request that is not streamed gets a 500 with the same words."""
     return Broken("error", _answer(before), code, message, nested)
 
 
@@ -331,7 +331,7 @@ def _answer(said: Answer | str) -> Answer:
 
 
 def text_of(item: dict[str, Json]) -> str:
-    """The words of an item of a request's input or a response's output, without its frame."""
+    """Return the text of an item of a request's input or a response's output."""
     match item.get("type", "message"):
         case "message":
             return _words(item.get("content"))

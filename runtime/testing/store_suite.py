@@ -1,4 +1,4 @@
-"""What every store must do, as tests. Whoever writes a store makes a class of its own from these, and pytest runs them all."""
+"""Conformance tests for stores. The author of a store subclasses these classes, and pytest runs all their tests."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MANY = 6
 
 
 def note(number: int = 0) -> log_entries.Note:
-    """An entry."""
+    """Return an entry."""
     return log_entries.Note(name="restored", data={"mode": "attached", "number": number})
 
 
 async def claimed(conversation: store.Conversation) -> log_entries.AnyEntry:
-    """Have the conversation say who owns it, as every owner does first."""
+    """Write the entry that names the owner, as every owner does first."""
     said = conversation.append(
         log_entries.Note(name="claimed", data={**store_owners.me(), "epoch": conversation.epoch})
     )
@@ -36,26 +36,26 @@ async def claimed(conversation: store.Conversation) -> log_entries.AnyEntry:
 
 
 def call(path: str = "pay") -> log_entries.Call:
-    """A call, which gets its id from the log."""
+    """Return a call, which gets its id from the log."""
     return log_entries.Call(
         path=path, node="transform", attempt=1, effect="effect", args={"a": [1, None]}, fingerprint="f"
     )
 
 
 class StoreConformance:
-    """Tests of one kind of store: a subclass says how to come by an empty one, and by an owner elsewhere."""
+    """Tests of one kind of store. A subclass supplies an empty store, and an owner elsewhere."""
 
     @pytest.fixture
     def kept(self, tmp_path: Path) -> store.Store:
-        """An empty store; files may stand in ``tmp_path``."""
+        """Return an empty store; files may be in ``tmp_path``."""
         raise NotImplementedError
 
     def seen_by_another(self, kept: store.Store) -> store.Store:
-        """The same store, as another process sees it; by default the same object."""
+        """Return the same store, as another process sees it; by default the same object."""
         return kept
 
     def held_elsewhere(self, kept: store.Store, run: str) -> AbstractAsyncContextManager[object]:
-        """A living owner elsewhere, who has claimed the ``run`` and said so in an entry, and who lives while the block runs, unless it is ended."""
+        """Run an owner elsewhere for the block. It has claimed the ``run`` in an entry, and lives until the block ends or it is ended."""
         raise NotImplementedError
 
     # One owner.
@@ -70,7 +70,7 @@ class StoreConformance:
             assert kept.kept.ids() == [run]
 
     async def test_append_numbers_dates_and_names(self, kept: store.Store) -> None:
-        """An appended entry has its line's number from 1, the time, and a call an id that no other has; so it is read back, also while it is held."""
+        """An appended entry gets its line's number from 1 and the time; a call gets a unique id. It reads back the same, even while owned."""
         run = store.new_id()
         async with contextlib.aclosing(await kept.create(run)) as owned:
             written = [owned.append(each) for each in (note(1), call(), note(2), call("again"))]
@@ -82,7 +82,7 @@ class StoreConformance:
                 assert (await each.read(run)).entries == each.kept.read(run).entries == written
 
     async def test_a_barrier_may_come_at_any_time(self, kept: store.Store) -> None:
-        """With nothing to bring to the disk, and twice in a row, it does nothing."""
+        """With nothing to sync, and twice in a row, it does nothing."""
         async with contextlib.aclosing(await kept.create(store.new_id())) as owned:
             await owned.barrier()
             owned.append(note())
@@ -90,7 +90,7 @@ class StoreConformance:
             await owned.barrier()
 
     async def test_a_barrier_is_not_broken_off(self, kept: store.Store) -> None:
-        """A task that is cancelled while it waits for the disk goes on to what it awaits next, and is cancelled there: everything is kept."""
+        """A task cancelled during a barrier continues to its next await, and is cancelled there: everything is kept."""
         run = store.new_id()
         async with contextlib.aclosing(await kept.create(run)) as owned:
             went_on: list[str] = []
@@ -110,7 +110,7 @@ class StoreConformance:
             assert len(kept.kept.read(run).entries) == 1
 
     async def test_who_gave_it_up_writes_nothing_more(self, kept: store.Store) -> None:
-        """What was written before ``aclose`` is kept; an append after it is refused, and nothing of it is seen; a second ``aclose`` does nothing."""
+        """Writes before ``aclose`` are kept; an append after it is refused and invisible; a second ``aclose`` does nothing."""
         run = store.new_id()
         owned = await kept.create(run)
         blob = owned.put_blob(b"a large value", "value")
@@ -125,7 +125,7 @@ class StoreConformance:
         assert (reading.entries, reading.held) == ([written], False)
 
     async def test_what_cannot_be_a_line_is_refused_and_harms_nothing(self, kept: store.Store) -> None:
-        """An entry with a text that UTF-8 cannot hold is refused when it is appended; the next one gets its number."""
+        """Appending an entry that UTF-8 cannot encode is refused; the next one gets its number."""
         run = store.new_id()
         async with contextlib.aclosing(await kept.create(run)) as owned:
             with pytest.raises(ValueError, match="surrogates"):
@@ -136,7 +136,7 @@ class StoreConformance:
     # One owner after another.
 
     async def test_claiming_goes_on_where_the_last_owner_ended(self, kept: store.Store) -> None:
-        """Whoever claims gets all entries, a higher epoch, and the next number."""
+        """A claim returns all entries, a higher epoch, and continues with the next number."""
         run = store.new_id()
         epochs: list[int] = []
         for number in range(3):
@@ -151,7 +151,7 @@ class StoreConformance:
         assert epochs == sorted(set(epochs))
 
     async def test_one_owner_at_a_time(self, kept: store.Store) -> None:
-        """A held conversation is refused to everybody else, by the process and since when; reading it is free; given up, it may be claimed."""
+        """Others cannot claim an owned conversation, and are shown the process and the time; they can read it, and claim it once released."""
         run, other = store.new_id(), self.seen_by_another(kept)
         async with contextlib.aclosing(await kept.create(run)) as owned:
             said = await claimed(owned)
@@ -167,7 +167,7 @@ class StoreConformance:
         assert len(entries) == 2
 
     async def test_of_many_who_claim_at_once_one_wins(self, kept: store.Store) -> None:
-        """However many claim at once, one owns the conversation, and the others are told that it is held."""
+        """Only one of many simultaneous claims owns the conversation; the others raise RunHeld."""
         run = store.new_id()
         await (await kept.create(run)).aclose()
         claims = (self.seen_by_another(kept).claim(run) for _each in range(MANY))
@@ -178,7 +178,7 @@ class StoreConformance:
         assert (len(owners), sum(isinstance(each, RunHeld) for each in came)) == (1, MANY - 1)
 
     async def test_a_living_owner_is_displaced_only_on_demand(self, kept: store.Store) -> None:
-        """``take_over`` claims a held conversation with all its entries and a higher epoch, and tells whose it was; without it nothing is harmed."""
+        """``take_over`` claims an owned conversation with all entries and a higher epoch, and names its owner. Without it nothing changes."""
         run = store.new_id()
         await (await kept.create(run)).aclose()
         async with self.held_elsewhere(kept, run):
@@ -197,7 +197,7 @@ class StoreConformance:
                 assert owned.append(note()).seq == len(entries) + 1
 
     async def test_nobody_needs_to_be_displaced(self, kept: store.Store) -> None:
-        """``take_over`` of a conversation that nobody holds is a claim like any."""
+        """``take_over`` of a conversation without an owner is an ordinary claim."""
         run = store.new_id()
         async with contextlib.aclosing(await kept.create(run)) as owned:
             await claimed(owned)
@@ -208,7 +208,7 @@ class StoreConformance:
     # Many conversations.
 
     async def test_an_unknown_conversation_is_the_askers_mistake(self, kept: store.Store) -> None:
-        """What is not there, or is no id at all, is a usage error, and is not there afterwards."""
+        """An unknown or invalid id is a usage error, and does not exist afterwards."""
         for name in (store.new_id(), "../../etc/passwd", ""):
             for attempt in (kept.claim, kept.read):
                 with pytest.raises(UsageError) as caught:
@@ -217,7 +217,7 @@ class StoreConformance:
         assert kept.kept.ids() == []
 
     async def test_a_conversation_that_began_is_not_made_anew(self, kept: store.Store) -> None:
-        """Making one that has an entry is refused and loses nothing; one whose maker gave it up before its first entry is made anew."""
+        """Creating one that has an entry is refused and loses nothing; one released before its first entry is created again."""
         run = store.new_id()
         await (await kept.create(run)).aclose()
         async with contextlib.aclosing(await kept.create(run)) as owned:
@@ -228,7 +228,7 @@ class StoreConformance:
         assert (kept.kept.read(run).entries, kept.kept.read(run).held) == ([written], False)
 
     async def test_ids_are_sorted_and_conversations_are_apart(self, kept: store.Store) -> None:
-        """Ids come oldest first, whatever the order of making; each conversation has its own entries, owner and numbers."""
+        """Ids come oldest first, whatever the order of creation; each conversation has its own entries, owner and numbers."""
         runs = sorted(store.new_id() for _ in range(4))
         for number, run in reversed(list(enumerate(runs))):
             async with contextlib.aclosing(await kept.create(run)) as owned:
@@ -237,7 +237,7 @@ class StoreConformance:
         assert [_numbers(kept.kept.read(run).entries) for run in runs] == [[0], [1], [2], [3]]
 
     async def test_the_ends_of_a_log_are_those_of_all_of_it(self, kept: store.Store) -> None:
-        """The first and the last entry are what a reading has there, at every moment of a log's life, for whoever asks; nothing at all before the first."""
+        """The first and the last entry equal those of a reading, at every moment of a log's life, for every reader; None before the first."""
         run, other = store.new_id(), self.seen_by_another(kept)
         async with contextlib.aclosing(await kept.create(run)) as owned:
             assert (kept.kept.first(run), kept.kept.last(run)) == (None, None)
@@ -256,7 +256,7 @@ class StoreConformance:
                 assert caught.value.code == "unknown-run"
 
     async def test_a_list_is_told_page_by_page(self, kept: store.Store) -> None:
-        """Newest first: how each ended by its last entry, else whether somebody has it; behind any of them, of any state, and no more than are wanted."""
+        """Newest first, each with its state, by its last entry or its owner. Pages start after any of them, for any state, up to the limit."""
         runs = sorted(store.new_id() for _ in range(5))
         states = ("passed", "failed", "died", "passed", "running")
         held: list[store.Conversation] = []
@@ -285,7 +285,7 @@ class StoreConformance:
         await held[-1].aclose()
 
     async def test_what_is_new_is_the_rest_of_a_reading(self, kept: store.Store) -> None:
-        """Behind any entry a reading has what the whole log has behind it, however long the lines are; behind the last one nothing, and later what came since."""
+        """After any entry a reading has the rest of the log, however long the lines are. After the last one it has only newer entries."""
         run, other = store.new_id(), self.seen_by_another(kept)
         async with contextlib.aclosing(await kept.create(run)) as owned:
             for number in range(40):
@@ -301,7 +301,7 @@ class StoreConformance:
             assert kept.kept.read(run, written.seq - 1).entries == [written]
 
     async def test_a_key_has_one_conversation(self, kept: store.Store) -> None:
-        """A key gives the same id to whoever asks, also to many at once, other keys another; the id is as good as a new one."""
+        """A key gives every caller the same id, also many at once; other keys give others; the id is as good as a new one."""
         found = {*await asyncio.gather(*(self.seen_by_another(kept).keyed("nightly") for _each in range(MANY)))}
         assert found == {await kept.keyed("nightly")}
         assert await kept.keyed("weekly") not in found
@@ -312,7 +312,7 @@ class StoreConformance:
     # Large values and files.
 
     async def test_blobs_are_named_by_what_is_in_them(self, kept: store.Store) -> None:
-        """A blob reads back by its hash, in every conversation, and is kept once; one that nobody kept is missing by name."""
+        """A blob reads back by its hash, in every conversation, and is kept once; an unknown one raises an error by name."""
         run = store.new_id()
         data = b"\xff\x00 any bytes " * 50
         async with contextlib.aclosing(await kept.create(run)) as owned:
@@ -328,7 +328,7 @@ class StoreConformance:
         assert caught.value.code == "blob-missing"
 
     async def test_files_are_kept_by_name(self, kept: store.Store, tmp_path: Path) -> None:
-        """Bytes, or what a file holds, read back by conversation and name for whoever asks; another one takes its place; private ones are apart; what is dropped is gone."""
+        """Bytes, or a file's content, read back by name. A new file replaces the old; private ones are separate; dropped ones are gone."""
         source, run = tmp_path / "source", store.new_id()
         source.write_bytes(b"from a file")
         async with contextlib.aclosing(await kept.create(run)) as owned:
@@ -358,7 +358,7 @@ class StoreConformance:
         assert kept.kept.file_names(store.new_id()) == []
 
     async def test_private_files_have_a_folder_for_their_owner_only(self, kept: store.Store) -> None:
-        """Each conversation has one of its own, it is there when asked for, and the same each time; files of a run stand elsewhere."""
+        """Each conversation has its own folder, it exists when asked for, and stays the same; files of a run are elsewhere."""
         first, second = store.new_id(), store.new_id()
         folder = kept.kept.private(first)
         assert folder.is_dir()
@@ -368,7 +368,7 @@ class StoreConformance:
         assert folder not in kept.kept.files(first).parents
 
     async def test_what_stands_in_files_is_told(self, kept: store.Store) -> None:
-        """Everything that an owner wrote, and that a reader of the disk could see, stands in the files that are told."""
+        """Everything that an owner wrote, and that a reader of the disk could see, is in the listed files."""
         run = store.new_id()
         async with contextlib.aclosing(await kept.create(run)) as owned:
             owned.append(log_entries.Note(name="restored", data={"mode": "a needle in the log"}))
@@ -379,15 +379,15 @@ class StoreConformance:
 
 
 class FencingConformance(StoreConformance):
-    """The same for a store whose owners are not ended when another one claims: they find out when they next write."""
+    """The same for a store whose owners are not ended by another claim: they notice it at their next write."""
 
     @pytest.fixture
     def kept(self, tmp_path: Path) -> store.Store:
-        """An empty store in which claims expire."""
+        """Return an empty store whose claims expire."""
         raise NotImplementedError
 
     def let_expire(self, kept: store.Store) -> None:
-        """Let so much time pass that every claim that is not renewed has expired."""
+        """Let enough time pass that every claim that is not renewed has expired."""
         raise NotImplementedError
 
     async def test_a_claim_says_how_long_it_lasts(self, kept: store.Store) -> None:
@@ -397,7 +397,7 @@ class FencingConformance(StoreConformance):
             assert owned.lease > 0
 
     async def test_a_claim_that_expired_is_free(self, kept: store.Store) -> None:
-        """Once the lease has run out nobody holds the conversation, and a later claim has all entries and a higher epoch."""
+        """Once the lease has expired there is no owner, and a later claim has all entries and a higher epoch."""
         run = store.new_id()
         owned = await kept.create(run)
         await claimed(owned)
@@ -410,7 +410,7 @@ class FencingConformance(StoreConformance):
         await later.aclose()
 
     async def test_a_claim_that_is_renewed_lasts(self, kept: store.Store) -> None:
-        """Who renews after the lease ran out, and before anybody else came, holds the conversation again."""
+        """An owner that renews after the lease expired, and before another claim, owns the conversation again."""
         run = store.new_id()
         owned = await kept.create(run)
         self.let_expire(kept)
@@ -421,7 +421,7 @@ class FencingConformance(StoreConformance):
         await owned.aclose()
 
     async def test_who_was_replaced_writes_nothing_more(self, kept: store.Store) -> None:
-        """From a later claim on, whether the earlier one had expired or was taken over, its owner is told so at the next barrier or renewal at the latest, and nothing of what it writes is seen."""
+        """After a later claim, the earlier owner's next barrier or renewal raises Replaced, and its writes stay invisible."""
         for take_over in (False, True):
             run = store.new_id()
             owned = await kept.create(run)

@@ -1,7 +1,7 @@
-"""What is alive in a workspace: runs and sessions that a process holds, and browsers that outlived their engine or were kept.
+"""Active parts of a workspace: runs and sessions that a process owns, and browsers that outlived their engine or were kept.
 
-Both are found by what runs wrote down: who holds a run says its log, and the kernel whether the lock is held; where a browser is says
-``browser.json``. No process is looked for by its name, and nothing is changed by looking.
+The log names the owner of a run, the kernel shows if its lock is taken, and ``browser.json`` locates its browser. No process is searched by
+name, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -17,56 +17,56 @@ from runtime.log.store import store
 from runtime.workspace import run_index, session_index
 
 State = Literal[run_index.RunState, "gone"]
-"""``gone``: a browser is there, and the log of its run is not."""
+"""``gone``: a browser exists without the log of its run."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that holds a run."""
+    """The process that owns a run."""
 
     pid: int
     host: str
     """The machine that it runs on."""
     since: str
-    """When it took the run, ISO 8601 UTC."""
+    """When it claimed the run, ISO 8601 UTC."""
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it runs on another machine."""
+        """True if it runs on another machine."""
         return self.host != socket.gethostname()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Browser:
-    """A run's own Chromium, which lives."""
+    """A run's own Chromium that is still running."""
 
     chromium: int
     watcher: int
     holders: int | None
-    """Engines that hold on to it; None where its watcher does not answer."""
+    """Number of engines connected to it; None where its watcher does not answer."""
     left: float | None
-    """Seconds until its watcher ends it; None while an engine holds on, and where the watcher does not answer."""
+    """Seconds until its watcher ends it; None while an engine is connected, and where the watcher does not answer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Active:
-    """A run or a session that is held, or whose browser lives."""
+    """A run or session that is owned, or whose browser still runs."""
 
     run: str
-    """Its id, also that of a session."""
+    """The id of the run or session."""
     state: State
     workflow: str | None
-    """Its name, and of a session what it is about; None where the log does not tell."""
+    """The workflow's name, or the session's title; None where the log does not show it."""
     holder: Holder | None
-    """None where nobody holds the run, and where the log does not say who does."""
+    """None where no process owns the run, and where the log names none."""
     browser: Browser | None
     next: str
-    """What to type next."""
+    """The command to type next."""
     kind: session_index.Kind = "run"
 
 
 def find(kept: store.Kept) -> list[Active]:
-    """Every run or session that is held or whose browser lives, oldest first."""
+    """Return every run or session that is owned, or whose browser still runs, oldest first."""
     browsers = _browsers(kept)
     found: list[Active] = []
     for run in sorted({*kept.ids(), *browsers}):
@@ -107,7 +107,7 @@ def _active(kept: store.Kept, run: str, browser: Browser | None) -> Active:
         return _session(reading, browser)
     past = history.History(reading.entries)
     if reading.held:
-        # A process that has just taken the run may not have said so yet, and how the run ended before is then its last word.
+        # A new owner may not be in the log yet, so the log can still end with how the run ended before.
         holder, workflow = holder_of(reading), past.header.workflow if past.header is not None else None
         return Active(run, "running", workflow, holder, browser, f"runops show {run}")
     if past.header is None:
@@ -127,7 +127,7 @@ def _session(reading: store.Reading, browser: Browser | None) -> Active:
 
 
 def holder_of(reading: store.Reading) -> Holder | None:
-    """Who holds the run, as its log says; None where nobody has said so."""
+    """Return the run's owner by its log; None where the log names none."""
     claims = [entry for entry in reading.entries if isinstance(entry, entries.Note) and entry.name == "claimed"]
     if not claims:
         return None

@@ -1,4 +1,4 @@
-"""What the program that carries runs gives them: settings, the store that keeps them, and where secrets come from."""
+"""Everything that a program gives to its runs: settings, store, and source of secrets."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from runtime.settings.settings import Settings
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
-    """What is given to every run. Nothing of it is looked up behind the program's back."""
+    """Given to every run, which looks up nothing else itself."""
 
     settings: settings.Settings
     store: store.Store
     secrets: sources.SecretSource
     usual_mode: Mode = "own"
-    """The browser of a run for which neither the settings nor its file name one: ``shared`` where many runs follow each other, or go on side by side."""
+    """The browser of a run if neither settings nor file name one: ``shared`` for many runs, in turn or at the same time."""
 
     def having(self, chosen: settings.Settings) -> Host:
-        """The same with other settings."""
+        """Return a copy with other settings."""
         return dataclasses.replace(self, settings=chosen)
 
     @property
     def kept(self) -> store.Kept:
-        """What the store keeps, for readers that may block."""
+        """The store's content, for readers that may block."""
         return self.store.kept
 
     @property
     def files(self) -> file_store.Files:
-        """The same, where it is files. Raises UsageError ``store-without-files``."""
+        """The store's content as files. Raises UsageError ``store-without-files``."""
         if not isinstance(self.store, file_store.FileStore):
             raise UsageError(
                 "store-without-files",
@@ -51,21 +51,21 @@ def given(
     secrets: sources.SecretSource | Mapping[str, str] | None,
     usual_mode: Mode,
 ) -> Host:
-    """What a program gives; settings by default the usual ones, a store the folder that they name, secrets none."""
+    """Build a host. The defaults are the default settings, a store in the folder that they name, and no secrets."""
     chosen = settings if settings is not None else Settings()
     source = sources.Given(secrets or {}) if secrets is None or isinstance(secrets, Mapping) else secrets
     return Host(chosen, kept if kept is not None else file_store.FileStore(chosen.home), source, usual_mode)
 
 
 ENVIRONMENT = sources.Environment()
-"""The secrets of a command; what it has read of them stays known, so that a report of a bug can be masked."""
+"""The secrets of a command. Values that it has read are remembered, so that a bug report can be masked."""
 
 
 def of_command(chosen: settings.Settings) -> Host:
-    """What a command has: the folder of its settings, and the secrets of its environment."""
+    """Build the host of a command: the folder of its settings, and the secrets of its environment."""
     return Host(chosen, file_store.FileStore(chosen.home), ENVIRONMENT)
 
 
 def load(**flags: Any) -> Host:
-    """The same, its settings with ``flags``: ``settings.load``."""
+    """Build the host of a command whose settings are loaded with ``flags``: see ``settings.load``."""
     return of_command(settings.load(**flags))

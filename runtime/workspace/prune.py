@@ -1,8 +1,8 @@
-"""``runops prune``: takes away what nobody needs. It may die at any point, and may run beside anything else.
+"""Implementation of ``runops prune``: deletes unused data. It may die at any point, and may run beside anything else.
 
-A run is taken away under its own lock, so nobody goes on with it meanwhile. Its browser ends first, then its key goes, then its log, and only
-when that is gone for good what hangs on it: what a process leaves that died in between is a whole run, or things that belong to no run,
-and the next prune takes these away. A name of no run is locked too while something of it goes, so that no run comes to be under it meanwhile.
+A run is deleted under its own lock, so that nobody resumes it meanwhile. Its browser ends first, then its key goes, then its log, and then
+everything that belongs to it. If the process dies in between, a whole run remains, or data without a run; the next prune deletes these.
+A name without a run is locked as well while its data is deleted, so that no run is created under it meanwhile.
 """
 
 from __future__ import annotations
@@ -28,54 +28,54 @@ from runtime.workspace import active, retention, unused_blobs
 Kind = Literal["run", "session", "browser", "private", "files", "key", "log", "value", "temporary"]
 
 _TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")
-"""What a file is called while it is written (``runtime.system.files``)."""
+"""Names of files during writing (``runtime.system.files``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deleted:
-    """Something that was taken away, or would be."""
+    """Something that was deleted, or would be."""
 
     kind: Kind
     run: str | None
     """The run that it belongs to, or belonged to."""
     path: str
-    """Below the home; of a run its log, of a browser the file that tells of it."""
+    """Path below the home; of a run its log, of a browser the file that locates it."""
     bytes: int
     state: str | None = None
-    """Of a whole run or session, as are the next two."""
+    """State of a whole run or session; so are the next two."""
     workflow: str | None = None
     ended: str | None = None
     process: int | None = None
-    """Of a browser."""
+    """Process of a browser."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Left:
-    """Something that was left alone."""
+    """Something that was not deleted."""
 
     run: str | None
     why: str
     failed: bool = False
-    """Whether it should have gone."""
+    """True if it should have been deleted."""
 
 
 @dataclasses.dataclass(slots=True)
 class Report:
-    """What was done, in the order in which it was."""
+    """The results, in order."""
 
     gone: list[Deleted] = dataclasses.field(default_factory=list[Deleted])
     left: list[Left] = dataclasses.field(default_factory=list[Left])
 
     @property
     def bytes(self) -> int:
-        """How much room all of it took."""
+        """The total size."""
         return sum(each.bytes for each in self.gone)
 
 
 def prune(kept: file_store.Files, wanted: retention.Selection, *, dry_run: bool) -> Report:
-    """Take away what nobody needs, and the runs or sessions that are ``wanted``; with ``dry_run`` only tell of it.
+    """Delete unused data, and the runs or sessions in ``wanted``; with ``dry_run`` only report them.
 
-    What cannot be taken away is told in the report. Raises LogError where the home itself cannot be read.
+    The report lists what cannot be deleted. Raises LogError where the home itself cannot be read.
     """
     return _Pruning(kept, wanted, dry_run=dry_run).carry_out()
 
@@ -86,7 +86,7 @@ class _Pruning:
         self._home = kept.home
         self._wanted = wanted
         self._dry = dry_run
-        # Taken before anything is looked at: whatever is touched from now on stays.
+        # Set before anything is read: everything touched from now on stays.
         self._now = time.time()
         self._report = Report()
         self._known: dict[str, retention.KnownConversation] = {}
@@ -102,7 +102,7 @@ class _Pruning:
         self._limits = unused_blobs.Limits.at(self._now, self._claims)
         keys = self._keys()
         wanted = self._wanted.choose(self._known.values(), self._now)
-        # Nobody misses a session in which nobody did anything.
+        # A session without any content is not missed.
         wanted += [
             each for each in self._known.values() if each.untouched and self._now - each.ended >= unused_blobs.AGE
         ]
@@ -131,7 +131,7 @@ class _Pruning:
                 return
             reading = self._kept.read(run)
         except (FileNotFoundError, UsageError):
-            # Somebody else took it away since its name was read.
+            # Another process deleted it after its name was read.
             return
         except LogError as error:
             self._unreadable.append(run)
@@ -147,13 +147,13 @@ class _Pruning:
             self._known[run] = known
 
     def _has_not_begun(self, run: str) -> bool:
-        """Whether its first entry is not whole, and nobody is there to write it."""
+        """True if its first entry is incomplete, and no process is writing it."""
         return self._holds_nothing(run, regular_files.read(self._kept.conversation_file(run))) and not self._kept.held(
             run
         )
 
     def _holds_nothing(self, run: str, data: bytes) -> bool:
-        """Whether no entry of the log is whole, and none ever was; or it is a fork that never was whole."""
+        """True if the log never had a complete entry, or is a fork that was never complete."""
         try:
             entries = integrity.parse(self._kept.conversation_file(run), data)[0]
         except LogError:
@@ -167,7 +167,7 @@ class _Pruning:
         return unused_blobs.touched(self._kept.conversation_file(reading.id))
 
     def _keys(self) -> dict[str, list[Path]]:
-        """The files of keys, by the run that they name."""
+        """Return the files of keys, by the run that they name."""
         found: dict[str, list[Path]] = {}
         for file in sorted((self._home / "keys").glob("[!.]*")):
             with contextlib.suppress(OSError):
@@ -176,7 +176,7 @@ class _Pruning:
         return found
 
     def _old(self, keys: list[Path]) -> list[Path]:
-        """Those keys that nobody was given just now: who was is about to make the run."""
+        """Return the keys that are not new: the owner of a new one is about to create the run."""
         return [each for each in keys if unused_blobs.touched(each) <= self._limits.unnamed]
 
     def _whole_run(self, each: retention.KnownConversation, keys: list[Path]) -> None:
@@ -191,14 +191,14 @@ class _Pruning:
             self._remove_run(each.run, keys, kind=each.kind, state=str(each.state), workflow=each.workflow, ended=ended)
 
     def _is_still(self, each: retention.KnownConversation) -> bool:
-        """Whether nobody went on with the run since it was looked at."""
+        """True if the run was not resumed since it was read."""
         try:
             return retention.known(self._kept.read(each.run)) == each
         except (LogError, UsageError):
             return False
 
     def _empty_log(self, run: str, keys: list[Path]) -> None:
-        """A log whose maker died before its first entry was whole. One who is about to make it waits for the lock, and makes it anew."""
+        """Delete a log whose creator died before the first entry was complete. A creator that waits for the lock creates it again."""
         with self._attempt(run), self._owned(run) as data:
             if data is not None and self._holds_nothing(run, data):
                 self._remove_run(run, self._old(keys), kind="log")
@@ -213,7 +213,7 @@ class _Pruning:
         workflow: str | None = None,
         ended: str | None = None,
     ) -> None:
-        """Take a run away whose lock is held. The order is what makes this safe: see above."""
+        """Delete a locked run, in the order that the module describes."""
         file = self._kept.conversation_file(run)
         folders = [self._home / "private" / run, self._home / "files" / run]
         total = sum(_size(each) for each in (file, *keys, *folders))
@@ -258,7 +258,7 @@ class _Pruning:
                 self._take(kind, run, folder)
 
     def _end_browser(self, run: str) -> None:
-        """End what is left of the run's browser; its folders go too. Raises OSError where it stays."""
+        """End the run's browser, if it still runs; its folders go too. Raises OSError where it does not end."""
         private = self._home / "private" / run
         alive = survivors.remembered(private)
         if alive is None:
@@ -271,7 +271,7 @@ class _Pruning:
             self._report.gone.append(Deleted("browser", run, path, 0, process=alive.chromium))
 
     def _half_written(self) -> None:
-        """What was being written where several runs write. What is young somebody may be writing."""
+        """Delete unfinished files in shared folders. Young ones may still be in use."""
         for folder in (
             *sorted((self._home / "blobs").glob("??")),
             self._home / "keys",
@@ -321,7 +321,7 @@ class _Pruning:
 
     @contextlib.contextmanager
     def _owned(self, run: str) -> Generator[bytes | None]:
-        """The run's lock, and what its log holds; None where somebody else has it, or it is gone. A dry run only looks."""
+        """Lock the run, and yield its log's content; None where another process owns it, or it is gone. A dry run only checks the lock."""
         path = self._kept.conversation_file(run)
         try:
             handle = None if self._dry else locks.hold(path)
@@ -337,7 +337,7 @@ class _Pruning:
 
     @contextlib.contextmanager
     def _no_run(self, run: str) -> Generator[bool]:
-        """While this lasts no run comes to be under the name; whether there is none."""
+        """Keep new runs from using the name; yield True if there is none."""
         path = self._kept.conversation_file(run)
         if self._dry or path.exists():
             yield not path.exists()
@@ -357,7 +357,7 @@ class _Pruning:
 
     @contextlib.contextmanager
     def _attempt(self, run: str | None) -> Generator[None]:
-        """What cannot be taken away is told, and harms nothing else."""
+        """Report what cannot be deleted, and continue with the rest."""
         try:
             yield
         except OSError as error:
@@ -370,7 +370,7 @@ def _temporaries(folder: Path) -> list[Path]:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder; 0 where it is gone."""
+    """Return the bytes of a file, or of all files in a folder; 0 where it is gone."""
     if not path.is_dir():
         return path.lstat().st_size if path.exists() else 0
     total = 0

@@ -1,4 +1,4 @@
-"""Which whole runs and sessions `runops prune` takes away: how old they are, what became of them."""
+"""Selection of whole runs and sessions for `runops prune`, by age and outcome."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _SPAN = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_UNITS)})")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selection:
-    """Which whole runs go: none, unless something is said here."""
+    """Selects whole runs to delete: none, if all fields have their defaults."""
 
     older_than: float | None = None
     """Seconds since the last entry."""
     keep_last: int | None = None
-    """How many of the youngest stay."""
+    """Number of youngest ones to keep."""
     states: tuple[Ended, ...] = ()
-    """What became of them; where only the others are said, they passed."""
+    """Outcomes; ``passed`` if only other fields are set."""
     sessions: bool = False
-    """Sessions are meant, and no runs. Somebody may go on with any of them, so they go only where this is said."""
+    """Select sessions instead of runs. Any session can be continued, so they are deleted only on request."""
 
     def choose(self, found: Iterable[KnownConversation], now: float) -> list[KnownConversation]:
-        """The runs or sessions that go, of ``found`` from the oldest to the youngest."""
+        """Return those of ``found`` to delete. It is in order, the oldest first."""
         if self.older_than is None and self.keep_last is None and not self.states:
             return []
         states = ("idle",) if self.sessions else (self.states or ("passed",))
@@ -43,7 +43,7 @@ class Selection:
 
 
 def states(texts: Iterable[str]) -> tuple[Ended, ...]:
-    """The states that are named. Raises UsageError ``usage`` for one that no run can be in that goes."""
+    """Parse the names of states. Raises UsageError ``usage`` for one that no deletable run has."""
     found: list[Ended] = []
     for text in texts:
         match text:
@@ -59,7 +59,7 @@ def states(texts: Iterable[str]) -> tuple[Ended, ...]:
 
 
 def span(text: str) -> float:
-    """The seconds of a time such as ``30d``. Raises UsageError ``usage`` with the grammar."""
+    """Return the seconds of a time such as ``30d``. Raises UsageError ``usage`` with the grammar."""
     found = _SPAN.fullmatch(text.strip())
     if found is None:
         raise UsageError(
@@ -72,32 +72,32 @@ def span(text: str) -> float:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownConversation:
-    """A run or a session that nobody holds, and that has begun."""
+    """A run or a session that has begun, and that no process owns."""
 
     run: str
     state: run_index.RunState | Literal["idle"]
     """``idle`` of a session."""
     trial: bool
     workflow: str
-    """Its name; of a session what it is about."""
+    """The workflow's name, or the session's title."""
     ended: float
-    """Its last entry, in seconds since 1970."""
+    """Time of the last entry, in seconds since 1970."""
     untouched: bool = False
-    """Of a session: nothing was ever said, done or kept in it."""
+    """True for a session without any message, action or kept value."""
 
     @property
     def kind(self) -> session_index.Kind:
-        """What it is."""
+        """The kind of conversation."""
         return "session" if self.state == "idle" else "run"
 
     @property
     def over(self) -> bool:
-        """Whether nobody ever goes on with it."""
+        """True if it is never resumed."""
         return self.state == "passed" or self.trial
 
 
 def known(reading: store.Reading) -> KnownConversation | None:
-    """What a reader finds; None where nothing has begun."""
+    """Summarize a conversation; None where nothing has begun."""
     first = next(iter(reading.entries), None)
     if isinstance(first, entries.Scope) and first.session is not None:
         said = session.Session(reading.entries)
@@ -109,6 +109,6 @@ def known(reading: store.Reading) -> KnownConversation | None:
     past = history.History(reading.entries)
     if past.header is None:
         return None
-    # Nobody holds it: whoever asks has its lock, or has looked.
+    # No process owns it: the caller has its lock, or has checked.
     state, ended = run_index.state_of(past, held=False), dt.datetime.fromisoformat(past.last_at).timestamp()
     return KnownConversation(reading.id, state, past.header.trial is not None, past.header.workflow, ended)

@@ -1,4 +1,4 @@
-"""The runs of a workspace: finding one, reading its history, and answering a crash decision."""
+"""The runs of a workspace: finding one, reading its history, claiming it, and answering a decision after a crash."""
 
 from __future__ import annotations
 
@@ -36,20 +36,23 @@ class RunSummary:
     steps: int
     """Leaf steps that have their value."""
     problem: str | None = None
-    """For a damaged log: what is wrong, with file and line."""
+    """The problem of a damaged log, with file and line."""
     key: str | None = None
-    """The key under which it was begun, if it was given one."""
+    """The key under which it was begun, if any."""
     parent: str | None = None
-    """The session from which it was started."""
+    """The session that started it."""
 
 
 PAGE = 200
-"""Conversations that are asked for first; then twice as many each time, for a store may look through all their names for each page."""
+"""Size of the first page; each further page is twice as large, as a store may read all names for each page."""
 
 
 @integrity.uncollected()
 def list_runs(kept: store.Kept, limit: int | None = None, state: RunState | None = None) -> list[RunSummary]:
-    """Every run, or the ``limit`` newest, in that ``state``: oldest first. A damaged one is listed as such; a file that holds no entry yet is left out, and so are sessions."""
+    """List the runs, or the ``limit`` newest, in that ``state``: oldest first.
+
+    A damaged one is listed as such; sessions and empty files are left out.
+    """
     found: list[RunSummary] = []
     before, size = None, PAGE
     while page := kept.summaries(before, size, state):
@@ -64,7 +67,7 @@ def list_runs(kept: store.Kept, limit: int | None = None, state: RunState | None
 
 
 def _summary(kept: store.Kept, told: store.Summary) -> RunSummary | None:
-    """The line of a run; None where there is none."""
+    """Return the line of a run; None where it is no run."""
     if told.error is not None:
         return RunSummary(told.id, "?", "damaged", "", "", 0, told.error.message)
     if isinstance(told.first, log_entries.Scope) and told.first.session is not None:
@@ -76,7 +79,7 @@ def _summary(kept: store.Kept, told: store.Summary) -> RunSummary | None:
     except LogError as error:
         return RunSummary(told.id, "?", "damaged", "", "", 0, error.message)
     except UsageError:
-        # `runops prune` took it away since its name was read.
+        # `runops prune` deleted it after its name was read.
         return None
     if past.header is None:
         return None
@@ -96,7 +99,7 @@ def _summary(kept: store.Kept, told: store.Summary) -> RunSummary | None:
 def _told_by_its_ends(
     run: str, first: log_entries.AnyEntry | None, last: log_entries.AnyEntry | None
 ) -> RunSummary | None:
-    """The line of a run whose log ends with how it ended; None where only all of it tells how it is with the run."""
+    """Return the line of a run from its first and last entry; None where the whole log is needed."""
     match first, last:
         case log_entries.Scope(run=log_entries.RunHeader() as head), log_entries.Note(name="ended", data=data) if (
             "steps" in data
@@ -116,16 +119,16 @@ def _told_by_its_ends(
 
 
 def state_of(past: history.History, *, held: bool) -> RunState:
-    """What the run is doing, or how it ended; ``died``: it ended without a word."""
+    """Return the state of the run; ``died``: its log ends without an outcome."""
     if past.ending is not None:
         return past.ending.status
     return "running" if held else "died"
 
 
 def find(kept: store.Kept, name: str) -> str:
-    """The id of the run that ``name`` means: the id, a part of it that no other has, or ``last``. Raises UsageError ``unknown-run``.
+    """Find a run's id by ``name``: the id, a unique part of it, or ``last``. Raises UsageError ``unknown-run``.
 
-    Of a session it is the id of that session: whoever wants a run of it says what it is.
+    It may be the id of a session: callers that need a run check that themselves.
     """
     wanted = name.upper()
     if kept.has(wanted):
@@ -149,7 +152,7 @@ def find(kept: store.Kept, name: str) -> str:
 
 @integrity.uncollected()
 def load_history(kept: store.Kept, run: str) -> tuple[history.History, store.Reading]:
-    """The fold of a run's log as it stands now, and the reading it was made from; also of a living run. Writes nothing.
+    """Return the current history of a run's log, also of an active run, and the reading that it was made from. Writes nothing.
 
     Raises UsageError ``unknown-run`` and ``not-a-run``, LogError.
     """
@@ -171,14 +174,11 @@ async def claim(
     budget: str | None = None,
     known: tuple[history.History, store.Reading] | None = None,
 ) -> LogWriter:
-    """Own the run: its lock, its history, a note that says who holds it. Raises RunHeld, LogError, and UsageError ``not-a-run``.
+    """Claim the run: take its lock, build its history, note the owner. Raises RunHeld, LogError, and UsageError ``not-a-run``.
 
-    ``known`` is what was loaded of it before: where the log begins with that, its history is used, and what came since is added.
-
-    ``take_over``: also where a living process holds it, which is ended for it. ``budget``: what the run may spend on models from here on.
-
-    ``check`` is called before anything is written, with the history as the lock's last holder left it: what was read before may be
-    out of date. What it raises gives the run up again.
+    ``known`` was loaded before: its history is reused if the log begins with it, and newer entries are added. ``take_over``: end an active
+    process that owns the run. ``budget``: limit for models from now on. ``check`` is called before anything is written, with the history as
+    the lock's last owner left it, as an earlier reading may be outdated. If it raises, the run is released again.
     """
     await asyncio.to_thread(session_index.refuse_session, kept.kept, run)
     conversation, entries = await kept.claim(run, take_over=take_over)
@@ -207,25 +207,25 @@ def _folded(
 
 
 HELD = "held"
-"""The reason of a pause that waits for nobody: a proof stopped before an action that it was not to do."""
+"""Reason of a pause without a question: a proof stopped before an action that it withholds."""
 
 ABOUT_PAGE = frozenset({"page-differs", "page-lost"})
-"""The reasons of pauses that a person answers by choosing the step from which to continue."""
+"""Reasons of pauses that a person answers by choosing the step to continue from."""
 
 
 def answered_by_step(past: history.History) -> bool:
-    """Whether the run waits for nothing but a step from which to continue."""
+    """True if the run only needs a step to continue from."""
     return past.question is not None and past.answer is None and past.question.data["reason"] in ABOUT_PAGE
 
 
 def site_can_tell(past: history.History) -> bool:
-    """Whether the run waits to hear what became of a side effect, and its node says how to ask the site."""
+    """True if the run waits for the outcome of a side effect, and its node can ask the site."""
     question = past.question
     return question is not None and past.answer is None and "resume_asks" in (question.data.get("evidence") or {})
 
 
 def refuse_trial(past: history.History, run: str) -> None:
-    """Raise UsageError ``trial`` where the run was one of single nodes, or a copy: nothing follows it."""
+    """Raise UsageError ``trial`` for a run of single nodes, or a copy: neither can be continued."""
     if past.header is None or past.header.trial is None:
         return
     what, then = "a trial of one node, and ended with it", "try it again"
@@ -237,7 +237,7 @@ def refuse_trial(past: history.History, run: str) -> None:
 
 
 def again(past: history.History, run: str) -> str:
-    """The command that goes on with a run that did not pass; of a trial, the one that tries again."""
+    """Return the command that resumes a run that did not pass; for a trial, the one that repeats it."""
     if past.header is None or past.header.trial is None:
         return f"runops resume {run}"
     if "copy" in past.header.trial:
@@ -249,7 +249,7 @@ def again(past: history.History, run: str) -> str:
 
 
 async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bool = False) -> LogWriter:
-    """Write a person's answer to the question that the run waits with; the writer, closed. Raises UsageError ``nothing-to-decide`` where it asks none."""
+    """Write a person's decision about the open question; return the closed writer. Raises UsageError ``nothing-to-decide`` without one."""
 
     def waits(past: history.History) -> None:
         if past.question is not None and past.answer is None and past.question.data["reason"] == HELD:
@@ -298,20 +298,20 @@ async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bo
 
 def _write_verdict(writer: LogWriter, attempt: attempts.Attempt, verdict: Verdict) -> None:
     if attempt.result is None and verdict == "done" and attempt.call.node == attempts.AGENT:
-        # That its goal is reached is not its value: it may still be asked for that.
+        # Reaching the goal does not give the value, which can still be requested.
         writer.result(attempt.call, "interrupted")
     elif attempt.result is None:
         status: log_entries.Status = {"done": "recovered", "not-done": "interrupted", "skip": "skipped"}[verdict]  # type: ignore[assignment]
         writer.result(attempt.call, status)
         if verdict != "not-done":
             return
-    # An interrupted call says nothing of its action: the note does, so that nobody is asked again.
+    # An interrupted call says nothing about its action. The note does, so that nobody is asked again.
     found = "skipped" if verdict == "skip" else verdict
     writer.note("reconciled", call=attempt.call.call, verdict=found, how=log_entries.PERSON)
 
 
 def question_of(past: history.History, run: str) -> Paused | None:
-    """The question that the run waits with, as the error that a command shows; None where it waits for nothing."""
+    """Return the open question of the run as the error that a command shows; None where there is none."""
     if past.question is None or past.answer is not None:
         return None
     data = past.question.data
@@ -320,6 +320,6 @@ def question_of(past: history.History, run: str) -> Paused | None:
 
 
 def workflow_file(past: history.History) -> Path:
-    """The file that the run was started from."""
+    """Return the file that the run was started from."""
     assert past.header is not None
     return Path(past.header.file)

@@ -1,4 +1,4 @@
-"""The conversations of a workspace: of what kind each is, and the sessions among them."""
+"""The conversations of a workspace: their kinds, and the sessions among them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from runtime.log.store import store
 
 Kind = Literal["run", "session"]
 SessionState = Literal["running", "idle", "damaged"]
-"""``running``: a process holds it; ``idle``: nobody does, and anybody may go on with it."""
+"""``running``: a process owns it. ``idle``: none does, and it can be continued."""
 
 BEGINNING = 60
-"""Characters of the first word of a session, which tells it from others."""
+"""Characters shown of a session's first message."""
 
 
 def kind(kept: store.Kept, conversation: str) -> Kind | None:
-    """What a conversation is, by its first line, and nothing else of it is read; None where that line is not whole. Raises UsageError ``unknown-run``."""
+    """Return a conversation's kind, from its first line alone; None where that is incomplete. Raises UsageError ``unknown-run``."""
     match kept.first(conversation):
         case entries.Scope(session=entries.SessionHeader()):
             return "session"
@@ -32,7 +32,7 @@ def kind(kept: store.Kept, conversation: str) -> Kind | None:
 
 
 def is_somebodys_run(kept: store.Kept, conversation: str) -> bool:
-    """Whether it is a run that was begun as one: no session, and no copy in which a fix was tried."""
+    """True if it was begun as a run: no session, and no copy for testing a fix."""
     match kept.first(conversation):
         case entries.Scope(session=entries.SessionHeader()):
             return False
@@ -53,7 +53,7 @@ def refuse_session(kept: store.Kept, conversation: str) -> None:
 
 
 def again(session: str, kept: store.Kept) -> str:
-    """What goes on with a session."""
+    """Return the command that continues a session."""
     match kept.first(session):
         case entries.Scope(session=entries.SessionHeader(purpose="build")):
             return f"runops build --resume {session}"
@@ -62,7 +62,7 @@ def again(session: str, kept: store.Kept) -> str:
 
 
 def fold(reading: store.Reading) -> log_session.Session:
-    """What a session holds. Raises UsageError ``not-a-session`` for a run, and for a fork whose maker died before it was whole."""
+    """Build the session from its log. Raises UsageError ``not-a-session`` for a run, and for an incomplete fork whose creator died."""
     first = next(iter(reading.entries), None)
     if isinstance(first, entries.Scope) and first.run is not None:
         raise UsageError(
@@ -89,24 +89,24 @@ class SessionSummary:
     purpose: str
     state: SessionState
     about: str | None
-    """The run that it is about by now, or the workflow file; None: neither."""
+    """The run that it is about now, or the workflow file; None: neither."""
     parent: str | None
     forked: str | None
-    """The session from which it is a fork."""
+    """The session that it was forked from."""
     mode: str
     started: str
     last: str
     messages: int
     costs: dict[str, Json] | None
-    """What models cost in it, as it stands in ``runops show``; None where none was asked."""
+    """The cost of its models, as in ``runops show``; None where none was asked."""
     begins: str
-    """The beginning of the first word."""
+    """The beginning of the first message."""
     problem: str | None = None
-    """For a damaged log: what is wrong, with file and line."""
+    """The problem of a damaged log, with file and line."""
 
 
 def list_sessions(kept: store.Kept) -> list[SessionSummary]:
-    """Every session, oldest first. A damaged one is listed as such; one that has not begun is left out."""
+    """List the sessions, oldest first. A damaged one is listed as such; one that has not begun is left out."""
     found: list[SessionSummary] = []
     for conversation in kept.ids():
         try:
@@ -117,7 +117,7 @@ def list_sessions(kept: store.Kept) -> list[SessionSummary]:
             found.append(_damaged(conversation, error.message))
             continue
         except UsageError:
-            # `runops prune` took it away since its name was read.
+            # `runops prune` deleted it after its name was read.
             continue
         past = log_session.Session(reading.entries)
         if past.begun:
@@ -126,7 +126,7 @@ def list_sessions(kept: store.Kept) -> list[SessionSummary]:
 
 
 def summary(conversation: str, past: log_session.Session, *, held: bool) -> SessionSummary:
-    """A session that has begun, in a line."""
+    """Summarize a session that has begun."""
     assert past.header is not None
     return SessionSummary(
         id=conversation,
@@ -145,7 +145,7 @@ def summary(conversation: str, past: log_session.Session, *, held: bool) -> Sess
 
 
 def titled(past: log_session.Session) -> str:
-    """What a session is, where a workflow's name stands for a run: ``chat about pay.yaml``, ``chat: Why did it fail?``."""
+    """Return a session's title, in place of a workflow's name: ``chat about pay.yaml``, ``chat: Why did it fail?``."""
     assert past.header is not None
     about = past.about or past.header.file
     first = _beginning(past)

@@ -1,1 +1,1 @@
-"""."""
+"""The commands of `runops`, one module each."""

@@ -1,4 +1,4 @@
-"""``runops answer``: a person answers what a run asks."""
+"""``runops answer``: a person answers a run's questions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def answer(
     run_id = run_index.find(here.kept, run)
     past, _reading = run_index.load_history(here.kept, run_id)
     questions = answers.asked(past, run_id)
-    answers.masker_of(past, here.secrets)  # what is wrong with an answer is said with it, unless it is a secret
+    answers.masker_of(past, here.secrets)  # reads the secrets, so that an error that quotes an answer is masked
     known, missing = answers.read_all(questions, _given(pairs or []))
     if missing and not sys.stdin.isatty():
         raise answers.missing(run_id, missing, questions)
@@ -70,7 +70,7 @@ def _given(pairs: list[str]) -> Mapping[str, str]:
 
 
 def _asked(name: str, question: answers.Question) -> Json:
-    """Ask on the terminal until the answer can be used."""
+    """Ask on the terminal until the answer is valid."""
     choices = question.get("choices")
     listed = f" ({', '.join(as_text(each) for each in choices)})" if choices else ""
     while True:

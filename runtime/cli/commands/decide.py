@@ -1,4 +1,4 @@
-"""``runops decide``: a person says whether an action happened."""
+"""``runops decide``: a person tells if an action happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``runops doctor``: whether this machine is fit for runs, and what the models' server can do."""
+"""``runops doctor``: checks of this machine, and of the model server's capabilities."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from runtime.settings import settings
 from runtime.workspace import host
 
 MISSING = 3
-"""The exit code where something is."""
+"""The exit code if something is missing."""
 
 MOST_LISTED = 40
 """Models of a server that are listed for people; ``--json`` has all."""
@@ -41,17 +41,17 @@ COLOURS: dict[environment_checks.State, tuple[int, ...]] = {
 
 @dataclasses.dataclass(slots=True)
 class Server:
-    """What asking a server for its models brought, for programs."""
+    """Results of the requests to a server, for programs."""
 
     listed: dict[str, str | None] | None = None
-    """The models that it says it has, each with the date on which it is shut down, where it says one; None where it does not list them."""
+    """The models that it lists, each with its shutdown date, if it names one; None if it does not list them."""
     found: list[probing.Found] = dataclasses.field(default_factory=list[probing.Found])
     fits: str | None = None
-    """The name of the profile that fits it best; None where that is not known."""
+    """The name of the profile that fits it best; None if unknown."""
     costs: dict[str, Json] | None = None
 
     def as_json(self, server: selection.Server) -> dict[str, Json]:
-        """Every field is always there."""
+        """Return all fields; each is always present."""
         return {
             "url": server.base_url,
             "profile": server.profile.name,
@@ -105,7 +105,7 @@ def doctor(
 
 
 def _settings() -> tuple[list[Check], settings.Settings]:
-    """What is to be said of the settings; and the settings, or those of a machine that sets nothing where they cannot be used."""
+    """Check the settings, and return them; where they are unusable, those of a machine without settings."""
     try:
         chosen = settings.load()
     except RunOpsError as error:
@@ -121,7 +121,7 @@ def _lines(check: Check) -> list[str]:
 
 
 async def _ask(chosen: settings.Settings, server: selection.Server, told: Server) -> list[Check]:
-    """Ask the server; what it brought goes into ``told``, too."""
+    """Ask the server; the results are also added to ``told``."""
     from runtime.models.client import client  # costs half a second
     from runtime.settings import prices
 
@@ -153,7 +153,7 @@ async def _ask(chosen: settings.Settings, server: selection.Server, told: Server
 
 
 def _models(chosen: settings.Settings) -> list[str]:
-    """The models that are set, each once."""
+    """Return the models that are set, each once."""
     roles: Sequence[selection.Role] = ("cognition", "agent", "director", "summary")
     return list(dict.fromkeys(selection.model_for(role, chosen) for role in roles if selection.is_set(role, chosen)))
 
@@ -169,12 +169,12 @@ async def _listed(prober: probing.Prober, told: Server) -> Check:
 
 
 def _ending(name: str, date: str) -> Check:
-    """A model that its provider is about to shut down, or has."""
+    """Report a model that its provider shuts down, or has shut down."""
     return Check("end", "note", f"{name} is shut down on {date}, says the server", "set another model before then")
 
 
 async def _answer(prober: probing.Prober, name: str, listed: Mapping[str, str | None] | None) -> Check:
-    """Whether a model answers at all; a name that is near it where it does not."""
+    """Check that a model answers; suggest a similar name where it does not."""
     try:
         named = await prober.answers(name)
     except Failed as failed:
@@ -188,7 +188,7 @@ async def _answer(prober: probing.Prober, name: str, listed: Mapping[str, str | 
 
 
 def _compared(found: probing.Found, used: profiles.Profile, best: profiles.Profile) -> Check:
-    """What was found beside what the profile in use says."""
+    """Compare a detected capability with the profile in use."""
     level = found.level or "unknown"
     said, could = probing.promised(used, found.name), probing.promised(best, found.name)
     text = f"{level}: {found.why}"

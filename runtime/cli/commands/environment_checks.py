@@ -1,4 +1,4 @@
-"""Whether this machine is fit for runs: the browser, the folder that keeps them, room on the disks, the settings. Nothing is changed, and nobody is asked over the network."""
+"""Checks of this machine: browser, home folder, disk space, settings. They change nothing, and use no network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from runtime.workspace import host
 State = Literal["ok", "note", "wrong"]
 
 LEAST_ROOM, LITTLE_ROOM = 200_000_000, 1_000_000_000
-"""Bytes on a disk below which runs fail, and below which they soon may: a browser's profile, logs, files."""
+"""Free bytes on a disk below which runs fail, and below which they soon may: a browser's profile, logs, files."""
 
 NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs"})
 """File systems that several machines may share."""
@@ -36,7 +36,7 @@ IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Check:
-    """What one look found: ``ok``; ``note``: it works, and one should know; ``wrong``: something is missing."""
+    """The result of one check: ``ok``; ``note``: it works, with a remark; ``wrong``: something is missing."""
 
     name: str
     state: State
@@ -45,12 +45,12 @@ class Check:
 
     @classmethod
     def failed(cls, name: str, error: RunOpsError) -> Check:
-        """What an error says that came up while one looked."""
+        """Build the result of a check that ended with an error."""
         return cls(name, "wrong", error.message, error.fix)
 
 
 async def browser(chosen: settings.Settings) -> Check:
-    """Whether there is a browser, and whether it starts: it is started, and ended again."""
+    """Check that there is a browser, and that it starts; it is ended again."""
     try:
         path = find.find(chosen.browser)
         folder = Path(tempfile.mkdtemp(prefix=launch.TEMPORARY))
@@ -68,7 +68,7 @@ async def browser(chosen: settings.Settings) -> Check:
 
 
 def playwright() -> Check:
-    """Whether RunOps is tested with the Playwright that is installed."""
+    """Check that RunOps is tested with the installed Playwright."""
     found = version.untested()
     if found is not None:
         return Check("playwright", "note", *found)
@@ -76,7 +76,7 @@ def playwright() -> Check:
 
 
 def home(folder: Path) -> Check:
-    """Whether the folder that keeps runs, or where it will be made, can be written, and keeps what is written there."""
+    """Check that the home folder, or the place for it, can be written, and keeps its content."""
     place = _existing(folder)
     try:
         handle, name = tempfile.mkstemp(prefix=".doctor.", dir=place)
@@ -112,12 +112,12 @@ def _existing(folder: Path) -> Path:
 def _is_there(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # above it is a folder that we may not look into
+    except OSError:  # a folder above it may not be read
         return False
 
 
 def _locks(file: Path) -> bool:
-    """Whether a lock on the file is seen by who opens it once more."""
+    """True if a lock on the file is visible to another opener."""
     handle = locks.hold(file)
     if handle is None:
         return False
@@ -128,16 +128,16 @@ def _locks(file: Path) -> bool:
 
 
 def file_system(folder: Path) -> str:
-    """The kind of the file system that the folder is on, as the kernel calls it; ``unknown`` where it does not say."""
+    """Return the kernel's name for the folder's file system; ``unknown`` where it gives none."""
     real = folder.resolve()
     found = [each for each in psutil.disk_partitions(all=True) if real.is_relative_to(each.mountpoint)]
-    # Of two mounts at one place the later one counts.
+    # The later of two mounts at one place counts.
     best = max(enumerate(found), key=lambda each: (len(Path(each[1].mountpoint).parts), each[0]), default=None)
     return best[1].fstype or "unknown" if best is not None else "unknown"
 
 
 def room(folder: Path) -> Check:
-    """Whether there is room where runs are kept, and for temporary files."""
+    """Check the free space for runs, and for temporary files."""
     places = list(dict.fromkeys((_existing(folder), Path(tempfile.gettempdir()))))
     free = {place: shutil.disk_usage(place).free for place in places}
     told = ", ".join(f"{size(number)} in {place}" for place, number in free.items())
@@ -149,7 +149,7 @@ def room(folder: Path) -> Check:
 
 
 def misspelt(environ: Mapping[str, str]) -> list[Check]:
-    """Variables that mean nothing and look like settings."""
+    """Find unknown variables that look like settings."""
     known = {f"{settings.PREFIX}{name}".upper() for name in settings.Settings.model_fields} | {*OTHERS}
     strange = [name for name in sorted(environ) if name.startswith(settings.PREFIX) and name.upper() not in known]
     near = {name: difflib.get_close_matches(name.upper(), known, 1, 0.85) for name in strange}
@@ -165,7 +165,7 @@ OTHERS = (selection.KEY, "RUNOPS_TRACEBACK")
 
 
 def models(given: host.Host) -> list[Check]:
-    """Which model is asked for what, where, and whether there is a key for it."""
+    """Report the model of each role, the server, and if there is a key for it."""
     chosen = given.settings
     roles: tuple[selection.Role, ...] = ("cognition", "agent", "director", "summary")
     named = {role: selection.model_for(role, chosen) for role in roles if selection.is_set(role, chosen)}

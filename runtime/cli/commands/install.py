@@ -1,4 +1,4 @@
-"""``runops install``: find a browser, or bring one."""
+"""``runops install``: finds a browser, or installs one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from runtime.cli import console
 from runtime.settings import settings
 
 APT = ("apt-get", "install", "-y", "chromium")
-"""How Debian's own Chromium is installed."""
+"""The command that installs Debian's own Chromium."""
 
 START_SECONDS = 30.0
-"""How long a browser may take to tell its version."""
+"""Time limit for a browser to print its version."""
 
 
 def install() -> None:
@@ -42,7 +42,7 @@ def install() -> None:
 
 
 def usable(named: Path | None) -> Path | None:
-    """The browser that a run would drive, if there is one and it starts at all."""
+    """Return the browser that a run would drive, if there is one and it starts."""
     try:
         path = find.find(named)
         done = subprocess.run([path, "--version"], capture_output=True, timeout=START_SECONDS, check=False)
@@ -52,7 +52,7 @@ def usable(named: Path | None) -> Path | None:
 
 
 def playwright_download() -> bool:
-    """Let Playwright's installer bring its Chromium; where it came without libraries that it needs, and we are root, those too."""
+    """Let Playwright's installer download its Chromium; as root, also install libraries that it lacks."""
     console.say("trying Playwright's own download of Chromium …")
     if not _run(sys.executable, "-m", "playwright", "install", "chromium"):
         return False
@@ -63,7 +63,7 @@ def playwright_download() -> bool:
 
 
 def system_package() -> bool:
-    """Install the system's Chromium, where that is Debian's way and we are root."""
+    """Install the system's Chromium, on Debian and as root."""
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         return False
     console.say("trying the system's package chromium …")
@@ -72,7 +72,7 @@ def system_package() -> bool:
 
 
 def _run(*command: str, environment: dict[str, str] | None = None) -> bool:
-    """Run a command, what it says going to stderr; whether it succeeded."""
+    """Run a command with its output on stderr; return True if it succeeded."""
     try:
         return subprocess.run(command, stdout=sys.stderr, env=environment, check=False).returncode == 0
     except OSError as error:

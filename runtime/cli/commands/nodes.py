@@ -13,7 +13,7 @@ from runtime.cli.flags import JsonFlag
 from runtime.language import reference
 
 WIDEST = 100
-"""Columns of a paragraph where no terminal says otherwise."""
+"""Columns of a paragraph without a terminal's own width."""
 
 
 def nodes(
@@ -49,7 +49,7 @@ def nodes(
 
 
 def named(words: list[str]) -> tuple[str | None, str | None]:
-    """The name and the kind in ``show NAME KIND`` or ``NAME KIND``; None for what is not there. Raises UsageError for more."""
+    """Return the name and the kind in ``show NAME KIND`` or ``NAME KIND``; None for a missing one. Raises UsageError for more."""
     if words[:1] == ["show"]:
         words = words[1:]
         if not words:
@@ -60,7 +60,7 @@ def named(words: list[str]) -> tuple[str | None, str | None]:
 
 
 def shown(entry: reference.Entry) -> str:
-    """The reference of a node, as text."""
+    """Render the reference of a node."""
     pieces = [entry.name, *(_filled(each) for each in entry.text.split("\n\n"))]
     about = [f"Value: {_lower(entry.value)}"] if entry.value else []
     if entry.effect:

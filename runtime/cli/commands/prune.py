@@ -1,4 +1,4 @@
-"""``runops prune``: takes away what nobody needs."""
+"""``runops prune``: deletes unused data and selected runs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _refuse_odd(older_than: str | None, keep_last: int | None, state: list[str] 
 
 
 def tell(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
-    """Say what is no part of the list: what was left alone, and how much all of it is."""
+    """Print everything besides the list: what was not deleted, and the total size."""
     for each in report.left:
         whose = f"run {each.run}: " if each.run else ""
         console.say(f"left alone: {whose}{one_line(each.why)}")
@@ -109,7 +109,7 @@ def tell(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
 
 
 def not_removed(failed: list[workspace_prune.Left]) -> LogError:
-    """What to say of things that should have gone and are still there."""
+    """Return the error for data that should have been deleted and was not."""
     return LogError(
         "not-removed",
         f"{count(len(failed), 'thing')} could not be removed: {failed[0].why}",
@@ -118,7 +118,7 @@ def not_removed(failed: list[workspace_prune.Left]) -> LogError:
 
 
 def rows(gone: list[workspace_prune.Deleted]) -> list[list[str]]:
-    """Whole runs, sessions and browsers one by one, everything else by its kind."""
+    """Return rows: runs, sessions and browsers one by one, everything else by its kind."""
     one_by_one = [[size(each.bytes), named(each)] for each in gone if each.kind in ("run", "session", "browser")]
     number, room = Counter(each.kind for each in gone), Counter[str]()
     for each in gone:
@@ -141,7 +141,7 @@ NOUNS = {
 
 
 def named(each: workspace_prune.Deleted) -> str:
-    """A run, a session or a browser, for people."""
+    """Describe a run, a session or a browser for people."""
     if each.kind == "browser":
         return f"browser of run {each.run} (process {each.process})"
     ended = moment(each.ended or "")

@@ -24,7 +24,7 @@ from runtime.query import query as over_runs
 from runtime.workspace import host
 
 MOST_SHOWN = 1000
-"""Rows of a table for people."""
+"""Maximum rows of a table for people."""
 
 
 def query(
@@ -55,7 +55,7 @@ def query(
 
 
 def _give_up(error: UsageError, *, as_json: bool) -> None:
-    """End the process, for nothing else ends the statement at work in it."""
+    """End the process, as nothing else ends the statement that runs in it."""
     console.say(console.failure(error))
     if as_json:
         console.result(console.as_json(status="error", exit=error.exit, error=error.as_json()))
@@ -92,7 +92,7 @@ def _list_views(*, as_json: bool) -> None:
 
 
 def _print_json(columns: list[str], batches: Iterator[list[dict[str, Json]]], left_out: list[Json]) -> None:
-    """One object, written row by row."""
+    """Print one object, row by row."""
     opening = {"version": console.VERSION, "columns": columns, "left_out": left_out}
     comma = f'{escapes.as_json(opening)[:-1]}, "rows": ['
     for row in itertools.chain.from_iterable(batches):

@@ -1,4 +1,4 @@
-"""``runops resume``: go on with a run."""
+"""``runops resume``: resumes a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``runops run``: run workflows."""
+"""``runops run``: runs workflows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``runops runs``: what was run here, and what was said."""
+"""``runops runs``: lists runs and sessions."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ SESSION_HEAD = ["session", "state", "started", "messages", "cost", "about"]
 
 
 def session_row(session: session_index.SessionSummary) -> list[str]:
-    """One line of the list of sessions."""
+    """Return one line of the list of sessions."""
     about = session.about or session.begins
     return [
         session.id,
@@ -98,7 +98,7 @@ HEAD = ["run", "state", "started", "took", "steps", "workflow"]
 
 
 def row(run: run_index.RunSummary) -> list[str]:
-    """One line of the list."""
+    """Return one line of the list."""
     seconds = seconds_of(run)
     return [
         run.id,
@@ -116,7 +116,7 @@ def _started(at: str) -> str:
 
 
 def seconds_of(run: run_index.RunSummary) -> float | None:
-    """Seconds from the run's first entry to its last; for a living run, to now."""
+    """Return the seconds from the run's first entry to its last; for an active run, to now."""
     started, ended = moment(run.started), moment(run.ended)
     if started is None or ended is None:
         return None
@@ -124,12 +124,12 @@ def seconds_of(run: run_index.RunSummary) -> float | None:
 
 
 def moment(text: str) -> dt.datetime | None:
-    """A time of the log."""
+    """Parse a time of the log."""
     return dt.datetime.fromisoformat(text) if text else None
 
 
 def table(rows: list[list[str]]) -> list[str]:
-    """Rows with their columns below each other; on a terminal the last column gives way, elsewhere nothing is cut."""
+    """Align rows in columns; on a terminal the last column is cut to fit, elsewhere nothing is."""
     wide = [max(width_of(cells[column]) for cells in rows) for column in range(len(rows[0]))]
     lines = [
         "  ".join(cell + " " * (wide[column] - width_of(cell)) for column, cell in enumerate(cells)).rstrip()

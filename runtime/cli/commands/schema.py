@@ -1,4 +1,4 @@
-"""``runops schema``: the JSON Schemas of workflow files and of what commands print."""
+"""``runops schema``: the JSON Schemas of workflow files and of commands' output."""
 
 from __future__ import annotations
 

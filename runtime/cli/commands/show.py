@@ -1,4 +1,4 @@
-"""``runops show``: what a run did, from its log; of a living run what it did so far. Of a session what was said."""
+"""``runops show``: the steps of a run from its log, even while it is active; the messages of a session."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def show(
             raise UsageError("usage", f"{found} is a session, and `--as-nodes` is for runs", fix="leave it out")
         shown = _session(kept, found, at, as_json=as_json, as_markdown=as_markdown)
     elif as_nodes is not None:
-        from runtime.agents import export  # most looks ask for none
+        from runtime.agents import export  # most calls need none
 
         past, _reading = run_index.load_history(kept, found)
         shown = export.as_nodes(found, past, kept, as_nodes).removesuffix("\n")
@@ -107,7 +107,7 @@ def _run(kept: store.Kept, run: str, at: str | None, *, as_json: bool, as_markdo
 
 
 def _style() -> text.Style:
-    """What stdout can show."""
+    """Return the capabilities of stdout."""
     try:
         "".join(session_text.MARKS.values()).encode(sys.stdout.encoding or "ascii")
         marks = True

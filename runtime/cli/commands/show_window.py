@@ -1,4 +1,4 @@
-"""What a model would be sent of a conversation. This package knows of runs, and nothing of what is said about them: whoever talks about them tells."""
+"""The next request of a conversation to a model, reported by another package: this one knows nothing of conversations about runs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from runtime.context import report as context_report
 from runtime.workspace import host
 
 GROUP = "runops.windows"
-"""The entry-point group in which a package offers this. The value of its entry is the import path of a function (host, conversation) -> report."""
+"""The entry-point group for reporters. The value of an entry is the import path of a function (host, conversation) -> report."""
 
 Reporter = Callable[[host.Host, str], context_report.Report]
 
 
 def report(here: host.Host, conversation: str) -> context_report.Report:
-    """What the next request of a session would hold, and of a run that of a chat about it; nothing is written or sent.
+    """Report the next request of a session, or of a chat about a run; nothing is written or sent.
 
-    Raises SetupError ``window-not-offered`` where no installed package tells it, and what that one raises.
+    Raises SetupError ``window-not-offered`` if no installed package has a reporter, and the reporter's errors.
     """
     for entry in metadata.entry_points(group=GROUP):
         try:

@@ -1,4 +1,4 @@
-"""``runops try``: run one node of a workflow by itself."""
+"""``runops try``: runs one node of a workflow alone."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def try_node(
 
 
 def calm(event: events.Event) -> events.Event:
-    """An action that was held, as a step that went well: nothing is wrong."""
+    """Turn the event of a withheld action into a message, because nothing is wrong."""
     if isinstance(event, events.StepFinished) and event.error is not None and event.error["code"] == "held":
         return events.Said(f"{event.path}: {event.error['message']}")
     return event

@@ -1,4 +1,4 @@
-"""``runops validate``: check workflow files."""
+"""``runops validate``: checks workflow files."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def validate(
 
 
 def problems_of(error: UsageError, file: Path) -> list[Json]:
-    """The mistakes of a file, for programs."""
+    """Return the mistakes of a file, for programs."""
     if isinstance(error, WorkflowInvalid):
         return [each.as_json() for each in error.diagnostics]
     return [{"code": error.code, "message": error.message, "file": str(file), "help": [error.fix] if error.fix else []}]
 
 
 def _asks(each: selection.ModelUse) -> dict[str, Json]:
-    """A node that asks a model, for programs; ``model`` is null where the settings choose it."""
+    """Describe a node that asks a model, for programs; ``model`` is null where the settings choose it."""
     return {
         "node": each.node.id,
         "type": each.node.type,
@@ -86,7 +86,7 @@ def _asks(each: selection.ModelUse) -> dict[str, Json]:
 
 
 def _lines(asking: list[dict[str, Json]], loaded: workflow.Loaded) -> list[str]:
-    """The same for people; of a node in a file that this one uses, where it stands."""
+    """Render the same for people; a node in a used file with its place."""
     return [
         "  ".join(
             filter(

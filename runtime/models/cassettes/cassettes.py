@@ -1,7 +1,7 @@
-"""Cassettes: the exchanges of a run with its models, kept in a file beside the workflow that people can review, and played back in place of the models.
+"""Cassettes: a run's exchanges with its models, in a reviewable file next to the workflow, replayed in place of the models.
 
-``cassettes/<name of the workflow file>.json`` holds requests in normal form and answers, in the order of the run, without ids, time stamps and secrets:
-recorded again it has the same bytes. A request that is not the one that was recorded is a miss, and a miss is an error.
+``cassettes/<name of the workflow file>.json`` holds requests in normal form and answers, in the order of the run. It has no ids, time stamps
+or secrets. A second recording gives the same bytes. A request that differs from the recorded one is a miss, and a miss is an error.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from runtime.system import files, regular_files
 
 VERSION = 1
 FORMAT = "runops_cassette"
-"""The key under which a cassette says its version."""
+"""The key that holds a cassette's version."""
 
 LARGEST = 64 << 20
-"""Bytes of a cassette."""
+"""Maximum size of a cassette in bytes."""
 
 
 class _Kept(BaseModel):
@@ -50,20 +50,20 @@ class KeptMessage(_Kept):
 
 
 class KeptCall(_Kept):
-    """A call of a tool that the model asked for."""
+    """A tool call by the model."""
 
     call: str
-    """``call 1``, ``call 2``: as the calls of the thread appear."""
+    """``call 1``, ``call 2``: in the order of the thread."""
     tool: str
     arguments: texts.Shown
 
     def undone(self, asked: normal_form.Normal) -> ToolCall:
-        """The call as an answer to this very request has it."""
+        """Return the call with the texts of the given request."""
         return ToolCall(self.call.replace(" ", "_"), self.tool, asked.undo(texts.hidden(self.arguments)))
 
 
 class KeptOutput(_Kept):
-    """What the model was told of a call."""
+    """The output of a call, as the model received it."""
 
     output_of: str
     text: texts.Shown
@@ -78,7 +78,7 @@ class KeptTool(_Kept):
 
 
 def _hidden(item: KeptMessage | KeptCall | KeptOutput) -> dict[str, Json]:
-    """A part of a thread in normal form, its texts as they were."""
+    """Return an item of a thread in normal form, with its original texts."""
     match item:
         case KeptMessage():
             return {"role": item.role, "text": texts.hidden(item.text)}
@@ -89,7 +89,7 @@ def _hidden(item: KeptMessage | KeptCall | KeptOutput) -> dict[str, Json]:
 
 
 def _shown(item: dict[str, Json]) -> dict[str, Json]:
-    """The other way."""
+    """Return an item of a thread as a cassette shows it."""
     return {name: texts.shown(said) if name in ("text", "arguments") else said for name, said in item.items()}
 
 
@@ -126,7 +126,7 @@ class Exchange(_Kept):
     answer: KeptAnswer
 
     def asked(self) -> dict[str, Json]:
-        """The request in normal form, its texts as they were."""
+        """Return the request in normal form, with its original texts."""
         request = self.request
         asked: dict[str, Json] = {
             "model": request.model,
@@ -141,7 +141,7 @@ class Exchange(_Kept):
         return asked
 
     def answered(self, asked: normal_form.Normal) -> Answer:
-        """The answer to this very request."""
+        """Return the answer with the texts of the given request."""
         usage = Usage(**self.answer.usage.model_dump()) if self.answer.usage is not None else None
         thoughts = tuple(asked.undo(texts.hidden(each)) for each in self.answer.reasoning)
         calls = tuple(each.undone(asked) for each in self.answer.calls)
@@ -153,17 +153,17 @@ EXCHANGES: TypeAdapter[list[Exchange]] = TypeAdapter(list[Exchange])
 
 
 def path_of(workflow: Path) -> Path:
-    """Where the cassette of a workflow file is."""
+    """Return the path of a workflow file's cassette."""
     return workflow.parent / "cassettes" / f"{workflow.stem}.json"
 
 
 def how_to_record(workflow: Path) -> str:
-    """The command that records the cassette of a workflow file."""
+    """Return the command that records the cassette of a workflow file."""
     return f"runops run {workflow} --model-calls record"
 
 
 def exchange(step: str, asked: normal_form.Normal, answer: Answer) -> Json:
-    """An exchange as a cassette holds it."""
+    """Return an exchange in the form of a cassette."""
     request = asked.request
     messages: list[dict[str, Json]] = request["messages"]
     found: dict[str, Json] = {
@@ -190,12 +190,12 @@ def exchange(step: str, asked: normal_form.Normal, answer: Answer) -> Json:
 
 
 def written(exchanges: Sequence[Json]) -> bytes:
-    """The file that holds these exchanges."""
+    """Return the content of a cassette with these exchanges."""
     return (json.dumps({FORMAT: VERSION, "exchanges": exchanges}, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 class Recorder:
-    """Keeps the exchanges of a run as they happen, and makes a cassette of them when the run has passed."""
+    """Records the exchanges of a run, and makes a cassette of them once the run has passed."""
 
     def __init__(
         self,
@@ -205,11 +205,10 @@ class Recorder:
         masked: Mapping[str, str] | None = None,
         origins: Sequence[str] = (),
     ) -> None:
-        """``private`` is the run's own folder, where a run that goes on finds what was recorded before; ``known`` are its secrets by name.
+        """Take the run's folder ``private``, where a resumed run finds earlier recordings, and its secrets ``known`` by name.
 
-        ``origins`` are those that the run may load.
-
-        ``masked`` is what nothing may show besides, by name. It is no part of a workflow, so it has no placeholder in a normal form.
+        The run may load ``origins``. ``masked`` are further values to mask, by name. They do not belong to the workflow, so a normal form
+        has no placeholder for them.
         """
         self._workflow = workflow
         self._folder = private / "cassette"
@@ -218,7 +217,7 @@ class Recorder:
         self._origins = origins
 
     def take(self, number: int, step: str, request: Request, answer: Answer) -> None:
-        """Keep exchange ``number`` of the run, counted from 0; it is on the disk when this returns. Raises LogError where it cannot be written."""
+        """Record and sync exchange ``number`` of the run, counted from 0. Raises LogError where it cannot be written."""
         asked = normal_form.normal(request, self._secrets, self._origins)
         kept = json.dumps(exchange(step, asked, answer), ensure_ascii=False)
         path = self._kept(number)
@@ -235,10 +234,10 @@ class Recorder:
                 raise self._incomplete(number)
 
     def publish(self, count: int) -> Path:
-        """Write the cassette of a run that has passed and had ``count`` exchanges, and say where.
+        """Write the cassette of a run that has passed with ``count`` exchanges, and return its path.
 
-        Raises UsageError: ``cassette-secret``; ``cassette-incomplete`` where the run had exchanges before it was recorded; ``file-not-written``.
-        The cassette that was there stays then.
+        Raises UsageError: ``cassette-secret``; ``cassette-incomplete`` where the run had exchanges before recording began;
+        ``file-not-written``. An error leaves the previous cassette as it was.
         """
         exchanges = [self._exchange(number) for number in range(count)]
         for each in exchanges:
@@ -248,7 +247,7 @@ class Recorder:
             if not path.is_file() or regular_files.read(path) != data:
                 files.folder(path.parent, 0o777)
                 files.write(path, data)
-                path.chmod(0o644)  # it goes to the repository, unlike what a run keeps
+                path.chmod(0o644)  # unlike a run's files, it belongs in the repository
         except OSError as error:
             raise UsageError(
                 "file-not-written",
@@ -277,7 +276,7 @@ class Recorder:
             raise files.not_read("what was recorded for the cassette", path, error) from None
 
     def _refuse_secrets(self, kept: Json) -> None:
-        # As it is written, and as it was said: a text that is shown as lines has its breaks no more.
+        # Check the texts as written and as said: a text shown as lines has lost its line breaks.
         said = [
             json.dumps(kept, ensure_ascii=False, indent=2),
             json.dumps(kept, ensure_ascii=False),
@@ -295,7 +294,7 @@ class Recorder:
 
 
 class Player:
-    """Gives the answers of a cassette."""
+    """Returns the answers of a cassette."""
 
     def __init__(
         self, workflow: Path, exchanges: Sequence[Exchange], known: Mapping[str, str], origins: Sequence[str]
@@ -307,18 +306,18 @@ class Player:
 
     @classmethod
     def open(cls, workflow: Path, known: Mapping[str, str] | None = None, origins: Sequence[str] = ()) -> Player:
-        """The cassette of a workflow file; ``known`` are the run's secrets by name, ``origins`` those that it may load.
+        """Open the cassette of a workflow file; ``known`` are the run's secrets by name, ``origins`` those that it may load.
 
         Raises UsageError ``cassette-missing``, ``cassette-damaged``, ``cassette-too-new``.
         """
         return cls(workflow, _read(path_of(workflow), how_to_record(workflow)), known or {}, origins)
 
     def model(self, number: int) -> str:
-        """The model that exchange ``number`` of the run was recorded with; beyond the end that of the last one."""
+        """Return the recorded model of exchange ``number`` of the run; after the end, that of the last one."""
         return self._exchanges[min(number, len(self._exchanges) - 1)].request.model if self._exchanges else ""
 
     def answer(self, number: int, step: str, request: Request) -> Answer:
-        """The answer to exchange ``number`` of the run, counted from 0. Raises CassetteMiss ``cassette-miss``, which says what is asked otherwise."""
+        """Return the answer to exchange ``number`` of the run, counted from 0. Raises CassetteMiss ``cassette-miss`` with the difference."""
         asked = normal_form.normal(request, self._secrets, self._origins)
         kept = self._exchanges[number] if number < len(self._exchanges) else None
         if kept is not None and kept.step == step and normal_form.same(kept.asked(), asked.request):
@@ -326,7 +325,7 @@ class Player:
         raise self._miss(number, step, asked.request, kept)
 
     def left_over(self, count: int) -> str | None:
-        """What to say of a passed run that had ``count`` exchanges, where the cassette has more."""
+        """Return a message where the cassette has more than the ``count`` exchanges of a passed run."""
         more = len(self._exchanges) - count
         if more <= 0:
             return None

@@ -1,4 +1,4 @@
-"""How a request differs from the one that was recorded, in few words."""
+"""Short description of the difference between a request and the recorded one."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from runtime.models.cassettes import normal_form
 
 MOST_LINES = 12
 WIDTH = 160
-"""Characters of a line; where it is longer, what differs is shown."""
+"""Characters of a line; a longer one is cut around the difference."""
 
 ABSENT = object()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Difference:
-    """What differs: the parts of the request by name, and the lines that tell, ``-`` as recorded and ``+`` as asked."""
+    """The parts of the request that differ, by name, and the differing lines: ``-`` as recorded, ``+`` as asked."""
 
     parts: tuple[str, ...]
     text: str
 
     @property
     def summary(self) -> str:
-        """In one line."""
+        """The difference in one line."""
         if self.parts == ("end",):
             return self.text
         verb = "differs" if len(self.parts) == 1 else "differ"
@@ -35,7 +35,7 @@ class Difference:
 
 
 def between(kept_step: str, kept: Mapping[str, Json], step: str, asked: Mapping[str, Json]) -> Difference:
-    """What differs between the recorded exchange and the request that is asked in its place; they are not the same."""
+    """Compare the recorded exchange with the request in its place; they must differ."""
     found = dict(_parts(kept_step, kept, step, asked))
     lines = [line for part in found.values() for line in part]
     return Difference(tuple(found), "\n".join(lines[:MOST_LINES] + ["…"] * (len(lines) > MOST_LINES)))
@@ -86,7 +86,7 @@ def _messages(kept: list[dict[str, str]], asked: list[dict[str, str]]) -> Iterat
 def _said(message: dict[str, str] | None, other: dict[str, str] | None) -> str:
     if message is None:
         return "(there is none)"
-    # Whose it is, is told where it is what differs.
+    # The role is shown only where it differs.
     same = other is None or _whose(other) == _whose(message)
     said = message["text"] if "text" in message else message["arguments"]
     return said if same else f"{_whose(message)}: {said}"
@@ -99,7 +99,7 @@ def _whose(message: dict[str, str]) -> str:
 
 
 def _values(old: Json, new: Json, path: str) -> Iterator[tuple[str, Json, Json]]:
-    """The smallest parts of two values that differ, each with its path."""
+    """Yield the smallest parts of two values that differ, each with its path."""
     if isinstance(old, dict) and isinstance(new, dict):
         before: dict[str, Json] = old
         after: dict[str, Json] = new
@@ -117,7 +117,7 @@ def _json(value: Json) -> str:
 
 
 def _lines(old: str, new: str) -> list[str]:
-    """The lines that differ."""
+    """Return the lines that differ."""
     compared = list(difflib.unified_diff(old.split("\n"), new.split("\n"), lineterm="", n=0))[2:]
     lines = [each for each in compared if not each.startswith("@@")]
     if len(lines) == 2:
@@ -126,7 +126,7 @@ def _lines(old: str, new: str) -> list[str]:
 
 
 def _pair(lines: list[str]) -> tuple[str, str]:
-    """Two lines where they begin to differ."""
+    """Cut two lines to the place where they begin to differ."""
     old, new = lines[0][1:], lines[1][1:]
     same = next((index for index, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None)
     start = max(0, (min(len(old), len(new)) if same is None else same) - WIDTH // 4)

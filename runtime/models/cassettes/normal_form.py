@@ -1,8 +1,8 @@
-"""A request in its normal form: what it asks, without what differs from run to run and means nothing.
+"""The normal form of a request: its meaning, without values that differ from run to run.
 
-Secrets, time stamps, ids and refs of elements become placeholders: ``<secret NAME>``, ``<time 1>``, ``<id 2>``, ``<ref 3>``, numbered as they appear,
-the same text with the same number. The origins that the run may load become ``<origin 1>``, in the order of the file; calls of tools are called
-``call 1``, ``call 2``. Everything else counts, to the last word; plain dates are data. Two requests with one normal form get the same answer from a cassette.
+Secrets, time stamps, ids and element refs become placeholders: ``<secret NAME>``, ``<time 1>``, ``<id 2>``, ``<ref 3>``. They are numbered
+as they appear; the same text has the same number. Origins that the run may load become ``<origin 1>``, in the order of the file. Tool calls
+become ``call 1``, ``call 2``. Everything else counts, plain dates too. Requests with equal normal forms get the same answer from a cassette.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ HTTP_TIME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d? (?:Jan|Feb|Mar|Apr|May|Jun|
 
 UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 ULID = r"(?=[0-9]*[A-Z])[0-7][0-9A-HJKMNP-TV-Z]{25}"
-"""Ids of runs are such, too. Digits alone are data: the number of an account, of a parcel."""
+"""Ids of runs have this form too. Digits alone are data, such as the number of an account or a parcel."""
 OF_SERVERS = (
     rf"(?:(?:resp|call|msg|rs|fc|req)_|(?:chat)?cmpl-)(?:{UUID}|(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{{8,}})"
 )
-"""What model servers call their things. Digits alone are data here, too, and so are letters alone."""
+"""Ids that model servers make. Digits alone are data here, too, and so are letters alone."""
 HEX = r"(?=[0-9]*[a-fA-F])(?:[0-9a-fA-F]{64}|[0-9a-fA-F]{40}|[0-9a-fA-F]{32})"
 
 OF_REFS = r"""\[ref=|\(ref=|\bno element |"ref"\s*:\s*\""""
-"""What stands before the ref of an element, where observations, refusals and calls of tools name one. Elsewhere the same letters are data."""
+"""Text before an element's ref in observations, refusals and tool calls. Elsewhere the same letters are data."""
 REF = r"(?:f\d+)?[ex]\d+"
-"""A ref is counted by the documents that were loaded and the elements that were seen before: frames come in any order."""
+"""A ref counts loaded documents and seen elements, and frames come in any order."""
 
 OURS = r"<(?P<more>_*)(?P<word>time \d+|id \d+|ref \d+|origin \d+|secret [A-Za-z_][A-Za-z0-9_]*)>"
-"""A placeholder; with ``_`` before its word it is a text that only looked like one, and had one ``_`` less."""
+"""A placeholder. One with ``_`` before its word is original text that looked like a placeholder, with one ``_`` added."""
 
 MEANINGLESS = re.compile(
     rf"(?P<ours>{OURS})"
@@ -45,7 +45,7 @@ MEANINGLESS = re.compile(
     rf"|(?P<id>(?<!\w)(?:{OF_SERVERS}|{ULID}|{HEX})|(?<![^\W_]){UUID})(?!\w)"
     rf"|(?P<before>{OF_REFS})(?P<ref>{REF})(?!\w)"
 )
-"""An id stands by itself; only a UUID is known for one behind a name and ``_``, too (``order_…``)."""
+"""An id stands alone. Only a UUID may also follow a name and ``_`` (``order_…``)."""
 
 PLACEHOLDER = re.compile(OURS)
 ORIGIN = "origin "
@@ -53,20 +53,20 @@ ORIGIN = "origin "
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Normal:
-    """A request in normal form, and what its placeholders stand for."""
+    """A request in normal form, and the original texts of its placeholders."""
 
     request: dict[str, Json]
     texts: Mapping[str, str]
-    """What stood where each placeholder stands now; secrets aside."""
+    """The original text of each placeholder, except secrets."""
     calls: Mapping[str, str]
-    """What each call of the thread is called here, by its id: ``call 1``, ``call 2``, as they appear."""
+    """The name of each call by its id: ``call 1``, ``call 2``, as they appear."""
 
     def apply(self, text: str) -> str:
-        """An answer's text, with the placeholders of the request for what the request has too."""
+        """Return an answer's text with the request's placeholders for texts that the request contains too."""
         return _Placeholders({}, {text: each for each, text in self.texts.items()}, closed=True).text(text)
 
     def named(self, calls: Sequence[ToolCall]) -> list[tuple[str, ToolCall]]:
-        """The calls of an answer, each with what it is called here, their arguments with the placeholders of the request."""
+        """Return the calls of an answer with their names here, and with the request's placeholders in their arguments."""
         before = len(self.calls)
         return [
             (_name(before + number), dataclasses.replace(each, arguments=self.apply(each.arguments)))
@@ -74,7 +74,7 @@ class Normal:
         ]
 
     def undo(self, text: str) -> str:
-        """The other way: the answer's text to this very request."""
+        """Return an answer's text with the original texts of this request."""
 
         def put(found: re.Match[str]) -> str:
             if found["more"]:
@@ -85,7 +85,7 @@ class Normal:
 
 
 def normal(request: Request, secrets: Mapping[str, str], origins: Sequence[str] = ()) -> Normal:
-    """The normal form of a request; ``secrets`` are values by name, ``origins`` those that the run may load."""
+    """Return the normal form of a request; ``secrets`` are values by name, ``origins`` those that the run may load."""
     known = {origin: f"<{ORIGIN}{number}>" for number, origin in enumerate(dict.fromkeys(origins), 1)}
     placeholders = _Placeholders(secrets, known)
     calls: dict[str, str] = {}
@@ -118,7 +118,7 @@ def _name(number: int) -> str:
 
 
 def same(one: Json, other: Json) -> bool:
-    """Whether two normal forms, or parts of them, are the same; the order of fields counts, as it does to a model."""
+    """True if two normal forms, or parts of them, are the same. The order of fields counts, as it does for a model."""
     return _text(one) == _text(other)
 
 
@@ -127,7 +127,7 @@ def _text(value: Json) -> str:
 
 
 def _with_origins(origins: Sequence[str]) -> re.Pattern[str]:
-    """``MEANINGLESS``, and these origins where they stand whole: no other port, and no longer name."""
+    """Extend ``MEANINGLESS`` by these origins as whole words: with no other port, and no longer name."""
     if not origins:
         return MEANINGLESS
     every = "|".join(map(re.escape, origins))
@@ -135,7 +135,7 @@ def _with_origins(origins: Sequence[str]) -> re.Pattern[str]:
 
 
 class _Placeholders:
-    """Puts placeholders into texts, and remembers for what."""
+    """Puts placeholders into texts, and remembers the originals."""
 
     def __init__(self, secrets: Mapping[str, str], known: dict[str, str], *, closed: bool = False) -> None:
         """``known`` maps texts to their placeholders; ``closed``: no text is added to them."""
@@ -144,15 +144,15 @@ class _Placeholders:
         self._counts = Counter[str]()
         self._meaningless = _with_origins([text for text, each in known.items() if each.startswith(f"<{ORIGIN}")])
         self._masker = masking.Masker(secrets)
-        # Where one secret begins with another, the longer one is meant.
+        # If one secret begins with another, the longer one matches first.
         longest_first = sorted((-len(value), name) for name, value in secrets.items() if value)
         self._maskers = {name: masking.Masker({name: secrets[name]}) for _length, name in longest_first}
 
     def text(self, text: str) -> str:
-        """A text in normal form."""
+        """Return a text in normal form."""
         parts: list[str] = []
         end = 0
-        # A secret ends whatever stands before it: no half of it may be left behind.
+        # A secret ends the match before it, so that no half of it remains.
         for start, after in self._masker.spans(text):
             parts += (
                 self._meaningless.sub(self._placeholder, text[end:start]),
@@ -162,7 +162,7 @@ class _Placeholders:
         return "".join(parts) + self._meaningless.sub(self._placeholder, text[end:])
 
     def _named(self, written: str) -> str:
-        """The name of the secret that is written so."""
+        """Return the name of the secret in this text."""
         return next(name for name, masker in self._maskers.items() if masker.text(written) == masking.MASK)
 
     def _placeholder(self, found: re.Match[str]) -> str:
@@ -178,7 +178,7 @@ class _Placeholders:
         return f"{before}{self.known[text]}"
 
     def json(self, value: Any) -> Json:
-        """A value with its texts and keys in normal form."""
+        """Return a value with its texts and keys in normal form."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):

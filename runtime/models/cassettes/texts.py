@@ -1,4 +1,4 @@
-"""Texts as a cassette shows them: JSON as JSON, lines as lines, so that people can review them; nothing is lost on the way."""
+"""Lossless display forms of texts in a cassette, for review: JSON as JSON, several lines as a list."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ STYLES: dict[str, dict[str, Any]] = {
     "json_indented": {"indent": 2},
     "json_tight": {"separators": (",", ":")},
 }
-"""The ways of writing JSON that can be told from each other, each by the key under which its value is shown."""
+"""JSON styles that can be told apart, each by the key of its values in a cassette."""
 
 
 def shown(text: str) -> Json:
-    """The text as a cassette shows it: ``{"json": …}`` (or another of STYLES) for a list or map, a list of lines for several lines, else the text."""
+    """Return a cassette's form of a text: ``{"json": …}`` (or another of STYLES) for a list or map, a list of lines, else the text."""
     value = _value(text)
     for style in STYLES if value is not None else ():
         if _written(value, style) == text:
@@ -28,7 +28,7 @@ def shown(text: str) -> Json:
 
 
 def hidden(form: Json) -> str:
-    """The text that is shown so."""
+    """Return the text of a cassette's form."""
     if isinstance(form, dict):
         [(style, value)] = form.items()
         return _written(value, style)
@@ -36,7 +36,7 @@ def hidden(form: Json) -> str:
 
 
 def all_of(value: Any) -> Iterator[str]:
-    """Every text in a piece of a cassette, also those that are shown as something else, and those within a text that is JSON itself."""
+    """Yield every text in a part of a cassette, also the originals of display forms, and texts within a JSON text."""
     if isinstance(value, str):
         yield value
         yield from all_of(_value(value))
@@ -54,7 +54,7 @@ def all_of(value: Any) -> Iterator[str]:
 
 
 def _value(text: str) -> Json:
-    """The list or map that the text is as JSON; None where it is none."""
+    """Parse a list or map from JSON; None where the text is neither."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -76,4 +76,4 @@ def _checked(form: Any) -> Json:
 
 
 Shown = Annotated[Any, AfterValidator(_checked)]
-"""A text as a cassette shows it."""
+"""A text in its cassette form."""

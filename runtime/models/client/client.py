@@ -1,7 +1,7 @@
-"""The one place that knows the ``openai`` client: a request of ours in, an answer of ours or ``Failed`` out.
+"""Wrapper of the ``openai`` client, and its only user: takes a ``Request``, returns an ``Answer`` or raises ``Failed``.
 
-One call here is one try. What is tried again, what it may cost and what is written down stands in ``runtime.models``. The client's own
-retries are off: they would send a request a second time that nobody has seen, paid for twice, and carry no idempotency key.
+One call here is one try. Retries, costs and logging belong to ``runtime.models``. The client's own retries are off: they would send
+a request again without a record or an idempotency key, and it would be paid twice.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ from runtime.secrets.masking import SHORTEST, Masker
 from runtime.settings import addresses
 
 Progress = Callable[[str], None]
-"""Told each piece of the answer's text, as it comes."""
+"""Called with each piece of the answer's text, as it arrives."""
 
 STALL_SECONDS = 60.0
-"""How long an answer that comes in pieces may stand still."""
+"""Maximum pause within a streamed answer."""
 
 END_SECONDS = 1.0
-"""How long a stream may take to end once it has said all."""
+"""Time for a stream to close after its last event."""
 
 CANCEL_SECONDS = 5.0
-"""How long the cancellation of a background response may take."""
+"""Time for cancelling a background response."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """How a request is carried out."""
+    """Options of one request."""
 
     store: bool = False
-    """Whether the server keeps the response. Always said, because servers differ in what they do unasked."""
+    """Ask the server to keep the response. Always sent, because the defaults of servers differ."""
     previous: str | None = None
-    """The id of a kept response from which the server goes on."""
+    """The id of the stored response that the server continues."""
     known: int = 0
-    """How many of the request's items that response stands for; the others are sent."""
+    """Number of the request's items that the stored response contains; only the others are sent."""
 
 
 def trusted() -> ssl.SSLContext:
-    """Whose certificates are believed. They are read once: that takes longer than many a request to a server nearby."""
+    """Return the trusted certificates. They are read once, as that takes longer than many a request to a server nearby."""
     return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
@@ -69,7 +69,7 @@ class Client:
     """Requests to one server. ``close`` it at the end."""
 
     def __init__(self, base_url: str, key: str, profile: profiles.Profile) -> None:
-        """Nothing is sent yet. ``profile`` says what the server can do. Raises ``BadAddress`` for an address that no request can be sent to."""
+        """Prepare without sending anything. ``profile`` names the server's capabilities. Raises ``BadAddress`` for an unusable address."""
         self.base_url = addresses.checked(base_url)
         self._key = key
         self._masker = Masker({"key": key} if len(key) >= SHORTEST else {})
@@ -80,7 +80,7 @@ class Client:
     async def ask(
         self, request: Request, seconds: float, options: ClientOptions | None = None, progress: Progress | None = None
     ) -> Answer:
-        """The answer, within ``seconds``. Raises Failed."""
+        """Return the answer, within ``seconds``. Raises Failed."""
         options = options or ClientOptions()
         heard = _Heard()
         body = self._body(request, options)
@@ -90,14 +90,14 @@ class Client:
             return parsing.answer(_response(await self._client.responses.create(**body)))
 
     async def submit(self, request: Request, seconds: float, options: ClientOptions | None = None) -> str:
-        """Have the server work on the request while nobody is connected; the id under which to ask for the answer. Raises Failed."""
+        """Start a request in the background, and return the id for fetching its answer. Raises Failed."""
         body = self._body(request, dataclasses.replace(options or ClientOptions(), store=True))
         async with self._failing(seconds, _Heard()):
             response = _response(await self._client.responses.create(**body, background=True))
             return parsing.name(response) or _nonsense(response)
 
     async def fetch(self, response: str, seconds: float) -> Answer | None:
-        """The answer of a background response; None while the server is still at it. Raises Failed."""
+        """Return the answer of a background response; None while the server works on it. Raises Failed."""
         async with self._failing(seconds, _Heard()):
             found = _response(await self._client.responses.retrieve(response))
             if found.status in ("queued", "in_progress"):
@@ -109,28 +109,28 @@ class Client:
                 raise
 
     async def cancel(self, response: str) -> None:
-        """Have the server give up a background response. Never raises: there is nobody left to mind."""
+        """Cancel a background response. Never raises, as no caller could act on it."""
         with contextlib.suppress(openai.OpenAIError, TimeoutError):
             async with asyncio.timeout(CANCEL_SECONDS):
                 await self._client.responses.cancel(response)
 
     async def models(self, seconds: float) -> dict[str, str | None]:
-        """The models that the server has, sorted by name, each with the date on which it is shut down, where the server says one.
+        """Return the models that the server lists, sorted by name, each with its shutdown date, where the server names one.
 
         Raises Failed, also where it lists none.
         """
         async with self._failing(seconds, _Heard()):
-            # The client's own list ends in an AttributeError where the answer is no object.
+            # The client's own list raises an AttributeError where the answer is no object.
             raw = await self._client.models.with_raw_response.list()
             text = raw.http_response.text
             return dict(sorted((_listed(text) or _nonsense(text)).items()))
 
     async def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         await self._client.close()
 
     def _body(self, request: Request, options: ClientOptions) -> dict[str, Any]:
-        """The request as the API takes it."""
+        """Return the request in the API's form."""
         items, instructions = list(request.items), request.instructions
         body: dict[str, Any] = {"model": request.model, "store": options.store, "max_output_tokens": request.max_output}
         if options.previous is not None:
@@ -154,13 +154,13 @@ class Client:
         return body
 
     async def _streamed(self, body: dict[str, Any], heard: _Heard, progress: Progress | None) -> Answer:
-        """Raises Failed where the stream ends before its response has: the client itself would say nothing."""
+        """Stream the answer. Raises Failed where the stream ends before the response: the client itself would not report that."""
         async with await self._client.responses.create(**body, stream=True) as stream:
             events = aiter(stream)
             last = await _last(events, heard, progress)
             with contextlib.suppress(TimeoutError, openai.OpenAIError):
                 async with asyncio.timeout(END_SECONDS):
-                    # Read to its end the stream ends by itself, and leaves nothing behind that somebody must close.
+                    # A stream that is read to its end closes itself, and leaves nothing open.
                     async for _more in events:
                         pass
         if last.type == "error":
@@ -170,7 +170,7 @@ class Client:
 
     @contextlib.asynccontextmanager
     async def _failing(self, seconds: float, heard: _Heard) -> AsyncGenerator[None]:
-        """Turn whatever goes wrong within into Failed; nothing takes longer than ``seconds``."""
+        """Turn every error within into Failed; nothing takes longer than ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
                 yield
@@ -195,7 +195,7 @@ class Client:
         except openai.OpenAIError as error:
             raise self._unusable(self._plain(str(error))) from None
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            # The client lets this through: an answer, or an event of a stream, that calls itself JSON and is none.
+            # The client lets this through: an answer or event that is declared as JSON and is none.
             raise _broken(f"what the server sent is no JSON: {error}", heard) from None
         except UnicodeEncodeError:
             raise self._unusable("the key, or the address, has characters that no header can hold") from None
@@ -226,7 +226,7 @@ class Client:
         )
 
     def _refused(self, error: openai.APIStatusError, heard: _Heard) -> Failed:
-        """What a status that is no success means for whoever must act."""
+        """Translate an error status for the person who must act."""
         status, code, kind = error.status_code, parsing.word(error.code), parsing.word(error.type)
         message = self._plain(error.message)
         headers: Mapping[str, str] = error.response.headers
@@ -273,19 +273,19 @@ class Client:
         return {"server": self.base_url}
 
     def _plain(self, message: str) -> str:
-        """A message of the server, in one line, without the key in any form that it may have there."""
+        """Return a server's message in one line, without the key in any form."""
         return self._masker.text(" ".join(self._masker.text(message).split()))
 
 
 @dataclasses.dataclass(slots=True)
 class _Heard:
-    """What has come of an answer."""
+    """The text received of an answer."""
 
     text: str = ""
 
 
 async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | None) -> Any:
-    """The event with which the response ends, or the ``error`` that ends the stream. Raises Failed where none comes."""
+    """Return the event that ends the response, or the ``error`` that ends the stream. Raises Failed where neither comes."""
     while True:
         try:
             async with asyncio.timeout(STALL_SECONDS):
@@ -296,7 +296,7 @@ async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | 
             raise _broken(f"the stream stood still for {STALL_SECONDS:g} s", heard) from None
         match getattr(event, "type", None):
             case "response.output_text.delta":
-                # It is shown while one waits; what counts is the response at the end.
+                # Only shown during the wait: the response at the end counts.
                 piece = event.delta if isinstance(event.delta, str) else ""
                 heard.text += piece
                 if progress is not None:
@@ -308,7 +308,7 @@ async def _last(events: AsyncIterator[Any], heard: _Heard, progress: Progress | 
 
 
 def _item(item: Item) -> dict[str, Json]:
-    """An item as the API takes it."""
+    """Return an item in the API's form."""
     match item:
         case Message():
             return {"role": item.role, "content": item.text}
@@ -319,7 +319,7 @@ def _item(item: Item) -> dict[str, Json]:
 
 
 def _tool(tool: Tool, strict: bool) -> dict[str, Json]:
-    """A tool as the API takes it."""
+    """Return a tool in the API's form."""
     return {
         "type": "function",
         "name": tool.name,
@@ -330,7 +330,7 @@ def _tool(tool: Tool, strict: bool) -> dict[str, Json]:
 
 
 def in_words(schema: Mapping[str, Json]) -> str:
-    """A schema as part of a prompt, for servers that take none."""
+    """Return a schema as part of a prompt, for servers that accept none."""
     return (
         f"Answer with JSON that fits this JSON Schema, and with nothing else:\n{json.dumps(schema, ensure_ascii=False)}"
     )
@@ -346,7 +346,7 @@ class _Listed(pydantic.BaseModel):
 
 
 def _listed(text: str) -> dict[str, str | None]:
-    """What stands in a list of models; nothing where it is no such list."""
+    """Parse a list of models; empty where it is no such list."""
     try:
         return {each.id: each.shutdown_date for each in _Listed.model_validate_json(text).data}
     except pydantic.ValidationError:

@@ -1,4 +1,4 @@
-"""How one request to a model can go wrong, and whether the same request may go right the next time."""
+"""Failures of one request to a model, and if the same request may succeed later."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ class Failed(Exception):
     """One request that brought no answer."""
 
     error: RunOpsError
-    """What a person reads if it stays so: ModelError or SetupError."""
+    """ModelError or SetupError for the person, unless a retry succeeds."""
     again: bool = False
-    """Whether the same request may go right another time."""
+    """True if the same request may succeed later."""
     wait: float | None = None
-    """Seconds after which the server wants to be asked again, where it says so."""
+    """Seconds that the server asks to wait, where it names them."""
     partial: str = ""
-    """The text that had come by then."""
+    """The text received so far."""
     usage: Usage | None = None
-    """What it cost all the same, where the server says so."""
+    """Its cost, where the server reports it."""
     sent: bool = True
-    """Whether the server may have worked on it, and charge for it."""
+    """True if the server may have worked on the request, and may charge for it."""
     pending: bool = False
-    """Whether the server may still be at it, in the background: the answer is fetched by whoever goes on."""
+    """True if the server may still work on it in the background: a resumed run fetches the answer."""
     over: bool = False
-    """Whether the response in the background itself has ended like this: whoever asks for it once more is told the same."""
+    """True if the background response itself ended like this: fetching it again gives the same."""
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody had the response in the background cancelled: nobody knows what it would have been."""
+        """True if the background response was cancelled, so that its result is unknown."""
         return self.error.evidence.get("code") == "cancelled"
 
     def __str__(self) -> str:
-        """The error's message."""
+        """Return the error's message."""
         return self.error.message
 
 
 def retry_after(headers: Mapping[str, str], now: dt.datetime | None = None) -> float | None:
-    """Seconds that a server asks to wait, by its ``retry-after-ms`` or ``Retry-After`` (seconds, or a date); None where it does not say, or nonsense."""
+    """Return the seconds to wait by ``retry-after-ms`` or ``Retry-After`` (seconds, or a date); None where neither is valid."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers[name]) * scale

@@ -1,7 +1,7 @@
-"""What a server's response says, read as what it may be: an object of which nothing but its being one is certain.
+"""Defensive parsing of a server's response, which may have any form.
 
-The client checks no types, and a server that is only compatible may send anything in any place. What is not of the API's form is Failed, never an error
-of Python's; what it cost is told all the same, where that can be read.
+The client checks no types, and a server that is only compatible may send anything. A response not of the API's form raises Failed, never
+another Python error. Its cost is reported all the same, where it can be read.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from runtime.messages.messages import Answer, ToolCall, Usage
 from runtime.models.client.errors import Failed
 
 ODD = (AttributeError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
-"""What is raised over a response that is not of the form that it should have."""
+"""Errors that reading a malformed response may raise."""
 
 TRANSIENT_CODES = frozenset({"server_error", "rate_limit_exceeded", "vector_store_timeout", "overloaded_error"})
-"""Codes with which a response fails that may go right another time."""
+"""Codes of failed responses that may succeed later."""
 
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded"})
-"""Codes of a 429 that no waiting fixes."""
+"""Codes of a 429 that waiting does not fix."""
 
 MOST_TOKENS = 2**53
-"""No request has so many; programs that read a log hold whole numbers below it exactly."""
+"""Larger counts are invalid; programs that read a log represent integers below it exactly."""
 
 LONGEST_NAME = 64
-"""Characters of a tool's name, and of the id of a call, as the API takes them."""
+"""Maximum characters of a tool's name, and of the id of a call, in the API."""
 
 NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-"""What stands in no name of a tool."""
+"""Characters that a tool's name cannot contain."""
 
 NAMELESS = "unnamed"
-"""What a tool is called whose name a model left empty: there is none of that name, and that is what the model is told."""
+"""Name for a call that the model left unnamed. No tool has it, and the model is shown that."""
 
 LONGEST = 200
-"""Characters of a code, or of an error of Python's, that are told."""
+"""Maximum characters shown of a code, or of a Python error."""
 
 
 def answer(response: Any, heard: str = "") -> Answer:
-    """What a terminal response says; ``heard`` is the text that came before it. Raises Failed where it is none that can be used."""
+    """Parse a final response; ``heard`` is the text streamed before it. Raises Failed where it is unusable."""
     told = usage(response)
     try:
         return _answer(response, told, heard)
@@ -50,7 +50,7 @@ def answer(response: Any, heard: str = "") -> Answer:
 
 
 def odd(error: Exception, heard: str = "", used: Usage | None = None) -> Failed:
-    """What was sent cannot be read. It is not asked for again: whoever sends it does so by design, and is paid each time."""
+    """Build the failure for a malformed response. It is not requested again: the server would send the same, and charge each time."""
     seen = f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST]
     failure = ModelError(
         "model-failed",
@@ -62,7 +62,7 @@ def odd(error: Exception, heard: str = "", used: Usage | None = None) -> Failed:
 
 
 def failed(code: object, message: object, partial: str, used: Usage | None) -> Failed:
-    """A response, or a stream, that says itself that it failed."""
+    """Build the failure for a response, or a stream, that reports its own failure."""
     code, said = word(code), message if isinstance(message, str) and message else "it does not say why"
     if code in QUOTA_CODES:
         error = ModelError(
@@ -81,18 +81,18 @@ def failed(code: object, message: object, partial: str, used: Usage | None) -> F
 
 
 def word(code: object) -> str | None:
-    """A code, whatever it was sent as; None where there is none."""
+    """Convert a code of any type to text; None where there is none."""
     return None if code is None else str(code)[:LONGEST]
 
 
 def name(response: Any) -> str:
-    """The response's id; empty where there is none."""
+    """Return the response's id; empty where there is none."""
     found: object = getattr(response, "id", None)
     return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
 
 
 def usage(response: Any) -> Usage | None:
-    """What the server says that it used; None where it does not say both sums under the API's names: unknown is not nothing."""
+    """Return the usage that the server reports; None where either sum is missing: unknown is not zero."""
     told: object = getattr(response, "usage", None)
     sent, came = _tokens(told, "input_tokens"), _tokens(told, "output_tokens")
     if sent is None or came is None:
@@ -111,7 +111,7 @@ def _tokens(told: object, field: str) -> int | None:
 
 
 def _answer(response: Any, told: Usage | None, heard: str) -> Answer:
-    """Raises Failed, and errors of Python's where it is not of the form that it should have."""
+    """Parse the response. Raises Failed, and a Python error of ``ODD`` for a malformed response."""
     text = "".join(part.text for part in _parts(response, "output_text"))
     if refusals := _parts(response, "refusal"):
         raise _refused(str(getattr(refusals[0], "refusal", None) or "it does not say why"), text or heard, told)
@@ -154,7 +154,7 @@ def _reasoning(response: Any) -> tuple[str, ...]:
 
 
 def _calls(response: Any) -> tuple[ToolCall, ...]:
-    """The tools that it asks for. Raises ValueError or TypeError where a call lacks what one needs to answer it."""
+    """Return the tool calls. Raises ValueError or TypeError where a call lacks a field that an answer to it needs."""
     return tuple(_call(item) for item in _output(response) if item.type == "function_call")
 
 
@@ -164,19 +164,19 @@ def _call(item: Any) -> ToolCall:
     named: object = getattr(item, "name", None)
     if not isinstance(named, str | None):
         raise TypeError("the `name` of a function call is no text")
-    # Some servers send what the text stands for; some leave it out where the tool takes nothing.
+    # Some servers send the parsed value; some leave it out where the tool takes no arguments.
     given: object = item.arguments
     arguments = given if isinstance(given, str) else json.dumps(given if given is not None else {}, ensure_ascii=False)
     return ToolCall(item.call_id, tool_name(named or ""), arguments)
 
 
 def tool_name(text: str) -> str:
-    """The name of a tool, as it can be sent back: a model may make up any, or give none, and the API takes no others."""
+    """Make a tool's name valid for the API: a model may invent any, or leave it empty."""
     return NO_NAME.sub("_", text)[:LONGEST_NAME] or NAMELESS
 
 
 def _output(response: Any) -> list[Any]:
-    # A server that is only compatible may leave it out.
+    # Servers that are only compatible may leave it out.
     return [*(response.output or ())]
 
 

@@ -1,4 +1,4 @@
-"""A response that is worked on in the background is asked for until it is there."""
+"""Polling of a background response until it is finished."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from runtime.models.client import client as model_client
 
 POLL_SECONDS, SLOWEST_POLL = 0.5, 5.0
-"""How often it is asked for: half as often again each time."""
+"""Seconds between polls, at first and at most; each wait is half as long again."""
 
 
 async def polled(
@@ -24,10 +24,10 @@ async def polled(
     left: Callable[[], float],
     affordable: Callable[[], float],
 ) -> Answer:
-    """Ask for a background response until it is there; it is asked for once at least, and each time for ``seconds`` at the most.
+    """Poll a background response until it is finished, at least once; each poll takes ``seconds`` at most.
 
-    ``left`` says how many seconds the attempt has, ``affordable`` how many the budgets leave. It is cancelled where nobody will want it any more:
-    not where we are killed, and not where it may be there all the same. Raises Failed.
+    ``left`` returns the seconds left to the attempt, ``affordable`` those left by the budgets. The response is cancelled once it is no
+    longer needed. It is kept where this process is killed, and where it may still arrive. Raises Failed.
     """
     delay = POLL_SECONDS
     try:
@@ -37,7 +37,7 @@ async def polled(
                 if answer is not None:
                     return answer
             except Failed as failed:
-                # What cannot be fetched this time is not lost: to ask anew would be to pay twice.
+                # A failed poll loses nothing, while a new request would be paid twice.
                 if failed.over or failed.error.code == "model-unknown":
                     raise
                 if not failed.again or left() <= delay:
@@ -47,7 +47,7 @@ async def polled(
                 raise Failed(_too_late())
             can_pay = affordable()
             if can_pay <= 0:
-                # Another try is refused, by the budget and in its words.
+                # The budget check refuses another try, with its own message.
                 raise Failed(_too_late(), again=True)
             await asyncio.sleep(min(delay, can_pay))
             delay = min(delay * 1.5, SLOWEST_POLL)

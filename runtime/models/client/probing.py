@@ -1,7 +1,7 @@
-"""What a server can do, found out by asking it: a few tiny requests, judged by what comes back and not by what the server says of itself.
+"""Detects a server's capabilities by a few tiny requests, and never by its own description.
 
-A server may take a field and do nothing with it. So a chain is shown by a word that only the kept response holds, a strict schema by an
-answer that fits although another one was asked for, and background work by a response that could still be cancelled.
+A server may accept a field and ignore it. So chaining is proved by a word that only the stored response holds, and background work by a
+response that could still be cancelled. A strict schema is proved by an answer that fits it although another one was asked for.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ LEVELS: dict[Name, tuple[str, ...]] = {
     "chaining": ("no", "yes"),
     "background": ("no", "yes"),
 }
-"""How well a server can do each, the least first."""
+"""Levels of each capability, the lowest first."""
 
 BUDGET = Budget(calls=24, tokens=24_000)
-"""What finding out may cost. Without failures it takes seven requests of some hundred tokens."""
+"""Limit for one probing. Without failures it takes seven requests of some hundred tokens."""
 
 MAX_OUTPUT = 512
-"""Tokens of an answer: one that reasons needs some hundred before its first word."""
+"""Tokens of an answer: a reasoning model needs some hundred before its first word."""
 
 TRIES = 3
-"""How often a request is sent that may go right another time."""
+"""Number of times a request is sent if its error may be temporary."""
 
 LONGEST_WAIT = 20.0
-"""Seconds before it is sent again, whatever the server asks for."""
+"""Maximum seconds before a retry, whatever the server asks for."""
 
 POLL_SECONDS = 0.5
 
 PLAIN = profiles.Profile("plain", False, False, False, "none")
-"""Nothing but a question and its answer."""
+"""A question and its answer, without any capability."""
 
 STREAMED = dataclasses.replace(PLAIN, name="streamed", streaming=True)
 WITH_SCHEMA = dataclasses.replace(PLAIN, name="with-schema", schemas="strict")
 
 CANNOT = frozenset({"model-request-refused", "model-chain-lost", "model-unknown"})
-"""Codes by which a server that gives plain answers says that it does not take something, or has not kept it."""
+"""Error codes of a server that answers plain requests, but refuses a feature or has not kept a response."""
 
 READY = "Answer with the one word ready."
 RECALL = "Which word were you told to remember? Answer with that word, or with none."
@@ -74,40 +74,40 @@ COLOUR: dict[str, Json] = {
     "additionalProperties": False,
 }
 AGAINST = "Answer with the one word BLUE, as plain text. Do not use JSON."
-"""What no model says that is held to ``COLOUR``."""
+"""A model constrained to ``COLOUR`` cannot follow this."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """What was found out about one capability."""
+    """The detected level of one capability."""
 
     name: Name
     level: str | None
-    """One of ``LEVELS``; None where it could not be found out."""
+    """One of ``LEVELS``; None where it could not be detected."""
     why: str
-    """What was seen, or why nothing was."""
+    """The evidence, or the reason why there is none."""
 
     @property
     def rank(self) -> int:
-        """How well the server can do it; what is not known counts as not at all."""
+        """The level as a number; an unknown level counts as the lowest."""
         return LEVELS[self.name].index(self.level) if self.level is not None else 0
 
 
 def promised(profile: profiles.Profile, name: Name) -> str:
-    """The level of a capability that a profile takes for granted."""
+    """Return the level of a capability that a profile assumes."""
     level: bool | str = getattr(profile, name)
     return level if isinstance(level, str) else LEVELS[name][level]
 
 
 def promised_rank(profile: profiles.Profile, name: Name) -> int:
-    """The same as a number."""
+    """Return the assumed level as a number."""
     return LEVELS[name].index(promised(profile, name))
 
 
 def fitting(found: Sequence[Found], used: profiles.Profile) -> profiles.Profile:
-    """The known profile that takes most of what a server can, and nothing that it cannot; ``used`` where no other is better.
+    """Return the known profile that uses most of the server's capabilities, and none that it lacks; ``used`` unless another is better.
 
-    Among equals one without prices of its own is taken: a server is not a provider because it can do the same.
+    Among equals, one without prices is chosen: equal capabilities do not make a server that provider.
     """
     fits = [each for each in profiles.PROFILES.values() if all(promised_rank(each, f.name) <= f.rank for f in found)]
 
@@ -119,12 +119,12 @@ def fitting(found: Sequence[Found], used: profiles.Profile) -> profiles.Profile:
 
 
 class Prober:
-    """Asks the models of one server. ``spent`` tells what it cost; ``close`` it at the end."""
+    """Probes the models of one server. ``spent`` holds the cost; ``close`` it at the end."""
 
     def __init__(
         self, client: Callable[[profiles.Profile], model_client.Client], seconds: float, price: budgets.Price
     ) -> None:
-        """``client`` makes one that takes the server to have that profile; ``seconds`` is what one request may take."""
+        """``client`` makes a client with the given profile; ``seconds`` is the limit of one request."""
         self._make = client
         self._clients: dict[str, model_client.Client] = {}
         self._seconds = seconds
@@ -133,16 +133,16 @@ class Prober:
         """Every request to a model."""
 
     async def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         for client in self._clients.values():
             await client.close()
 
     async def listed(self) -> dict[str, str | None]:
-        """The models that the server says it has, each with the date of its end, where it says one. Raises Failed."""
+        """Return the models that the server lists, each with its shutdown date, where it names one. Raises Failed."""
         return await self._client(PLAIN).models(self._seconds)
 
     async def answers(self, name: str) -> str:
-        """The model's name as the server has it, by which a plain answer came. Raises Failed, BudgetReached."""
+        """Ask for a plain answer, and return the model's name from it. Raises Failed, BudgetReached."""
         answer = await self._ask(PLAIN, _request(name, READY))
         if not answer.text.strip():
             fix = "look at the model, and at its server"
@@ -150,7 +150,7 @@ class Prober:
         return answer.model
 
     async def probe(self, name: str) -> list[Found]:
-        """What the server can do for the model."""
+        """Return the server's capabilities for the model."""
         probes: dict[Name, Callable[[str], Awaitable[tuple[str, str]]]] = {
             "streaming": self._streaming,
             "schemas": self._schemas,
@@ -160,7 +160,7 @@ class Prober:
         return [await self._found(each, probe(name)) for each, probe in probes.items()]
 
     async def _found(self, name: Name, probe: Awaitable[tuple[str, str]]) -> Found:
-        """The outcome of a probe. A request that is refused shows that the server cannot; one that fails otherwise shows nothing."""
+        """Return the result of a probe. A refused request shows that the server lacks the capability; any other failure shows nothing."""
         try:
             return Found(name, *await probe)
         except Failed as failed:
@@ -200,7 +200,7 @@ class Prober:
 
     async def _background(self, name: str) -> tuple[str, str]:
         await self._done(await self._submit(_request(name, READY)))
-        # What was answered at once can be fetched as well, but it cannot be cancelled.
+        # A response answered at once can be fetched as well, but it cannot be cancelled.
         response = await self._submit(_request(name, "Write the numbers from one to three hundred in words."))
         await self._client(PLAIN).cancel(response)
         try:
@@ -236,7 +236,7 @@ class Prober:
         return await self._tried(request, lambda: self._client(PLAIN).submit(request, self._seconds))
 
     async def _done(self, response: str) -> None:
-        """Wait until the response in the background is. Raises Failed."""
+        """Wait until the background response is finished. Raises Failed."""
         client, delay, until = self._client(PLAIN), POLL_SECONDS, time.monotonic() + self._seconds
         while (answer := await client.fetch(response, self._seconds)) is None:
             if time.monotonic() > until:
@@ -248,7 +248,7 @@ class Prober:
         self._paid(answer.usage)
 
     async def _tried(self, request: Request, send: Callable[[], Awaitable[T]]) -> T:
-        """What ``send`` brings, tried again where it may go right another time. Raises Failed, BudgetReached."""
+        """Return the result of ``send``, retried after temporary errors. Raises Failed, BudgetReached."""
         for number in range(1, TRIES + 1):
             estimate = estimates.tokens(request)
             account = budgets.Account(BUDGET, budgets.spent(self.spent, self._price))
@@ -266,7 +266,7 @@ class Prober:
         raise AssertionError("the last try returns or raises")
 
     def _paid(self, usage: Usage | None) -> None:
-        """Take note of what the last request cost."""
+        """Record the cost of the last request."""
         row = self.spent[-1]
         if usage is not None:
             row.usage = entries.Usage(**dataclasses.asdict(usage))
@@ -283,7 +283,7 @@ def _request(name: str, said: str) -> Request:
 
 
 def _fits(text: str) -> bool:
-    """Whether the text is an answer by ``COLOUR``."""
+    """True if the text is an answer by ``COLOUR``."""
     try:
         value: Json = json.loads(text)
     except ValueError:

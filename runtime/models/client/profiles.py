@@ -1,4 +1,4 @@
-"""What providers can do. A capability belongs to the provider, is proved by ``runops doctor --model``, and is never guessed from a model's name."""
+"""Capabilities of providers. ``runops doctor --model`` proves them; they are never guessed from a model's name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import urllib.parse
 from typing import Literal
 
 Schemas = Literal["strict", "plain", "none"]
-"""``strict``: the server makes the answer fit a schema; ``plain``: it takes the schema, and may not keep to it; ``none``: the schema is told in words."""
+"""``strict``: the server enforces the schema. ``plain``: it accepts one without enforcing it. ``none``: the schema goes into the prompt."""
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -18,16 +18,16 @@ class Profile:
 
     name: str
     chaining: bool
-    """Whether it keeps responses, and goes on from one by ``previous_response_id``."""
+    """True if it stores responses, and continues one by ``previous_response_id``."""
     background: bool
-    """Whether it works on a request while nobody is connected, and can be asked for it later."""
+    """True if it works on a request in the background, and the answer can be fetched later."""
     streaming: bool
-    """Whether it sends an answer in pieces, with the events of the Responses API."""
+    """True if it streams answers, with the events of the Responses API."""
     schemas: Schemas
     hosts: tuple[str, ...] = ()
-    """Host names, or their endings with a leading dot, by which it is known."""
+    """Host names, or their endings with a leading dot, that identify it."""
     ports: tuple[int, ...] = ()
-    """Ports on this machine at which it is usually found."""
+    """Its usual ports on this machine."""
 
 
 PROFILES = {
@@ -48,13 +48,13 @@ PROFILES = {
         Profile("compatible", False, False, False, "none"),
     )
 }
-"""The known providers. ``compatible`` is any other server: it is asked for nothing that it might lack."""
+"""The known providers. ``compatible`` is any other server, with no optional capability."""
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def of_url(base_url: str) -> Profile:
-    """The provider that is known to stand at an address; ``compatible`` where none is."""
+    """Return the provider known at an address, else ``compatible``."""
     address = urllib.parse.urlsplit(base_url)
     host = (address.hostname or "").lower()
     for profile in PROFILES.values():

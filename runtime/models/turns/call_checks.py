@@ -1,4 +1,4 @@
-"""What is refused of a model's calls before any tool sees them: a tool that is not there, arguments that do not fit, a secret in them."""
+"""Checks of a model's calls before any tool receives them: unknown tools, invalid arguments, secrets; and repeated failures."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from nodes.values import Json, normalise
 from runtime.messages.messages import Tool, ToolCall
 
 MOST_PROBLEMS = 5
-"""Problems of a call's arguments that the model is told at once."""
+"""Maximum problems of one call's arguments that the model is shown."""
 
 OVER = "tool-not-done"
 
 OURS = frozenset({"tool-unknown", "tool-arguments", "secret-refused", OVER})
-"""Codes of what a turn refuses itself."""
+"""Codes of refusals by a turn itself."""
 
 
 def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> ModelError | None:
-    """Why the call is not done; None where a tool may see it."""
+    """Return the error of a call that must not be done; None where a tool may receive it."""
     tool = _tool(asked, offered)
     if tool is None:
         names = ", ".join(each.name for each in offered)
@@ -42,7 +42,7 @@ def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> Model
 
 
 def over(why: str) -> ModelError:
-    """Why a call is not done behind another one of the same answer."""
+    """Return the error of a call that is skipped after another one of the same answer."""
     return ModelError(
         OVER,
         f"not done: an earlier call of the same answer {why}",
@@ -51,12 +51,12 @@ def over(why: str) -> ModelError:
 
 
 def told(error: Mapping[str, Json]) -> str:
-    """What the model is told of what it may not do, or cannot."""
+    """Render an error for the model."""
     return f"{error['message']} ({error['code']}). {error['fix']}"
 
 
 def arguments(asked: ToolCall, offered: Sequence[Tool]) -> Json:
-    """The arguments; as text where they are no JSON. Left out may be what may be null, as models of lesser servers do."""
+    """Parse a call's arguments; text where they are no JSON. Missing nullable ones become null, as some models leave them out."""
     given = read(asked.arguments or "{}")
     tool = _tool(asked, offered)
     if not isinstance(given, dict) or tool is None:
@@ -66,7 +66,7 @@ def arguments(asked: ToolCall, offered: Sequence[Tool]) -> Json:
 
 
 def read(text: str) -> Json:
-    """Arguments as the value that they are; as text where they are no JSON."""
+    """Parse arguments; text where they are no JSON."""
     try:
         return normalise(json.loads(text))
     except (ValueError, RecursionError):
@@ -83,7 +83,7 @@ def _may_be_null(field: Json) -> bool:
 
 
 def _problems(tool: Tool, given: Json) -> Iterator[str]:
-    """What does not fit the tool's schema."""
+    """Yield the mismatches with the tool's schema."""
     if not isinstance(given, dict):
         yield "they are no JSON object"
         return
@@ -94,21 +94,21 @@ def _problems(tool: Tool, given: Json) -> Iterator[str]:
 
 
 EQUAL_FAILURES = 3
-"""How often one call may fail, before the conversation is given up."""
+"""Number of times one call may fail before the conversation is given up."""
 
 
 class Failures:
-    """Counts how often each call has failed, from the last time that it went right."""
+    """Counts the failures of each call since its last success."""
 
     def __init__(self) -> None:
         self._failures = Counter[str]()
 
     def forget(self) -> None:
-        """Begin anew: somebody has spoken since."""
+        """Start over, because a person has sent a message."""
         self._failures.clear()
 
     def too_many(self, asked: ToolCall, error: dict[str, Json] | None) -> bool:
-        """Count what came of a call; whether it has failed too often now."""
+        """Count the outcome of a call; True if it has failed too often now."""
         key = f"{asked.name} {json.dumps(read(asked.arguments), sort_keys=True)}"
         if error is None:
             del self._failures[key]
@@ -118,7 +118,7 @@ class Failures:
 
 
 def stuck(asked: ToolCall, error: dict[str, Json]) -> ModelError:
-    """Why a conversation is given up that does not get past this call."""
+    """Return the error that ends a conversation after repeated failures of this call."""
     return ModelError(
         "agent-stuck",
         f"the model asked {EQUAL_FAILURES} times for the same `{asked.name}`, and each time it failed: {error.get('message')}",

@@ -1,7 +1,7 @@
-"""A turn with a model that has tools: one request, and every call of its answer done in order, told to the model, and written down.
+"""One turn of a model with tools: a request, then every call of its answer done in order, written and reported to the model.
 
-The whole conversation stands in the log, and what the next request holds is made from what stands there. So whoever goes on in a thread that a crash
-left asks what would have been asked: calls that have their result are not done again, and an answer that is there is not paid again.
+The log holds the whole conversation, and each request is made from the log. So an interrupted thread continues with the same request.
+Calls that have their result are not done again, and an answer in the log is not paid again.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from runtime.models import requests
 from runtime.models.turns import call_checks
 
 _HAVE_A_TURN = (entries.User, threads.Exchange, entries.ModelError)
-"""What is said that gives the next word to somebody."""
+"""Entries that decide the next speaker."""
 
 _FAILED = "failed"
-"""Why no more actions of an answer are done behind one that failed."""
+"""Reason to skip the actions of an answer after one that failed."""
 
 INTERRUPTED = (
     "This was interrupted: it may have happened, and it is not done again. Look first, then go on from what you find."
 )
-"""What the model is told of an action of which only its beginning is known."""
+"""Shown to the model for an action known only to have begun."""
 
 NOT_DONE = "This waited for a person, and was not done."
-"""What the model is told of an action that was given up while a person was asked."""
+"""Shown to the model for an action that was given up while a person was asked."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TurnOptions:
-    """Where a conversation with a model stands in the log."""
+    """Place of a conversation with a model in the log."""
 
     path: str
     """Path of the step, or of a delegate of a session; empty for the session itself."""
@@ -45,20 +45,20 @@ class TurnOptions:
     node: str
     """Node type of the calls that a turn writes itself."""
     fingerprint: str = ""
-    """Of the step's node."""
+    """Fingerprint of the step's node."""
 
 
 class Frame(Protocol):
-    """What a request holds of the thread, and around it."""
+    """Builds requests from the thread and the parts around it."""
 
     async def request(self, model: str) -> Request:
-        """The next request of the thread, to ``model``. Raises ModelError ``window-too-large``, and what it raises that is asked for a summary."""
+        """Return the thread's next request, to ``model``. Raises ModelError ``window-too-large``, and errors of a request for a summary."""
         ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Place:
-    """Which call of the thread it is."""
+    """Position of a call in the thread."""
 
     number: int
     """Counted from 1, over all answers of the thread."""
@@ -66,28 +66,28 @@ class Place:
     """Path of the call in the log."""
     thread: str
     asked: str = ""
-    """The id by which the model knows the call."""
+    """The model's id for the call."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call."""
+    """The outcome of a call."""
 
     told: str
-    """What the model is told of it. Secrets are masked by whoever takes the outcome."""
+    """The text that the model is shown. The caller masks secrets."""
     value: Json = None
     error: dict[str, Json] | None = None
-    """Why it failed, as ``RunOpsError.as_json``; None where it did not."""
+    """The error, as ``RunOpsError.as_json``; None after a success."""
     written: bool = False
-    """Whether the call and its result stand in the log already."""
+    """True if the call and its result are in the log already."""
 
 
 class Tools(Protocol):
-    """What a model may do."""
+    """The tools that a model may call."""
 
     @property
     def offered(self) -> Sequence[Tool]:
-        """What it is told of. The same at every request of a thread."""
+        """The tools in every request. They are the same throughout a thread."""
         ...
 
     @property
@@ -97,23 +97,23 @@ class Tools(Protocol):
 
     @property
     def side_by_side(self) -> Collection[str]:
-        """Names of the tools of which several calls that follow each other in an answer are done at the same time: none waits for another, or fails with it."""
+        """Names of the tools whose consecutive calls in an answer run at the same time: none waits for another, or fails with it."""
         ...
 
     @property
     def reads(self) -> Collection[str]:
-        """Names of the tools that change nothing: they are done behind a call that failed, too, and where they fail themselves they stop nothing behind them."""
+        """Names of the tools that change nothing. They run even after a failed call, and their own failure stops no later call."""
         ...
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: Place) -> Outcome:
-        """Do it. ``arguments`` fit the tool's schema, and no secret stands in them.
+        """Execute a call. ``arguments`` fit the tool's schema and contain no secret.
 
-        What the model did wrong is an outcome; raised is only what ends the step.
+        An error of the model is an outcome; an exception ends the step.
         """
         ...
 
     def told(self, asked: ToolCall, result: entries.Result) -> str:
-        """What the model is told of a call that was done before a crash, and of which it was not told yet."""
+        """Render, for the model, a call that was done before a crash and not reported yet."""
         ...
 
 
@@ -129,22 +129,22 @@ class Done:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Turn:
-    """One answer of the model, with what came of its calls, in order."""
+    """One answer of the model, with the outcomes of its calls, in order."""
 
     answer: Answer
     done: tuple[Done, ...]
 
     def final(self, tools: Tools) -> Done | None:
-        """The call that ended the work."""
+        """Return the call that ended the work."""
         return next((each for each in self.done if each.error is None and each.asked.name in tools.final), None)
 
 
 FindOut = Callable[[entries.Call], Outcome | None]
-"""Says what came of a call that a crash left open, where that is known all the same: what it yielded, or in which words it is told as interrupted."""
+"""Returns the known outcome of a call that a crash left open: its value, or the text that reports it as interrupted."""
 
 
 Refused = Callable[[ToolCall, Place, str], None]
-"""Hears of a call that no tool was asked to do, and what the model is told of it."""
+"""Called with a call that no tool received, and the text that the model is shown."""
 
 
 def _unheard(_asked: ToolCall, _place: Place, _told: str) -> None:
@@ -156,7 +156,7 @@ def _unknown(_call: entries.Call) -> Outcome | None:
 
 
 class Turns:
-    """A thread in which a model may call tools."""
+    """A thread whose model may call tools."""
 
     def __init__(
         self,
@@ -170,53 +170,53 @@ class Turns:
         find_out: FindOut = _unknown,
         refused: Refused = _unheard,
     ) -> None:
-        """``thread`` and ``frame`` are those of the thread of ``options``; what stands there already is taken from the log.
+        """Load the state of the thread of ``options`` from the log; ``thread`` and ``frame`` belong to it.
 
-        Where it ``talks``, an answer that asks for no tool is the last word until something is said, and it is not given twice.
+        If it ``talks``, an answer without tool calls ends the exchange until the next message, and it is not returned twice.
         """
         self._exchanges, self._frame, self._tools, self._writer, self._options = thread, frame, tools, writer, options
         self._say = ""
         self._mode: entries.Mode | None = None
         self._failures = call_checks.Failures()
         self._calls = 0
-        """How many calls the model has asked for, before the answer that is being done."""
+        """Number of calls in all answers before the current one."""
         self._last: threads.Exchange | None = None
-        """The last answer, where the caller has not been given it."""
+        """The last answer, unless the caller has received it."""
         self._doing: set[str] = set()
         """The ids of the calls that were begun in this process."""
         self._talks, self._find_out, self._refused = talks, find_out, refused
         self.count = 0
-        """How many turns there were: answers that ``turn`` has given, or had given before a crash."""
+        """Number of turns: answers that ``turn`` has returned, those before a crash included."""
         self.since_word = 0
-        """How many of them since a person spoke last."""
+        """Number of turns since the last message of a person."""
         self._take_up()
 
     @property
     def begun(self) -> bool:
-        """Whether the model has been told anything."""
+        """True if the model has received any message."""
         return bool(self._say or self._writer.history.thread(self._options.thread).said)
 
     @property
     def waiting(self) -> bool:
-        """Whether the model has the next word: something was said that has no answer, or an answer asked for tools. Where none came, the person has it."""
+        """True if the model is next: a message has no answer, or an answer asked for tools. After a failed request the person is next."""
         said = self._writer.history.thread(self._options.thread).said
         last = next((each for each in reversed(said) if isinstance(each, _HAVE_A_TURN)), None)
         asks = isinstance(last, threads.Exchange) and bool(last.answer.calls)
         return bool(self._say) or asks or isinstance(last, entries.User)
 
     def say(self, text: str, mode: entries.Mode | None = None) -> None:
-        """Tell the model something, with the next request; what is said twice before it is one message.
+        """Add a message to the next request; several calls before it make one message.
 
-        With a ``mode`` it is a person who says it: then failures of before do not count any more.
+        A ``mode`` marks a message of a person, after which earlier failures no longer count.
         """
         self._say = f"{self._say}\n\n{text}" if self._say else text
         self._mode = mode or self._mode
         self._heard(mode)
 
     async def turn(self) -> Turn:
-        """The next answer, with all its calls done. After a crash that is the last one of before, where nothing was said since.
+        """Return the next answer, with all its calls done. After a crash that is the last answer from before, unless a message followed it.
 
-        Raises what ``Frame.request`` and ``Exchanges.exchange`` raise, what a tool raises to end the step, and ModelError ``agent-stuck``.
+        Raises the errors of ``Frame.request`` and ``Exchanges.exchange``, errors of tools that end the step, and ModelError ``agent-stuck``.
         """
         exchange = self._last or await self._ask()
         answer = self._answer(exchange.answer)
@@ -230,15 +230,15 @@ class Turns:
         return Turn(answer, done)
 
     def break_off(self) -> None:
-        """Close what the last answer asked for and what has no outcome yet, so that the thread can go on with another word.
+        """Close the open calls of the last answer, so that the thread can continue with another message.
 
-        What was begun is told as interrupted, the rest as not done. A call that has its result is told of as if nothing had happened.
+        Begun calls are reported as interrupted, the rest as not done. A call that has its result is reported as usual.
         """
         exchange, self._last = self._last, None
         if exchange is None:
             return
         calls = self._writer.calls_of(exchange.answer)
-        # In which call it was interrupted, nobody knows any more who finds the thread as a crash left it: at the latest in the first.
+        # After a crash it is unknown which call was interrupted: assume the first without an entry.
         left = [asked.id for asked in calls if exchange.done[asked.id].call is None]
         begun = {*self._doing, *left[:1]}
         for number, asked in enumerate(calls, self._calls + 1):
@@ -253,7 +253,7 @@ class Turns:
         self._counted()
 
     def _take_up(self) -> None:
-        """What the log has of the thread."""
+        """Load the thread from the log."""
         for each in self._writer.history.thread(self._options.thread).said:
             if isinstance(each, entries.User):
                 self._pass_over()
@@ -267,7 +267,7 @@ class Turns:
             self._pass_over()
 
     def _pass_over(self) -> None:
-        """The last answer was given out before; but where a call of it has no outcome."""
+        """Skip the last answer, as it was returned before, unless one of its calls has no outcome."""
         exchange = self._last
         if exchange is None or (self._talks and any(each.told is None for each in exchange.done.values())):
             return
@@ -288,7 +288,7 @@ class Turns:
             self.since_word = 0
 
     async def _ask(self) -> threads.Exchange:
-        """The next exchange, as the log has it: what a tool is given, and what the next request holds, is the same whoever made it."""
+        """Return the next exchange as the log has it: so tools and later requests see the same, in this process or after a crash."""
         if self._say:
             self._exchanges.say(self._say, self._mode)
             self._say, self._mode = "", None
@@ -306,12 +306,12 @@ class Turns:
     # The calls of an answer.
 
     async def _do_all(self, answer: Answer, exchange: threads.Exchange) -> tuple[tuple[Done, ...], Done | None]:
-        """Each call with what came of it, and the one that has failed too often."""
+        """Return each call with its outcome, and the one that has failed too often."""
         hidden = {each.id for each in exchange.answer.calls or () if each.masked}
         done: list[Done] = []
         given_up: Done | None = None
         why = ""
-        """Why no more of the calls is done: what follows was asked for by a model that counted on what went before."""
+        """Reason to skip the remaining calls: the model asked for them counting on the earlier ones."""
         begun = await self._side_by_side(answer, exchange, hidden)
         for number, asked in enumerate(answer.calls, self._calls + 1):
             place, state = self._place(number, asked), exchange.done[asked.id]
@@ -326,7 +326,7 @@ class Turns:
                 refusal = call_checks.over(why) if stopped else self._refusal(asked, hidden)
                 one = self._tell(asked, await self._do(asked, place, state, refusal), place, state)
             done.append(one)
-            # Each is counted, as whoever takes the log up counts it: what was not done counts for nothing.
+            # Each is counted, as after a crash; skipped calls count for nothing.
             if self._failures.too_many(one.asked, one.error):
                 given_up = given_up or one
             if asked.name in self._tools.side_by_side:
@@ -344,7 +344,7 @@ class Turns:
     async def _side_by_side(
         self, answer: Answer, exchange: threads.Exchange, hidden: Collection[str]
     ) -> dict[str, str]:
-        """What the model is told of those calls at the head of the answer that are done at the same time, by their ids."""
+        """Run the leading calls that may run at the same time; return the texts for the model by the calls' ids."""
         together: list[tuple[int, ToolCall]] = []
         for number, asked in enumerate(answer.calls, self._calls + 1):
             if asked.name not in self._tools.side_by_side:
@@ -363,12 +363,12 @@ class Turns:
                     for number, asked in together
                 }
         except BaseExceptionGroup as ended:
-            # The others are over by now: whatever ends the work leaves nobody at it.
+            # The task group has ended the others by now, so none is still running.
             raise ended.exceptions[0] from None
         return {name: task.result() for name, task in doing.items()}
 
     async def _do(self, asked: ToolCall, place: Place, state: threads.Done, refusal: RunOpsError | None) -> str:
-        """Do a call, and write it down; what the model is told of it."""
+        """Execute a call and write it; return the text for the model."""
         begun = time.monotonic()
         self._doing.add(asked.id)
         if refusal is not None:
@@ -393,7 +393,7 @@ class Turns:
         error: dict[str, Json] | None = None,
         seconds: float | None = None,
     ) -> None:
-        """Write down a call that is over, with its result."""
+        """Write a finished call, with its result."""
         call = entries.Call(
             thread=self._options.thread,
             path=place.path,
@@ -408,7 +408,7 @@ class Turns:
         self._writer.result(self._writer.call(call), status, value=value, error=error, seconds=seconds)
 
     def _not_done(self, asked: ToolCall, place: Place, state: threads.Done, *, begun: bool) -> str:
-        """Write down a call that was interrupted, or never begun; what the model is told of it."""
+        """Write a call that was interrupted, or never begun; return the text for the model."""
         if begun:
             self._write(asked, place, state, "interrupted")
             return INTERRUPTED
@@ -417,7 +417,7 @@ class Turns:
         return call_checks.told(error)
 
     def _told_of(self, asked: ToolCall, state: threads.Done) -> str | None:
-        """What the model is told of a call that was begun before a crash; None where it is done now."""
+        """Return the text for the model about a call that was begun before a crash; None where it is done now."""
         if state.call is None:
             return None
         if state.result is None:
@@ -445,7 +445,7 @@ class Turns:
         return self._known(asked, state)
 
     def _known(self, asked: ToolCall, state: threads.Done) -> Done:
-        """A call as the log has it."""
+        """Return a call as the log has it."""
         told, result = state.told, state.result
         assert told is not None, "a call that is done is told of"
         assert result is not None, "a call that is told of has its result"
@@ -456,7 +456,7 @@ class Turns:
 
 
 def _error_of(result: entries.Result | None) -> dict[str, Json] | None:
-    """Why a call failed, as ``Done`` has it."""
+    """Return the error of a call, as ``Done`` has it."""
     if result is None:
         return {"code": "open"}
     return result.error or (None if result.status == "ok" else {"code": result.status})

@@ -1,6 +1,6 @@
-"""A fake of OpenAI's Responses API on loopback, for the real client: it keeps state, holds clients to the protocol, and breaks when it is told to.
+"""A fake of OpenAI's Responses API on loopback, for the real client: it keeps state, enforces the protocol, and breaks on demand.
 
-``docs/testing.md`` tells how to use it; ``runtime.testing.scripted_model`` has what its model says.
+See ``docs/testing.md``; ``runtime.testing.scripted_model`` scripts its model.
 """
 
 from runtime.testing.responses.profile import FIELDS, IGNORING, OPENAI, REFUSING, Profile

@@ -1,4 +1,4 @@
-"""The fake API without its HTTP: what it keeps, and what each of its operations answers."""
+"""The fake API without its HTTP: its state, and the answers of its operations."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from runtime.testing.scripted_model import Answer, AskedFor, Broken, Failure
 
 @dataclasses.dataclass(slots=True)
 class Made:
-    """What a request to the model has led to."""
+    """The result of a request to the model."""
 
     answer: Answer | Broken | Failure
-    """As the script has it."""
+    """The script's answer."""
     asked: AskedFor
     begun: dict[str, Any]
-    """The response as it is when it has only begun."""
+    """The response at its beginning."""
     ended: dict[str, Any]
-    """And as it is in the end."""
+    """The response at its end."""
 
 
 @dataclasses.dataclass(slots=True)
 class _Kept:
-    """A response that can be fetched and followed."""
+    """A response that can be fetched and continued."""
 
     begun: dict[str, Any]
     ended: dict[str, Any]
     thread: list[Item]
-    """Its input, with that of the responses before it."""
+    """Its input, including that of the responses before it."""
     answer: Answer
     since: float
-    """By the server's clock."""
+    """Time of creation by the server's clock."""
     state: Literal["queued", "in_progress", "cancelled", "ended"] = "ended"
     polls: int = 0
-    """How many times it was looked at."""
+    """Number of polls so far."""
 
     @property
     def now(self) -> dict[str, Any]:
-        """The response as it is."""
+        """The response in its current state."""
         return self.ended if self.state == "ended" else {**self.begun, "status": self.state}
 
     def look(self, now: float) -> None:
-        """One more poll, which may find it done."""
+        """Count one more poll, which may find it finished."""
         if self.state in ("cancelled", "ended"):
             return
         self.polls += 1
@@ -62,7 +62,7 @@ class _Kept:
 
 
 class Api:
-    """Responses, kept and made. It may be used from several threads; requests to the model are answered one after the other."""
+    """Creates and keeps responses. It may be used from several threads; requests to the model are answered one after another."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class Api:
         tokens: shapes.Tokens = shapes.four_bytes,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``models`` are those it has, None for any; ``ending`` says when some of them are shut down; ``tokens`` counts; ``clock`` times responses in the background, in seconds."""
+        """``models`` are those it has, None for any; ``ending`` maps some to shutdown dates; ``clock`` times background work in seconds."""
         self.problems = list[str]()
-        """What no client should have sent, and what the script could not answer."""
+        """Violations by clients, and requests that the script could not answer."""
         self._model = model
         self._profile = profile
         self._models = models
@@ -169,7 +169,7 @@ class Api:
         return {item["id"] for kept in self._kept.values() for item in kept.ended["output"]}
 
     def retrieve(self, name: str) -> dict[str, Any] | Failure:
-        """The response as it is, or the fault that this poll gets. Raises ApiError for one that is not kept."""
+        """Return the response in its current state, or this poll's fault. Raises ApiError for one that is not kept."""
         with self._lock:
             kept = self._find(name)
             if faults := self._faults.get(name):
@@ -178,7 +178,7 @@ class Api:
             return kept.now
 
     def again(self, name: str) -> Made:
-        """The response, to be streamed once more. Raises ApiError for one that is not kept, or was cancelled."""
+        """Return the response, to be streamed once more. Raises ApiError for one that is not kept, or was cancelled."""
         with self._lock:
             kept = self._find(name)
             if kept.state == "cancelled":
@@ -186,14 +186,14 @@ class Api:
             return Made(kept.answer, AskedFor(0, {}, tuple(kept.thread)), kept.begun, kept.ended)
 
     def end(self, name: str) -> None:
-        """Let a response in the background be done: it was streamed to its end."""
+        """Finish a background response, as it was streamed to its end."""
         with self._lock:
             kept = self._kept.get(name)
             if kept is not None and kept.state != "cancelled":
                 kept.state = "ended"
 
     def cancel(self, name: str) -> dict[str, Any]:
-        """Cancel a response in the background, if it is still at work. Raises ApiError for any other response."""
+        """Cancel a background response, if it is unfinished. Raises ApiError for any other response."""
         with self._lock:
             kept = self._find(name)
             if not kept.begun["background"]:
@@ -203,20 +203,20 @@ class Api:
             return kept.now
 
     def delete(self, name: str) -> dict[str, Any]:
-        """Keep a response no longer. Raises ApiError for one that is not kept."""
+        """Delete a response. Raises ApiError for one that is not kept."""
         with self._lock:
             self._find(name)
             del self._kept[name]
             return {"id": name, "object": "response", "deleted": True}
 
     def forget(self) -> None:
-        """Lose all responses, as a server that restarts may. To follow or fetch one of them is then no fault of the client's."""
+        """Lose all responses, as a server that restarts may. Continuing or fetching one of them is then no violation by the client."""
         with self._lock:
             self._forgotten |= self._kept.keys()
             self._kept.clear()
 
     def models(self) -> dict[str, Any]:
-        """The list of models."""
+        """Return the list of models."""
         names = self._models if self._models is not None else ("scripted",)
         return {"object": "list", "data": [shapes.model(name, self._ending.get(name)) for name in names]}
 

@@ -1,4 +1,4 @@
-"""A response as a stream: the events that spell it out, in the order in which the API sends them, each with its number."""
+"""A response as a stream of numbered events, in the API's order."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Event = dict[str, Any]
 
 
 def of(begun: dict[str, Any], ended: dict[str, Any]) -> Iterator[Event]:
-    """The whole stream of a response: what it is when it has begun, what it says, and how it ended."""
+    """Yield the whole stream of a response: its beginning, its output, and its end."""
     yield from _numbered([*_opening(begun), *_said(ended, finished=True), _closing(ended)])
 
 
 def before_end(begun: dict[str, Any], ended: dict[str, Any]) -> Iterator[Event]:
-    """The stream of a response that breaks: all pieces of what it says, and the ends of all items but the last; nothing says that it is over."""
+    """Yield the stream of a response that breaks: all pieces of its output, and the ends of all items but the last, without an end."""
     yield from _numbered([*_opening(begun), *_said(ended, finished=False)])
 
 
 def error(number: int, code: str, message: str, *, nested: bool) -> Event:
-    """An ``error`` event, flat as the API documents it, or with its fields below ``error``."""
+    """Return an ``error`` event, flat as the API documents it, or with its fields below ``error``."""
     words = {"code": code, "message": message, "param": None}
     return {"type": "error", "sequence_number": number, **({"error": words} if nested else words)}
 
@@ -61,7 +61,7 @@ def _said(ended: dict[str, Any], *, finished: bool) -> Iterator[Event]:
 
 
 def _empty(item: dict[str, Any]) -> dict[str, Any]:
-    """An item as it is when nothing of it has been said."""
+    """Return an item before any of its output."""
     match item["type"]:
         case "message":
             return {**item, "content": [], "status": "in_progress"}

@@ -1,4 +1,4 @@
-"""What came to a fake server, and what became of it."""
+"""The requests that a fake server received, and their answers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nodes.values import Json
 
 @dataclasses.dataclass(slots=True)
 class Received:
-    """A request that came, and what became of it."""
+    """A request, and its answer."""
 
     number: int
-    """1 for the first one."""
+    """Counted from 1."""
     method: str
     path: str
     """With its query."""
@@ -25,49 +25,49 @@ class Received:
     body: Json = None
     """None where there is none, or it is no JSON."""
     items: tuple[dict[str, Json], ...] = ()
-    """Of a request to the model: its whole input, with that of the responses it follows."""
+    """The whole input of a request to the model, including that of the responses it continues."""
     status: int | None = None
-    """Of the answer; None: none was given."""
+    """Status of the answer; None: there was none."""
     sent: bytes = b""
     """The body of the answer, as far as it was sent."""
     complete: bool = False
-    """Whether all of the answer was sent."""
+    """True if all of the answer was sent."""
     decided: bool = False
-    """Whether it is known what it is answered with: the script's next answer is for the next request."""
+    """True once its answer is chosen: the script's next answer is for the next request."""
     gone: threading.Event = dataclasses.field(default_factory=threading.Event)
     """Set once the client has closed the connection before the answer was complete."""
 
     @property
     def asks(self) -> bool:
-        """Whether it is a request to the model, and none about an earlier one."""
+        """True for a request to the model, and not about an earlier one."""
         return self.method == "POST" and urlsplit(self.path).path.rstrip("/").endswith("/responses")
 
 
 class Record:
-    """The requests to a server, in the order in which they came. It may be used from several threads."""
+    """The requests to a server, in the order of arrival. It may be used from several threads."""
 
     def __init__(self) -> None:
         self.requests = list[Received]()
         self._changed = threading.Condition()
 
     def came(self, received: Received) -> None:
-        """A request is here."""
+        """Add a request."""
         with self._changed:
             received.number = len(self.requests) + 1
             self.requests.append(received)
 
     def decided(self, received: Received) -> None:
-        """It is known what a request is answered with."""
+        """Note that the answer to a request is chosen."""
         with self._changed:
             received.decided = True
             self._changed.notify_all()
 
     def asking(self) -> list[Received]:
-        """The requests to the model."""
+        """Return the requests to the model."""
         with self._changed:
             return [each for each in self.requests if each.asks]
 
     def wait(self, count: int, timeout: float) -> bool:
-        """Wait until so many requests to the model are decided; whether they were within ``timeout`` seconds."""
+        """Wait until so many requests to the model are decided; return False after ``timeout`` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: sum(each.decided for each in self.asking()) >= count, timeout)

@@ -45,7 +45,7 @@ class ApiError(Exception):
     def __init__(
         self, status: int, message: str, *, code: str | None = None, param: str | None = None, violation: bool = True
     ) -> None:
-        """``violation`` says that no client that keeps the protocol would have sent it."""
+        """``violation``: no client that follows the protocol would have sent it."""
         super().__init__(message)
         self.status = status
         self.message = message
@@ -56,7 +56,7 @@ class ApiError(Exception):
 
 
 def check_fields(body: Json, profile: Profile) -> dict[str, Json]:
-    """The fields of a request that the server reads. Raises ApiError for those it must not hold, and for values of a wrong kind."""
+    """Return the known fields of a request. Raises ApiError for forbidden fields, and for values of a wrong kind."""
     if not isinstance(body, dict):
         raise ApiError(400, "We could not parse the JSON body of your request.")
     sent: Item = body
@@ -93,7 +93,7 @@ def _check_limit(limit: Json) -> None:
 
 
 def check_format(body: dict[str, Json], profile: Profile) -> None:
-    """Raises ApiError unless the form of the answer and the tools may be asked for."""
+    """Raise ApiError unless the format of the answer and the tools are valid."""
     form = form_of(body)
     if form.get("type") == "json_schema":
         if profile.schemas == "none":
@@ -117,7 +117,7 @@ def check_format(body: dict[str, Json], profile: Profile) -> None:
 
 
 def form_of(body: Item) -> Item:
-    """The form that a request asks its answer to have. Raises ApiError where it is none."""
+    """Return the format that a request asks for. Raises ApiError where it is none."""
     asked: Item = body.get("text") or {}
     form: Item = asked.get("format") or {"type": "text"}
     _kind(form, dict, "text.format")
@@ -144,7 +144,7 @@ def _check_schema(asked: Item, schema: Json, profile: Profile, begin: str, names
 
 
 def items_of(given: Json) -> list[Item]:
-    """A request's input as items: text alone is a message of the user. Raises ApiError for items that the API does not take."""
+    """Return a request's input as items: text alone is a message of the user. Raises ApiError for invalid items."""
     if given is None:
         return []
     if isinstance(given, str):
@@ -181,9 +181,9 @@ def _check_message(item: Item, place: str) -> None:
 
 
 def check_thread(items: Sequence[Item], kept: Collection[str]) -> None:
-    """Raises ApiError unless in this thread every call has one output, every output a call, and every thought what it led to.
+    """Raise ApiError unless every call has one output, every output a call, and every reasoning item its successor.
 
-    ``kept`` holds the ids of all items that the server keeps: only of these it knows thoughts that come without their content.
+    ``kept`` holds the ids of all stored items: reasoning without its content is known only if stored.
     """
     _check_calls(items)
     for number, item in enumerate(items):

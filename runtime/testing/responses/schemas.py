@@ -1,4 +1,4 @@
-"""What the API asks of a strict JSON Schema. Anything else is a 400 that names the place."""
+"""The API's rules for a strict JSON Schema. Any other schema is a 400 that names the place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SchemaError(ValueError):
 
 
 def check(schema: Json) -> None:
-    """Raises SchemaError unless a strict request may hold this schema."""
+    """Raise SchemaError unless a strict request may contain this schema."""
     root: dict[str, Json] = schema if isinstance(schema, dict) else {}
     if root.get("type") != "object":
         raise SchemaError(f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{root.get('type')}\"'.")
@@ -35,7 +35,7 @@ def check(schema: Json) -> None:
 
 
 class _Walk:
-    """One way through a schema, with what is counted over all of it."""
+    """One traversal of a schema, with totals over all of it."""
 
     def __init__(self, root: dict[str, Any]) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""A fake Responses server that runs beside a test, with the record of all that came."""
+"""A fake Responses server that runs beside a test, with a record of all requests."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from runtime.testing.responses.record import Received, Record
 from runtime.testing.responses.wire import HOST, Wire
 
 KEY = "key-of-the-fake-server"
-"""The key that it takes by default."""
+"""The key that it accepts by default."""
 
 
 class Server:
-    """A fake Responses server that runs from the moment it is made until ``close``. ``serve`` makes one for a ``with`` block."""
+    """A fake Responses server that runs from its creation until ``close``. ``serve`` makes one for a ``with`` block."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Server:
         clock: Callable[[], float] = time.monotonic,
         port: int = 0,
     ) -> None:
-        """``models`` are those it has, None for any; ``ending`` says when some of them are shut down (a date); ``tokens`` counts a text; ``clock`` times responses in the background; ``port`` 0: a free one."""
+        """``models`` None: any; ``ending`` maps some to shutdown dates; ``clock`` times background responses; ``port`` 0: a free one."""
         self.key = key
         self._record = Record()
         self._api = Api(model, profile=profile, models=models, ending=ending, tokens=tokens, clock=clock)
@@ -48,12 +48,12 @@ class Server:
 
     @property
     def problems(self) -> list[str]:
-        """What no client should have sent, and what the script could not answer, in the order in which it happened."""
+        """Violations by clients, and requests that the script could not answer, in order."""
         return self._api.problems
 
     @property
     def requests(self) -> list[Received]:
-        """Every request, in the order in which they came."""
+        """Every request, in the order of arrival."""
         return self._record.requests
 
     @property
@@ -62,17 +62,17 @@ class Server:
         return self._record.asking()
 
     def wait(self, count: int, timeout: float = 30.0) -> list[Received]:
-        """The requests to the model once so many of them came and it is known what they get. Raises TimeoutError after ``timeout`` seconds."""
+        """Return the requests to the model once so many of them have their answers chosen. Raises TimeoutError after ``timeout`` seconds."""
         if not self._record.wait(count, timeout):
             raise TimeoutError(f"{len(self.asked)} of {count} requests came within {timeout:g} s")
         return self.asked
 
     def forget(self) -> None:
-        """Lose all responses, as a server that restarts may: who follows or fetches one is told that it is not found."""
+        """Lose all responses, as a server that restarts may: continuing or fetching one gives "not found"."""
         self._api.forget()
 
     def close(self) -> None:
-        """End every connection and every thread. A client that waits finds its connection closed."""
+        """End every connection and every thread. A waiting client finds its connection closed."""
         self._wire.shutdown()
         self._thread.join()
         self._wire.hang_up()
@@ -92,7 +92,7 @@ def serve(
     clock: Callable[[], float] = time.monotonic,
     port: int = 0,
 ) -> Generator[Server]:
-    """A server for the block. ``strict``: raises AssertionError at its end if there were problems. The rest is as for ``Server``."""
+    """Run a server for the block. ``strict``: raises AssertionError at its end if there were problems. The rest is as for ``Server``."""
     script = model if isinstance(model, scripted_model.Model) else scripted_model.Model(model)
     server = Server(
         script, key=key, models=models, ending=ending, profile=profile, tokens=tokens, clock=clock, port=port

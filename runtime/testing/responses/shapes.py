@@ -1,4 +1,4 @@
-"""Responses, their items and their usage, with every field that a client's types ask for. Ids and times follow from numbers, so a recording repeats."""
+"""Responses, their items and usage, with every field of a client's types. Ids and times follow from numbers, so a recording repeats."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from runtime.testing.responses.rules import Item, form_of
 from runtime.testing.scripted_model import Answer, Call, Part, Refusal, Text, text_of
 
 BEGINNING = 1_700_000_000
-"""Unix time of the first response, nearly: each is a second after the one before."""
+"""Approximate Unix time of the first response: each is a second after the one before."""
 
 Tokens = Callable[[str], int]
-"""How many tokens a text has."""
+"""Returns the number of tokens of a text."""
 
 
 def four_bytes(text: str) -> int:
-    """A token for each four bytes of the text in UTF-8, and one for what is left over."""
+    """Count a token for each four bytes of the text in UTF-8, and one for the remainder."""
     return -(-len(text.encode()) // 4)
 
 
 def asked_text(body: dict[str, Json], items: Sequence[Item]) -> str:
-    """All text of a request that counts as its input: instructions, items, tools and schema, a line each, the last two as JSON."""
+    """Return all text of a request that counts as input: instructions, items, tools and schema, a line each, the last two as JSON."""
     form = form_of(body)
     parts = [body.get("instructions") or "", *(text_of(item) for item in items)]
     parts += [json.dumps(tool) for tool in body.get("tools") or ()]
@@ -33,12 +33,12 @@ def asked_text(body: dict[str, Json], items: Sequence[Item]) -> str:
 
 
 def response_id(number: int) -> str:
-    """Of the response with this number."""
+    """Return the id of the response with this number."""
     return f"resp_{number:04d}"
 
 
 def beginning(number: int, body: dict[str, Json], *, keeps: bool) -> dict[str, Any]:
-    """A response that has only begun. ``body`` holds the fields of its request; ``keeps`` says whether the server keeps it."""
+    """Return a response that has only begun. ``body`` are the fields of its request; ``keeps``: the server stores it."""
     return {
         "id": response_id(number),
         "object": "response",
@@ -74,9 +74,9 @@ def beginning(number: int, body: dict[str, Json], *, keeps: bool) -> dict[str, A
 
 
 def ended(begun: dict[str, Any], answer: Answer, read: str, tokens: Tokens, *, sealed: bool) -> dict[str, Any]:
-    """The response with all that its answer says.
+    """Return the response with the whole output of its answer.
 
-    ``read`` is the text of the request, counted by ``tokens``; ``sealed`` says whether thoughts come with their content, encrypted.
+    ``read`` is the text of the request, counted by ``tokens``; ``sealed``: reasoning comes with its content, encrypted.
     """
     number = int(begun["id"].removeprefix("resp_"))
     output = [_item(part, f"{number:04d}_{place}", answer.status, sealed) for place, part in enumerate(answer.parts)]
@@ -135,5 +135,5 @@ def _usage(answer: Answer, read: str, output: Sequence[Item], tokens: Tokens) ->
 
 
 def model(name: str, ends: str | None) -> dict[str, Any]:
-    """A row of the list of models."""
+    """Return a row of the list of models."""
     return {"id": name, "object": "model", "created": BEGINNING, "owned_by": "runops", "shutdown_date": ends}

@@ -1,4 +1,4 @@
-"""The fake API over HTTP: connections, streams, and the ways in which they break."""
+"""The fake API over HTTP: connections, streams, and their failures."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from runtime.testing.scripted_model import Broken, Failure
 HOST = "127.0.0.1"
 
 _DEADLINE = 0.02
-"""Seconds between two looks at an answer's gate, and at whether the server is to end."""
+"""Seconds between two checks of an answer's gate, and of the server's end."""
 
 
 class Wire(ThreadingHTTPServer):
-    """A thread for each connection; all are joined at the end."""
+    """A server with a thread for each connection; all are joined at the end."""
 
     daemon_threads = False
     request_queue_size = 128
@@ -47,7 +47,7 @@ class Wire(ThreadingHTTPServer):
         self._lock = threading.Lock()
         self._live = set[socket.socket]()
         self.dropped = set[socket.socket]()
-        """Connections that end without a farewell."""
+        """Connections that are reset at their end."""
         try:
             super().__init__((HOST, port), _Handler)
         except BaseException:
@@ -57,7 +57,7 @@ class Wire(ThreadingHTTPServer):
 
     @override
     def server_bind(self) -> None:
-        # Without HTTPServer's look-up of the host's name, which takes long and is of no use here.
+        # Skip HTTPServer's look-up of the host's name, which is slow and not needed.
         TCPServer.server_bind(self)
 
     @override
@@ -72,7 +72,7 @@ class Wire(ThreadingHTTPServer):
             self._live.discard(request)
         if request in self.dropped:
             self.dropped.discard(request)
-            # Closed with nothing to linger for, a connection is reset.
+            # Closing with no linger time resets the connection.
             request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             request.close()
             return
@@ -85,7 +85,7 @@ class Wire(ThreadingHTTPServer):
             self.api.problems.append(f"the fake server failed: {type(error).__name__}: {error}")
 
     def serve(self) -> None:
-        """Take connections until ``shutdown``."""
+        """Accept connections until ``shutdown``."""
         self.serve_forever(_DEADLINE)
 
     def hang_up(self) -> None:
@@ -104,7 +104,7 @@ class Wire(ThreadingHTTPServer):
 
 
 class _Recorder(io.BufferedReader):
-    """Reads, and keeps what was read."""
+    """Reads, and keeps the bytes read."""
 
     taken: bytes = b""
 
@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: ``Server.requests`` has it all."""
+        """Print nothing: ``Server.requests`` has it all."""
 
     @override
     def handle_one_request(self) -> None:
@@ -165,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
                 parsed = False
         self.server.record.came(self.received)
         if len(body) < length:
-            # Whoever sent it died in the middle of it: there is nobody to answer, and nothing to blame.
+            # The sender died in the middle of the request: no answer is needed, and no violation counts.
             self.received.gone.set()
             self.close_connection = True
             return
@@ -231,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._give(made.ended)
 
     def _give(self, answer: dict[str, Any] | Failure) -> None:
-        """Answer with JSON, or with what is no response."""
+        """Answer with JSON, or with a failure."""
         if not isinstance(answer, Failure):
             self._whole(200, json.dumps(answer).encode())
         elif answer.body is not None:
@@ -259,12 +259,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(body)
 
     def _head(self, status: int, *headers: tuple[str, str]) -> None:
-        # Neither a date nor the name of a library: two answers to the same request are the same.
+        # No date and no library's name: equal requests get equal answers.
         self.send_response_only(status, http.HTTPStatus(status).phrase)
         self.send_header("x-request-id", f"req_{self.received.number:04d}")
         for name, value in headers:
             self.send_header(name, value)
-        # Taken down before it is sent: who has the answer finds it here.
+        # Recorded first, so that a client with the answer finds it here.
         self.received.status = status
         self.end_headers()
 
@@ -273,7 +273,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _stream(self, made: Made, *, after: int = -1) -> None:
-        """Answer with the events of a response that come after the one with this number."""
+        """Answer with the events of a response after the one with this number."""
         assert isinstance(made.answer, scripted_model.Answer)
         if not self._wait(made.answer.gate):
             return
@@ -297,7 +297,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _break(self, made: Made, broken: Broken) -> None:
-        """Answer as far as this goes, and break."""
+        """Send the part of the answer that comes before the break, then break."""
         if broken.before is not None:
             if made.asked.body.get("stream"):
                 self._break_stream(made, broken)
@@ -325,7 +325,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._end_stream()
 
     def _break_body(self, made: Made, broken: Broken) -> None:
-        """The first half of the response as JSON; where it is to end as if it were all, nothing says how long it should have been."""
+        """Send the first half of the response as JSON; if it is to look complete, no length is sent."""
         body = json.dumps(made.ended).encode()
         length = ("Connection", "close") if broken.how == "end" else ("Content-Length", str(len(body)))
         self._head(200, ("Content-Type", "application/json"), length)
@@ -350,7 +350,7 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _lost(self) -> None:
-        """The client has gone."""
+        """Note that the client has gone."""
         self.received.complete = False
         self.received.gone.set()
         self.close_connection = True
