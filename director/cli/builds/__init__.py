@@ -1,1 +1,4 @@
-"""."""
+"""Options, screen and endings of builds and repairs on a terminal.
+
+Start at `foreground`.
+"""
