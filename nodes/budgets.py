@@ -158,7 +158,6 @@ def known(value: Any) -> Any:
 
 
 def _split(text: str) -> dict[str, str]:
-    """Return the parts of the text by name."""
     found: dict[str, str] = {}
     for part in text.split(","):
         name, sign, value = (each.strip() for each in part.partition("="))

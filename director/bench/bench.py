@@ -51,12 +51,9 @@ class Bench(build_context.Bench):
         self._build = build
         private = build.here.kept.private(build.writer.conversation.id) / FOLDER
         self.known = results.Results(build, private)
-        """Results of the draft's nodes."""
         self.own = self._own(build, private)
-        """Its browser."""
 
     def _own(self, build: BuildContext, private: Path) -> browser_module.Browser:
-        """Return the browser that it keeps."""
         return browser_module.Browser(build, private)
 
     @property
@@ -116,7 +113,6 @@ class Bench(build_context.Bench):
         await restore.take(self._build, self.known, recording, run)
 
     def _masks(self, value: Json) -> bool:
-        """Return whether a value contains a secret."""
         return self._build.writer.masker.json(value) != value
 
     @override
@@ -209,7 +205,6 @@ class Bench(build_context.Bench):
         prepared: prepare.Prepared,
         holds: run_state.Withholds,
     ) -> requests.Setup:
-        """Do one run."""
         build = self._build
         plan = self._plan(places, ids, given, wanted, prepared)
         start, began = plan.start, list[str]()
@@ -282,8 +277,6 @@ class Bench(build_context.Bench):
     def _recording(
         self, judge: Callable[[], FreshnessCheck], reason: str, began: Sequence[str]
     ) -> watcher.RecordingPage:
-        """Return what a watch calls."""
-
         async def capture(lineage: Lineage) -> None:
             assert self.browser is not None, "what is captured has a browser"
             # A page that cannot be read (a dialog is open, a popup is tied to another tab) has no state to continue from.

@@ -48,13 +48,10 @@ class Start:
     redo: list[tuple[NodePlace, str]] = dataclasses.field(default_factory=list[tuple[NodePlace, str]])
     """Nodes to repeat first, each with its key; all may be done twice."""
     fresh: bool = False
-    """True to open a new browser."""
     state: Path | None = None
-    """The browser state that is then restored."""
     lineage: Lineage = ()
     """The nodes that changed the page with which the run begins."""
     how: str = ""
-    """Explanation for the model."""
     astray: bool = False
     """True if the page may differ from the one that the draft reaches."""
 

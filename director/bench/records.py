@@ -62,14 +62,12 @@ class Record:
     page: Lineage
     """The nodes on which its page depends (``FreshnessCheck.page_of``); empty for one that observes no page."""
     run: str
-    """The id of its run."""
     ran: bool
     """False if its ``when`` skipped it, or its error was tolerated: it has no value then."""
     value: Json = None
     masked: bool = False
     """True if the value contained a secret, and is unknown now."""
     sets: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The variables that it set."""
     facts: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Its facts in ``run``: ``errors``, ``taken``, ``failures``, if it has any."""
 
@@ -354,7 +352,6 @@ def _last(record: Record) -> list[Done]:
 
 
 def _turns(done: Done, places: NodeMap) -> dict[str, str]:
-    """Return the items in a key, by loop id."""
     loops = [each.id for each in places[done.id].loops]
     rest, found = done.key.removeprefix(BROKEN)[len(done.id) :], dict[str, str]()
     for loop in loops:

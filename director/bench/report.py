@@ -206,7 +206,6 @@ def _error(setup: Setup, seen: Seen) -> Iterator[str]:
 
 
 def _end(report: Report) -> Iterator[str]:
-    """Yield the next steps."""
     last = report.trips[-1]
     ended = last.ended
     if last.held is not None:
@@ -319,7 +318,6 @@ def of_node(seen: Seen, *, last: bool) -> Iterator[str]:
 
 
 def _changed(seen: Seen, *, last: bool) -> str:
-    """Return the changes of one document."""
     if seen.before is None or seen.after is None or not same(seen.before, seen.after):
         return ""
     changed = seen.after.since(seen.before, 2 * A_CHANGE if last else A_CHANGE)

@@ -54,7 +54,6 @@ class Seen:
     status: int | None = None
     """The site's error status for the current document."""
     error: dict[str, Json] | None = None
-    """The error with which it ended."""
     at: str | None = None
     """The failed step in it, if it is not the node itself."""
     inner: bool = False
@@ -66,13 +65,10 @@ class RecordingPage:
     """The bench's functions for a watch."""
 
     judge: Callable[[], FreshnessCheck]
-    """Returns the check of current results."""
     keep: Callable[[Record], None]
     """Called with the result of each node."""
     masks: Callable[[Json], bool]
-    """Returns whether a value contains a secret."""
     run: Callable[[], str]
-    """Returns the id of the run."""
     own: browser.Browser | None = None
     """The bench's browser; without it only values are recorded, and no page is observed."""
     capture: Callable[[Lineage], Awaitable[None]] | None = None

@@ -1,4 +1,4 @@
 """Opens and runs a build.
 
-Start at `loop.Build`. Imports every other package of `director` but `cli`, which uses it.
+Start at `loop.Build`. May import every other package of `director` but `cli`, which uses it.
 """

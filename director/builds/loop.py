@@ -36,16 +36,13 @@ class Ended:
     done: bool
     """True if the workflow does what was requested."""
     value: dict[str, Json]
-    """The value of `finish`."""
     answer: str
-    """The model's text with it."""
 
 
 class Build:
     """A build, in this process."""
 
     def __init__(self, build: BuildContext, talk: reply.Talk) -> None:
-        """``talk`` has the tools of ``build``."""
         self._build, self._talk = build, talk
 
     async def to_its_end(self, word: str | None = None) -> Ended:

@@ -151,7 +151,6 @@ class ChatOptions:
     fork: str | None = None
     mode: entries.Mode | None = None
     window: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """Given settings of the window, by name."""
     settings: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """Other given settings of the session, by name."""
     take_over: bool = False

@@ -51,7 +51,6 @@ class Knowledge:
     """Sections, in the order of their files."""
 
     def __init__(self, sections: Iterable[Section] = ()) -> None:
-        """Knows ``sections``."""
         self.sections = tuple(sections)
 
     @classmethod

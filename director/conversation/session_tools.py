@@ -72,7 +72,6 @@ class Toolbox(ModelTools):
 
 
 def _toolsets(state: SessionState, subject: Subject, texts: Texts, listener: Listener) -> Sequence[Toolset]:
-    """Return the standard tools, most important first."""
     reads, keeps = _Reads(state, subject, texts), _Keeps(state, listener)
 
     def toolset(

@@ -47,7 +47,6 @@ class Sender:
     depth: int
     """0 for the session itself."""
     budgets: budgets.Requester
-    """Its budgets."""
     items: Callable[[], tuple[Item, ...]]
     """Returns the thread in its requests, with the answer that calls the subagent."""
 
@@ -74,11 +73,8 @@ class SubagentCall(Toolset):
     name: str
     """Name of the tool, and of the calls in the subagent's thread."""
     who: str
-    """Name for people and models."""
     turns: int
-    """Limit of the requests of one."""
     budget: Budget
-    """Budget of one."""
 
     def __init__(
         self,
@@ -190,7 +186,6 @@ class SubagentCall(Toolset):
         return turn.Outcome(call_checks.told(told), error=told, written=True)
 
     def _cost(self, call: entries.Call) -> str:
-        """Return its cost, with its own subagents."""
         return f"the {self.who} took {costs.told(ledger.totals([*self._writer.history.ledger.within(call.path)]))}"
 
 
@@ -223,7 +218,6 @@ class Subagent:
         )
         self._exchanges = requests.Exchanges(models, writer, requester, None, budget, sender.budgets)
         self.config = sending.config(call, self)
-        """Its config."""
         frame = context_request.Frame(
             writer,
             self._thread,

@@ -29,7 +29,6 @@ class Edit:
 
     patched: Patched
     data: Json
-    """The data that the new text yields."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -251,7 +250,6 @@ class Editor:
         return path, 0
 
     def _chosen(self, ids: Sequence[str]) -> dict[str, Path]:
-        """Return the path of each node."""
         if not ids:
             raise ModelError("node-unknown", "no node is named", fix="give the ids of nodes")
         return {each: self._place(each) for each in ids}

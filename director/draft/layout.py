@@ -38,7 +38,6 @@ class Placed:
     depth: int
     id: str
     kind: str
-    """Its type."""
     action: str
     """Its action or query, or the file that it uses; empty if none."""
     block: str
@@ -61,7 +60,6 @@ class Layout:
         """``document`` is the result of ``yaml_text.read``; it may hold mistakes."""
         self._document = document
         self.nodes: list[Placed] = []
-        """In the order of their positions."""
         self.blocks: dict[str, dict[str, yaml_text.Path]] = {}
         """The blocks of each container by its id: name of the block, as in ``Placed.block``, and path of its list."""
         data: Json = document.data
@@ -248,7 +246,6 @@ def _moved(line: str, by: int) -> str:
 
 
 def _label(block: tuple[str | int, ...], owner: Any) -> str:
-    """Return the name of a block within its container."""
     match block:
         case ("nodes",):
             return ""

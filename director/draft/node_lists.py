@@ -89,7 +89,6 @@ class Items:
 
     @property
     def _spaced(self) -> bool:
-        """Return whether its items are separated by empty lines."""
         return len(self.all) > 1 and all(lines.is_blank(self._gap(number)) for number in range(1, len(self.all)))
 
     def _gap(self, number: int) -> str:
@@ -121,7 +120,6 @@ class Items:
         return [Splice(place, place, cuts)]
 
     def _between(self) -> str:
-        """Return the separator between two items in brackets."""
         if len(self.all) > 1:
             found = self.source.text[self.all[0].stop : self.all[1].start]
             if found.strip() == ",":
@@ -273,6 +271,5 @@ def _in_lines(item: Item, floor: int) -> Item:
 
 
 def _gap_lines(gap: str, by: int, end: str) -> str:
-    """Return the lines between two items, indented."""
     every = Source.BREAKS.split(gap)[:-1]
     return "".join(f"{(' ' * by + line if by >= 0 else line[-by:]) if line.strip() else ''}{end}" for line in every)

@@ -22,7 +22,6 @@ class Cut:
 
     text: str
     source: Source
-    """Its origin."""
     start: int
     stop: int
     """Range in ``source``. If its length differs from that of the text, the text replaces the whole range."""

@@ -177,7 +177,6 @@ def _names(made: Draft, before: Draft | None) -> list[Diagnostic]:
 
 
 def _origins(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
-    """Return origins that are not granted."""
     try:
         wanted = _opens(made, given(made, goal))
     except RunOpsError as error:

@@ -59,7 +59,6 @@ class Hint:
     level: Literal["error", "hint"]
     code: str
     node: str
-    """The id of the node."""
     text: str
     fix: str
 

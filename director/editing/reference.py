@@ -113,7 +113,6 @@ def _effect() -> str:
 
 
 def _sketch(entry: reference.Entry) -> str:
-    """Return a kind of node with its required fields."""
     kind, _, name = entry.name.rpartition(".")
     field = next((each.name for each in entry.fields if each.kind == f"`{name}`"), "kind")
     needed = [each for each in _shown(entry.fields) if each.required and each.name != field]

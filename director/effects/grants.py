@@ -66,7 +66,6 @@ class Grants:
     def __init__(
         self, writer: LogWriter[session.Session], state: SessionState, goal: Goal, person: persons.Person
     ) -> None:
-        """Asks nobody yet."""
         self._writer = writer
         self._state = state
         self._goal = goal

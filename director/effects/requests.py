@@ -65,7 +65,6 @@ class EffectRequest:
     rests: Rests
     """Dependencies of its fields and of those around it."""
     way: Way = dataclasses.field(default_factory=Way)
-    """The way to its page."""
     only: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """The conditions of the blocks around it, by the ids of their nodes."""
     place: str = ""

@@ -129,7 +129,6 @@ def _read(value: Json) -> str:
 
 
 def _fields(leaf: Leaf) -> dict[str, Json]:
-    """Return the parameters of an action besides its target."""
     said: dict[str, Json] = leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)
     left_out = {*effects.NO_ACTION_OF_AGENT, "id", "type", "action", "target", "goal", "effect"}
     if effects.repeats(leaf):

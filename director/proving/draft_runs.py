@@ -138,7 +138,6 @@ async def run(
 
 
 def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> proofs.Ran:
-    """Return a run with the log of its steps."""
     return dataclasses.replace(
         ran,
         actions=proofs.actions_of(loaded, past),

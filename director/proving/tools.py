@@ -169,7 +169,6 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
 
 
 def _known(build: BuildContext) -> dict[str, Json]:
-    """Return the goal's inputs that the draft declares."""
     draft = build.state.draft
     declared = draft.loaded.workflow.inputs if draft is not None else {}
     return {name: each for name, each in build.goal.inputs.items() if name in declared}

@@ -27,7 +27,6 @@ class Effects:
         self._who = who
         self._granted: dict[str, bool] = {}
         self.refused = False
-        """True if a person has refused any."""
 
     async def demand(
         self,

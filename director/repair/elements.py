@@ -95,7 +95,6 @@ class Elements:
         return [*await self._selectors(page), *found]
 
     async def _known(self, page: Tab, seen: candidates.Seen) -> candidates.Seen | None:
-        """Return the element with the document's texts about it."""
         try:
             async with page.pointed(seen.ref) as pointed:
                 facts = pointed.facts
@@ -165,7 +164,6 @@ class Elements:
         return target.model_copy(update=said)
 
     async def _selectors(self, page: Tab) -> list[Candidate]:
-        """Return corrected selectors and test ids."""
         resolved, raw = self.resolved, self.raw
         if resolved.css is None and resolved.test_id is None:
             return []

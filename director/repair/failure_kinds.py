@@ -79,10 +79,8 @@ class PageGlance:
     words: str = ""
     """Its text, as far as it was kept."""
     status: int | None = None
-    """The status of its document."""
     alert: str = ""
     password: bool = False
-    """True if a password field is shown."""
     front: Mapping[str, Json] | None = None
     """Overlay of the page (``runtime.browser.diagnosis.page_signals``)."""
     busy: bool = False
@@ -120,7 +118,6 @@ class Failure:
     """With references resolved."""
     action: str = ""
     seconds: float = 10.0
-    """Time limit of the step."""
     asked_for: str | None = None
     """The address that the run had last opened before it."""
     signed_in: bool = False
@@ -160,7 +157,6 @@ class Found:
     why: Sequence[str]
     """Its reasons, each in a sentence."""
     fix: str
-    """Advice if no fix is proposed."""
 
 
 def classify(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Found:

@@ -99,7 +99,6 @@ class Looker:
     """The same with references resolved."""
     action: str
     code: str
-    """The error code of the step."""
     refills: Callable[[str], str]
     """Puts references back into a text of the page, in place of their values."""
     rules: Sequence[Rule] = ()
@@ -213,7 +212,6 @@ class Looker:
         return None
 
     async def _likely(self, page: Tab, view: Observation) -> None:
-        """Search for candidates."""
         assert self.raw is not None
         assert self.resolved is not None
         assert self.seen is not None
@@ -244,7 +242,6 @@ class Looker:
 
 
 def _parts(target: Target) -> Sequence[Target]:
-    """Return the target's parts, outermost first."""
     return [*(_parts(target.within) if target.within is not None else ()), target]
 
 

@@ -147,7 +147,6 @@ def _added(loaded: workflow.Loaded, node: str, field: str) -> str:
 
 
 def _replaced(loaded: workflow.Loaded, path: yaml_text.Path, said: str) -> str:
-    """Return the text with another value at ``path``."""
     document, text = loaded.document, loaded.text
     start, stop = document.values[path].start, layout.end_of(document, path)
     key = document.keys.get(path)
@@ -168,12 +167,10 @@ def _has(loaded: workflow.Loaded, path: yaml_text.Path) -> bool:
 
 
 def _said(target: Target) -> dict[str, Json]:
-    """Return a target as a file has it."""
     return target.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
 
 
 def _flow(value: Json) -> str:
-    """Return a value as YAML on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_flow(each)}" for name, each in value.items()) + "}"
     if isinstance(value, list):
@@ -191,5 +188,4 @@ def _scalar(value: Json) -> str:
 
 
 def _newline(text: str) -> str:
-    """Return its line end."""
     return "\r\n" if "\r\n" in text else "\n"

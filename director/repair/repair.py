@@ -50,12 +50,9 @@ class Patch:
     """A change of one file."""
 
     path: str
-    """Path of the fixed step."""
     what: str
-    """Description in a sentence."""
     file: Path
     text: str
-    """The changed text of the file."""
     shares: bool
     """True if the name of the found element is, in whole or in part, the one that was meant."""
     named: bool
@@ -81,7 +78,6 @@ class Proof:
     verdict: Verdict
     repairs: Sequence[Patch]
     loaded: workflow.Loaded
-    """The changed workflow."""
     run: str
     """The id of the copy."""
     reached: str | None

@@ -346,7 +346,6 @@ class ScoutActions:
 
 
 def _options(value: str) -> Json:
-    """Return one option, or several from a JSON list."""
     if value.lstrip().startswith("["):
         try:
             several = json.loads(value)

@@ -29,7 +29,6 @@ class Browser:
     """At most one browser at a time; sign-ins there last until the session ends."""
 
     def __init__(self, build: BuildContext) -> None:
-        """Nothing is opened yet."""
         self._build = build
         self._session: Session | None = None
         self._page_errors: page_errors.PageErrors | None = None

@@ -56,7 +56,6 @@ class _Seen:
     view: Observation
     """The last observation."""
     address: str
-    """Its address."""
     shown: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict[str, tuple[str, str]])
     """The elements by ref, as a model was last shown them."""
     everything: bool = False
@@ -90,10 +89,8 @@ class PageObserver(Observer):
     """Observes pages without changing them, and remembers what a model was shown of each. Observations contain no secret."""
 
     def __init__(self, build: BuildContext) -> None:
-        """Nothing is opened yet."""
         self._build = build
         self.scout = scouting.Browser(build)
-        """The browser of scouting."""
         self._seen: weakref.WeakKeyDictionary[Tab, _Seen] = weakref.WeakKeyDictionary()
         self._around: dict[str, set[str]] = {}
         """The site frames (banners, navigations) that each thread was shown, on any page."""

@@ -210,7 +210,6 @@ def _is_taken(entry: log_entries.AnyEntry) -> bool:
 
 def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
     lines: list[int] = []
-    """The original line of each."""
     first = writer.history.last_seq + 1
     calls: dict[str, str] = {}
 

@@ -77,7 +77,6 @@ class SessionState:
         return self._writer.version(version.model_copy(update={"number": number, "reason": reason}), value, path)
 
     def _says(self, last: entries.Version, version: entries.Version, value: Json) -> bool:
-        """Return whether the last version equals this one."""
         same = (last.cleared, last.reason, last.by) == (version.cleared, version.reason, version.by)
         return same and self._writer.value_of(last) == self.masker.json(value)
 

@@ -81,7 +81,6 @@ def unknown(path: str) -> ModelError:
 
 
 def _said(state: SessionState) -> Iterator[log_entries.Said]:
-    """Yield the messages of the session and its delegates."""
     past = state.history
     names = [log_entries.SESSION_THREAD, *(log_entries.delegate_thread(call) for call in past.actions)]
     for name in names:

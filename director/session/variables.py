@@ -54,7 +54,6 @@ class Variables:
     """Reads and writes variables."""
 
     def __init__(self, keeper: Keeper) -> None:
-        """``keeper`` is the session's state."""
         self._keeper = keeper
 
     def names(self) -> list[str]:

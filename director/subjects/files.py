@@ -190,7 +190,6 @@ class DraftSubject(NoRun):
     """The draft of a session."""
 
     def __init__(self, state: SessionState) -> None:
-        """``state`` is the session's."""
         self._state = state
 
     @property
@@ -233,7 +232,6 @@ class GoneSubject(DraftSubject):
     """A renamed file or a pruned run: the session continues without it, about its draft if it has one."""
 
     def __init__(self, what: str, why: RunOpsError, state: SessionState) -> None:
-        """See ``gone``."""
         super().__init__(state)
         self._what, self._why = what, why
 

@@ -214,7 +214,6 @@ class View:
         return went
 
     def _ended(self, scope: log_attempts.ScopeState) -> str:
-        """Return the outcome of a container."""
         if scope.committed is not None:
             return "ok"
         if scope.failed is not None:
@@ -355,7 +354,6 @@ def _theirs(path: str) -> list[str]:
 
 
 def _status(attempts: list[log_attempts.Attempt]) -> str:
-    """Return the outcome of a step."""
     last = log_attempts.deciding(attempts)
     if last.rolled_back:
         return "to be done again"

@@ -41,7 +41,6 @@ class Fields:
     """The fields of similar rows."""
 
     rows: int
-    """Number of such rows."""
     every: str
     """CSS that finds exactly these; empty if none was found."""
     fields: Sequence[Field]
@@ -189,7 +188,6 @@ def _flow(value: Json) -> str:
 
 
 def _named(said: str) -> str:
-    """Return a name that is valid as a key."""
     return re.sub(r"\W+", "_", said.casefold()).strip("_")[:40] or "field"
 
 

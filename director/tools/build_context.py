@@ -147,7 +147,6 @@ class BuildContext:
     known: Callable[[], Mapping[str, str]]
     """Returns the secrets that have a value, of those that the draft and the goal name."""
     carrier: Runtime = dataclasses.field(init=False)
-    """Executes those runs."""
     effects: Effects = dataclasses.field(init=False)
     bench: Bench = dataclasses.field(init=False)
     observer: Observer = dataclasses.field(init=False)

@@ -111,7 +111,6 @@ class OfBuild(Offered):
     """A tool of a build, by default allowed in the modes that do work."""
 
     def __init__(self, build: BuildContext, offered: Tool, modes: frozenset[entries.Mode] = CHANGED) -> None:
-        """``build`` is the context of the build."""
         super().__init__(offered, modes)
         self._build = build
 
@@ -128,7 +127,6 @@ class ModelTools(turn.Tools):
     """The tools of one model, in a session."""
 
     def __init__(self, state: SessionState, listener: Listener, toolsets: Sequence[Toolset]) -> None:
-        """``state`` is that of the session."""
         self._state, self._listener = state, listener
         self._toolsets: Mapping[str, Toolset] = {each.tool.name: each for each in toolsets}
 

@@ -113,7 +113,6 @@ class Words:
 
     @functools.cached_property
     def _row(self) -> str:
-        """Return the words alone, one blank around each."""
         return f" {' '.join(WORD.findall(self._text))} "
 
     @functools.cached_property

@@ -192,7 +192,6 @@ def _reference(value: Json, place: Path, defs: Json) -> Iterator[Problem]:
 
 
 def _other(schema: dict[str, Json]) -> Iterator[Problem]:
-    """Yield the mistakes found by the schema of schemas."""
     from jsonschema import Draft202012Validator, exceptions
 
     # Its own format checker tries the patterns too. Its stubs declare only half.

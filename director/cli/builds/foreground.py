@@ -79,7 +79,6 @@ class Came:
     session: str
     past: log_session.Session
     code: int
-    """The exit code."""
     ended: loop.Ended | None
     """None if it did not end by itself."""
     error: RunOpsError | None

@@ -39,7 +39,6 @@ class RepairBuild:
     policy: Policy
     runs: int = 2
     model: str | None = None
-    """As it was typed."""
     none: bool = False
     """True if no model may be asked."""
     yes: bool = False

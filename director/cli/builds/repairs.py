@@ -144,7 +144,6 @@ def _built(
 
 
 def _fix_of(came: builds_foreground.Came | None) -> dict[str, Json] | None:
-    """Return the fix of a build."""
     done = came is not None and came.ended is not None and came.ended.done
     return came.ended.value.get("fix") if came is not None and came.ended is not None and done else None
 
@@ -329,7 +328,6 @@ def _told(
 
 
 def _of_model(came: builds_foreground.Came | None, hindered: str | None) -> list[tuple[str, str]]:
-    """Return the part of a model in it."""
     if came is None:
         return [("model", one_line(hindered))] if hindered is not None else []
     rows: list[tuple[str, str]] = []
@@ -341,7 +339,6 @@ def _of_model(came: builds_foreground.Came | None, hindered: str | None) -> list
 
 
 def _none(outcome: repair.Outcome) -> str:
-    """Return the advice if no fix is proposed."""
     if outcome.works_now and outcome.found.kind == "slow page":
         return "none is needed: the step finds what it looks for now"
     return "none: run the file as it is now" if outcome.case.gone else outcome.found.fix

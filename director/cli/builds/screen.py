@@ -53,14 +53,12 @@ class BuildScreen(screen.Screen):
         self._session: Callable[[], log_session.Session] | None = None
         self._plan: Callable[[], Json] | None = None
         self._shown: list[str] = []
-        """The to-do list as last shown."""
         self._steps: plain.Plain | None = None
         self._turn = 0
         self._clock = clock
         self._model: tuple[str, float] | None = None
         """The pending request of a model, and its start."""
         self._tool: tuple[str, float] | None = None
-        """The running tool, and its start."""
         self.waits = progress.Waits(talk, self._under_way, clock)
 
     def follow(self, session: Callable[[], log_session.Session], plan: Callable[[], Json]) -> None:

@@ -64,7 +64,6 @@ class Conversation:
         self._state: SessionState | None = None
         self._subject: subject.Subject | None = None
         self.words: list[Exchange] = []
-        """The messages of this process."""
 
     @property
     def id(self) -> str:

@@ -109,7 +109,6 @@ def _end(held: conversation.Conversation, code: int, *, as_json: bool, quiet: bo
 
 
 def _ending(held: conversation.Conversation, code: int) -> endings.ChatEnding:
-    """Return the session for programs."""
     about = held.about
     report = held.screen.report
     return endings.ChatEnding(

@@ -18,7 +18,6 @@ class Loop:
         """``person``: somebody types, and sees the output; then errors do not end the loop."""
         self.conversation, self._front, self._person = conversation, front, person
         self.code = 0
-        """The exit code of the last message."""
         self.over = False
         """True if a further message would only repeat the last error."""
         self._slashes = slash_commands.SlashCommands(conversation, front)
@@ -133,7 +132,6 @@ class Loop:
         console.say(console.failure(shown, self._next(error)))
 
     def _next(self, error: RunOpsError) -> str | None:
-        """Return the command after an error."""
         name = self.conversation.id
         if isinstance(error, BudgetReached):
             larger = costs.resume_command(name, error.as_json()).rpartition(" --budget ")[2]

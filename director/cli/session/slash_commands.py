@@ -34,7 +34,6 @@ class SlashCommands:
     """Each command is a method of the same name."""
 
     def __init__(self, held: conversation.Conversation, front: foreground.Foreground) -> None:
-        """``held`` is the conversation."""
         self._held, self._front = held, front
         self._known: dict[str, Callable[[parsing.SlashLine], None]] = {
             "mode": self._mode,
