@@ -147,10 +147,7 @@ class Leaf(Node):
 
     @property
     def page_seconds(self) -> float:
-        """Return the part of the attempt's time for waiting on the page.
-
-        A step that asks a model for one answer observes first; the rest is the model's.
-        """
+        """Return the attempt's time for waiting on the page. A step with one model answer observes first; the rest is the model's."""
         return min(self.seconds, LEAF_SECONDS) if self.asks == "cognition" and self.timeout is None else self.seconds
 
     @property
@@ -169,9 +166,9 @@ class Leaf(Node):
         return None
 
     def summary(self) -> str:
-        """Return the step as one short line for people: ``click role=button name="Pay"``.
+        """Return the step as a line for people: ``click role=button name="Pay"``.
 
-        It contains no secret: it is called before references are resolved.
+        Called before references are resolved, so it contains no secret.
         """
         return self.type
 

@@ -180,10 +180,7 @@ class Cancelled(RunOpsError):
 
 
 class Replaced(RunOpsError):
-    """Another owner has claimed the run: the previous one writes and does nothing more.
-
-    Never caught by ``handle``, ``on_error`` or ``each_error``.
-    """
+    """The run has a new owner: the previous one writes and does nothing more. Never caught by ``handle``, ``on_error`` or ``each_error``."""
 
     who = "replaced"
     exit = 75

@@ -209,10 +209,7 @@ class LeafContext(Protocol):
         ...
 
     async def load(self, url: str, *, anew: bool = False) -> None:
-        """Call ``page.goto``.
-
-        It also loads ``anew`` if the run requires a new document: for the first address and after a failed step. The choice is logged.
-        """
+        """Call ``page.goto``; also ``anew`` if the run needs a new document: for the first address and after a failed step. The choice is logged."""
         ...
 
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:

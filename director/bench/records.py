@@ -312,10 +312,7 @@ class FreshnessCheck:
         return loops[0] if loops else node_id
 
     def refresh(self, lacks: Sequence[MissingRecord]) -> str | None:
-        """Return the selection of nodes that provides all missing values, with their own dependencies, and then runs the readers.
-
-        None if no node does.
-        """
+        """Return the selection of nodes that provides all missing values, dependencies included, and runs the readers. None if no node does."""
         first, seen = [self._places[each.reader].position for each in lacks], set[str]()
         last = max(first)
         pending = [each.maker for each in lacks]

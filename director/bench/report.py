@@ -302,10 +302,7 @@ NOT_SHOWN = "page not shown: nothing changed on it since you saw it"
 
 
 def of_node(seen: Seen, *, last: bool) -> Iterator[str]:
-    """Yield the address after a node, the page errors, and the page's changes.
-
-    Of a new document only the address: the last one is shown at the end.
-    """
+    """Yield the address after a node, its page errors and page changes. For a new document only the address: the last one is shown at the end."""
     moved = seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before
     if moved and not proving_report.by_address(seen.error or {}):
         yield f"url: {seen.url_before} -> {seen.url_after}"

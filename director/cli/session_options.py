@@ -39,10 +39,7 @@ class About:
 
     @classmethod
     def named(cls, name: str | None, here: host.Host) -> About:
-        """Return the subject named ``name``.
-
-        Raises UsageError ``file-not-found``, ``unknown-run``, ``not-a-run``; LogError if the run's log is damaged.
-        """
+        """Return the subject ``name``. Raises UsageError ``file-not-found``, ``unknown-run``, ``not-a-run``; LogError if the log is damaged."""
         if name is None:
             return cls()
         path = Path(name)

@@ -152,10 +152,7 @@ class Talk:
         return await self._until_answered(turns)
 
     async def remind(self, text: str) -> str:
-        """Return the model's answer to a message that is not the person's: it gets no further requests, and earlier failures still count.
-
-        Raises like ``say``.
-        """
+        """Answer a message that is not the person's: it gets no further requests, and earlier failures still count. Raises like ``say``."""
         turns = self._ready()
         turns.say(text)
         return await self._until_answered(turns)

@@ -101,10 +101,7 @@ class Items:
         return [self._gap(number) for number in range(1, len(self.all))]
 
     def inserted(self, at: int, new: Sequence[Item], gaps: Sequence[str] = ()) -> list[Splice]:
-        """Insert ``new`` before the item ``at``, or at the end if ``at`` is the length.
-
-        ``gaps`` are the lines above each new item but the first.
-        """
+        """Insert ``new`` before item ``at``; the length means the end. ``gaps`` are the lines above each new item but the first."""
         if not self.flow:
             return [self._in_lines(at, new, gaps)]
         owner = layout.opening(self._document, self.path[:-1]) if self.path else ""

@@ -106,10 +106,7 @@ def actions_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:
 
 
 def leaves_of(loaded: workflow.Loaded, within: str = "") -> Iterator[tuple[Leaf, str]]:
-    """Yield every leaf that a run of the file can reach, each with its path (``_key``).
-
-    Includes those of files that it uses, not those of ``confirm``.
-    """
+    """Yield each leaf that a run can reach, with its path (``_key``). Includes leaves of used files, not those of ``confirm``."""
     for node in loaded.nodes():
         if isinstance(node, Leaf) and not confirms(loaded, node):
             yield node, f"{within}{node.id}"

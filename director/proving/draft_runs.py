@@ -149,10 +149,7 @@ def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> pro
 
 
 def passed_before(build: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran]:
-    """Return the passed whole runs in this session of this draft, with these inputs and files, oldest first.
-
-    Their actions need not be repeated for the proof.
-    """
+    """Return this session's passed runs of this draft, inputs and files, oldest first. Their actions need not be repeated for the proof."""
     calls = [call for call in build.writer.history.runs_of if build.writer.history.actions[call].call.action in WHOLE]
     found: list[proofs.Ran] = []
     for run_id in [run_id for call in calls for run_id in build.writer.history.runs_of[call]][-MOST_BEFORE:]:

@@ -212,10 +212,7 @@ def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] =
 
 
 def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] = ()) -> str:
-    """Summarise the proof.
-
-    It is ``full`` only if each run passed, each action was really done in one of them, none was on an error page, and ``others`` is empty.
-    """
+    """Summarise the proof: ``full`` if all runs passed, each action was done in one, none on an error page, and ``others`` is empty."""
     doubts = [f"{key} ({said})" for key, said in errors_of(ran).items()]
     held = list(dict.fromkeys(briefs.ours(each.held) for each in ran if each.held is not None))
     if held:

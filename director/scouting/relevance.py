@@ -55,7 +55,7 @@ KIND, ALWAYS = 0.2, 0.3
 
 
 def chosen(view: Observation, instruction: str, most: int = MOST, known: Collection[str] = ()) -> str:
-    """Return the lines of the page with words of the instruction, lines around them for their place, and alerts.
+    """Return the lines of the page with words of the instruction, lines around them for their place, and alerts and dialogs.
 
     A page that fits is returned whole, except for a frame that is ``known`` and has none of the words. If nothing matches, the beginning is
     returned.

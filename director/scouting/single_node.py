@@ -38,10 +38,7 @@ class Written:
 
 
 def written(fields: Mapping[str, Json], secrets: Sequence[str], origins: Sequence[str]) -> Written:
-    """Return the workflow of an action with these fields, with these secrets in its ``value``.
-
-    It has no other references. Raises WorkflowInvalid.
-    """
+    """Return the workflow of an action with these fields and, in its ``value``, these secrets; all else is literal. Raises WorkflowInvalid."""
     given: dict[str, Json] = {}
     plain = {name: _plain(value, given) for name, value in fields.items() if not secrets or name != "value"}
     head: dict[str, Json] = {"id": f"debug_{fields['action']}", "type": "browser_action"}

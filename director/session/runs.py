@@ -45,10 +45,7 @@ class Runs:
         self._writer, self._kept, self._listener, self._price = writer, kept, listener, price
 
     async def follow(self, call: entries.Call, begin: Begin) -> events.RunEnded:
-        """Start a run for the tool's ``call``, and await its end.
-
-        Raises RunOpsError if it could not start; its spending is logged in any case.
-        """
+        """Start a run for the tool's ``call``, and await its end. Raises RunOpsError if it cannot start; its spending is logged in any case."""
         started: list[str] = []
 
         async def begun(run: str) -> None:

@@ -103,10 +103,7 @@ class SessionState:
         reason: str,
         by: By,
     ) -> plans.Plan:
-        """Change one task in the given fields, and return the new plan.
-
-        Raises ModelError ``plan-missing``, ``task-unknown``, ``plan-invalid``.
-        """
+        """Change the given fields of a task, and return the plan. Raises ModelError ``plan-missing``, ``task-unknown``, ``plan-invalid``."""
         before = self.plan
         if before is None:
             raise ModelError("plan-missing", "there is no plan yet", fix="write one first: `update_plan`")

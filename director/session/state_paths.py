@@ -27,9 +27,9 @@ LINE = "@state/line/"
 
 
 def part(text: str, start: int | None, end: int | None) -> str:
-    """Return the characters from ``start`` to before ``end``, at most ``AT_ONCE``, with their range and the total.
+    """Return the characters from ``start`` to before ``end``, at most ``AT_ONCE``, with range and total.
 
-    Marked as data, for a page may be the source.
+    Marked as data: a page may be the source.
     """
     first = min(max(0, start or 0), len(text))
     last = min(len(text) if end is None else max(first, end), first + AT_ONCE, len(text))

@@ -70,10 +70,7 @@ class Variables:
         return self._keeper.value("variable", name)
 
     def set(self, name: str, value: object, *, reason: str, by: By) -> entries.Version:
-        """Set a value.
-
-        Raises ModelError: ``variable-invalid`` for an invalid name or value, ``secret-refused`` for one that contains a secret.
-        """
+        """Set a value. Raises ModelError ``variable-invalid`` for an invalid name or value, ``secret-refused`` if it contains a secret."""
         if not NAME.fullmatch(name):
             raise _invalid(f"`{name[:100]}` is no name", "a name has letters, digits and `_`, at most 80")
         try:
@@ -114,10 +111,7 @@ class Variables:
 
 
 def told(values: Mapping[str, object]) -> Iterator[str]:
-    """Yield each value on a line by the display rules.
-
-    ``NAME = …``, whole up to 100 characters; of a list the first item and its length.
-    """
+    """Yield each value as a line ``NAME = …``: whole up to 100 characters; of a list the first item and its length."""
     for name, value in values.items():
         yield f"{name} = {briefs.shown(value)}"
 

@@ -100,10 +100,7 @@ class BuildOrder:
             raise UsageError("usage", "`--answer` says nothing", fix="give it a text")
 
     def as_goal(self) -> Goal:
-        """Return the goal of a new build.
-
-        Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``file-not-written``, ``effects-not-local``.
-        """
+        """Return a new build's goal. Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``file-not-written``, ``effects-not-local``."""
         assert self.goal is not None
         goal = self.goal.strip()
         save = (self.save if self.save is not None else _named(goal)).absolute()
@@ -190,10 +187,7 @@ def chosen_for(chosen: settings.Settings) -> settings.Settings:
 
 
 def as_kept(order: BuildOrder, here: host.Host) -> host.Host:
-    """Return ``here`` with the settings of the requested build; an existing one has its own.
-
-    Raises UsageError ``unknown-session``, ``not-a-build``; LogError.
-    """
+    """Return ``here`` with an existing build's own settings. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
     chosen = chosen_for(here.settings)
     if order.resume is not None:
         past = found(order.resume, here.kept)[1]

@@ -152,10 +152,7 @@ def _spent(held: conversation.Conversation, past: history.History | None, before
 
 
 def told(what: str, run: str, status: str, path: str | None, error: dict[str, Json] | None) -> str:
-    """Return the end of a run as shown to the model.
-
-    Errors and keys in a path may contain page text: the model reads those in the parts marked as data.
-    """
+    """Return the end of a run for the model. Possible page text (errors, keys in a path) is not repeated: the model reads it marked as data."""
     code = (error or {}).get("code") or (error or {}).get("reason")
     where = f" at {briefs.ours(path)}" if path else ""
     return f"{what}: run {run} {status}{where}{f' ({code})' if code else ''}"
