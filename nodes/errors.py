@@ -1,20 +1,20 @@
-"""Every way of failing, as one tree: a class says *who must act*, a code says what happened.
+"""All errors, as one tree: the class tells *who must act*, the code what happened.
 
 RunOpsError
 ├── AuthorError      the author of the workflow file
 │   ├── AssertFailed     nobody: the workflow's finding
 │   └── CassetteMiss     a request to a model that is not the recorded one
-├── SetupError       whoever installed or configured this machine
-├── UsageError       whoever typed the command
-├── SiteError        the site (or the author, where the site has changed)
+├── SetupError       the person who installed or configured this machine
+├── UsageError       the person who typed the command
+├── SiteError        the site (or the author, if the site has changed)
 │   └── OriginRefused    a document from an origin that the workflow does not allow
-├── ModelError       the model or its provider (or the author, where the answer does not fit)
-├── BudgetReached    whoever set the budget: the run goes on with a larger one
+├── ModelError       the model or its provider (or the author, if the answer does not fit)
+├── BudgetReached    the person who set the budget: the run continues with a larger one
 ├── LogError         the operator: the log is damaged or cannot be written
-│   └── RunHeld          another living process holds the run
+│   └── RunHeld          another running process holds the run
 ├── Paused           a person: a question or a crash decision
 ├── Cancelled        nobody: the run was interrupted
-├── Replaced         nobody: the run goes on elsewhere
+├── Replaced         nobody: the run continues elsewhere
 └── InternalError    us
 """
 

@@ -43,7 +43,7 @@ class Live:
 
 @dataclasses.dataclass(slots=True)
 class Start:
-    """How to reach the page for the first node."""
+    """The way to the page for the first node."""
 
     redo: list[tuple[NodePlace, str]] = dataclasses.field(default_factory=list[tuple[NodePlace, str]])
     """Nodes to repeat first, each with its key; all may be done twice."""

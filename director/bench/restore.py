@@ -45,7 +45,7 @@ class Restore(watcher.Watcher):
         self.before_line: Lineage = ()
         """The nodes that had changed the page by then."""
         self.within = False
-        """True if a part of a container changed the page after that: its first nodes, not whole items."""
+        """True if after that a part of a container, other than a loop, changed the page."""
 
     @override
     async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
@@ -61,7 +61,7 @@ class Restore(watcher.Watcher):
 
 
 async def take(build: BuildContext, known: Results, recording: watcher.RecordingPage, run: str) -> None:
-    """Restore everything for which the file is the same as in that run."""
+    """Restore the results of the run if the file still is the same for it; otherwise nothing."""
     with contextlib.suppress(RunOpsError):
         past, _reading = await asyncio.to_thread(run_index.load_history, build.here.kept, run)
         loaded = draft_runs.as_saved(build)

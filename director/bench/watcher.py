@@ -49,7 +49,7 @@ class Seen:
     before: Observation | None = None
     after: Observation | None = None
     unseen: str | None = None
-    """Why the page could not be observed."""
+    """Reason why the page could not be observed."""
     page_errors: list[str] = dataclasses.field(default_factory=list[str])
     status: int | None = None
     """The site's error status for the current document."""

@@ -44,7 +44,7 @@ class Screen(Listener):
         self._asked: dict[str, str] = {}
         """The request of each call, by its path."""
         self.report: window.Report | None = None
-        """Of the last request."""
+        """Window of the last request."""
         self.warnings: list[str] = []
         """Warnings for the person, also if nothing is shown."""
 

@@ -24,7 +24,7 @@ class Cut:
     source: Source
     start: int
     stop: int
-    """Range in ``source``. If its length differs from that of the text, the text replaces the whole range."""
+    """Range in ``source``. If its length differs from that of the text, mistakes are reported for the whole range."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def patches_of(made: Sequence[repair.Patch], run: str) -> list[patches.Patch]:
-    """Return the change of each file, with all its fixes. Claims of a proof before ``run`` are removed. Raises OSError."""
+    """Return the change of each file, with all its fixes; proofs claimed before ``run`` are marked as outdated. Raises OSError."""
     last = {fix.file: output_files.patched(fix.text, run) for fix in made}
     return [patches.Patch.of(file, text) for file, text in last.items()]
 

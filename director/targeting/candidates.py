@@ -94,9 +94,9 @@ class Proof:
     refused: Sequence[tuple[Target, int]] = ()
     """Better targets that match more than one element, with the number."""
     unloaded: str = ""
-    """Why the page was not reloaded; empty if it was."""
+    """Reason why the page was not reloaded; empty if it was."""
     ungrown: str = ""
-    """Why no rows were added; empty if some were."""
+    """Reason why no rows were added; empty if some were."""
     rows: int = 0
     """Number of added rows."""
     around: Sequence[str] | None = None

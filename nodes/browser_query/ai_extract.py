@@ -70,7 +70,7 @@ class AiExtract(BrowserQuery):
     query: Literal["ai_extract"]
     """Read values with a model."""
     instruction: Annotated[Text, Field(min_length=1)]
-    """What to read, in your words."""
+    """The values to read, in your words."""
     target: Target | None = None
     """The element to read from; without it the whole page."""
     output: OutputField

@@ -22,11 +22,11 @@ DEEPEST = 10
 MOST_FIELDS = 5_000
 MOST_CHOICES = 1_000
 MOST_CHARACTERS = 120_000
-"""Of the names of fields and definitions and of choices, together."""
+"""Limit of the names of fields and definitions and of choices, together."""
 
 MANY_CHOICES = 250
 MOST_CHARACTERS_OF_MANY = 15_000
-"""Of the choices in one list of more than MANY_CHOICES."""
+"""Limit of the choices in one list of more than MANY_CHOICES, together."""
 
 CONTAINERS = ("object", "array")
 

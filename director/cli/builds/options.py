@@ -187,7 +187,7 @@ def chosen_for(chosen: settings.Settings) -> settings.Settings:
 
 
 def as_kept(order: BuildOrder, here: host.Host) -> host.Host:
-    """Return ``here`` with an existing build's own settings. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
+    """Return ``here`` with the build's settings; an existing one has its own. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
     chosen = chosen_for(here.settings)
     if order.resume is not None:
         past = found(order.resume, here.kept)[1]
