@@ -24,8 +24,8 @@ class Handle(Container):
     Errors of the workflow and of the site are caught, a failed ``assert`` included; never a document from a foreign origin, a pause or an
     interruption. Its end is a commit point. Value: ``value``, or that of the block that ended it, ``try`` or ``catch``.
 
-    ``finally`` does not run when the run pauses, is interrupted or dies: the run will continue. When a run that failed after its ``finally``
-    is resumed, it begins the handle again. If a block runs again, a completed action is not simply repeated: its ``confirm`` is asked, or
+    No ``finally`` runs when the run pauses, is interrupted or dies: the run will continue. When a run that failed after its ``finally`` is
+    resumed, it begins the handle again. If a block runs again, a completed action is not simply repeated: its ``confirm`` is asked, or
     ``on_redo: redo`` repeats it. Without either, ``try`` does not run again, and a resumed run asks a person.
     """
 

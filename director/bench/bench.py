@@ -1,4 +1,4 @@
-"""Runs nodes of the draft, alone or in sequence, each on the page and with the values that it would find in a run of the whole draft."""
+"""Runs nodes of the draft, alone or in sequence, each with the page and values of a run of the whole draft."""
 
 from __future__ import annotations
 

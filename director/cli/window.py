@@ -18,7 +18,7 @@ from runtime.workspace import host, session_index
 
 
 def report(here: host.Host, conversation: str) -> context_report.Report:
-    """Return the contents of the next request of a session; for a run, of a chat about it. Nothing is claimed, written or sent, and it may be active.
+    """Return the next request's contents of a session; for a run, of a chat about it. Nothing is claimed, written or sent; it may be active.
 
     Raises UsageError ``not-a-session``, ``unknown-run``; ModelError ``window-too-large``; LogError.
     """

@@ -83,7 +83,7 @@ def prepared(build: BuildContext, loaded: workflow.Loaded, inputs: Mapping[str, 
 
 
 def _refuse_origins(build: BuildContext, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
-    """Refuse inputs of a model that lead to a site that the person has not named, and that the draft does not open with the person's inputs."""
+    """Refuse a model's inputs that lead to a site that the person has not named, and that the draft does not open with the person's inputs."""
     named = limits.granted(build.goal)
     if theirs := _theirs(build, loaded):
         named |= set(loaded.origins(theirs))

@@ -51,9 +51,9 @@ class Upload(OnElement):
     action: Literal["upload"]
     """Choose files."""
     files: Annotated[str | list[str], AfterValidator(_some), Ref(to_paths, item=to_path)]
-    """Path of the file, or a list. A path is relative to the folder of the workflow file, or is a file kept by a step of this run (``{{
-    invoice.path }}``, or just ``{{ invoice }}``). The file must be in the workflow's project. Neither it nor a folder on its path may have a
-    name with a leading dot (``.env``, ``.git``)."""
+    """Path of the file, or a list. A path is relative to the folder of the workflow file, or names a file that a step of this run has kept:
+    ``{{ invoice.path }}``, or just ``{{ invoice }}``. The file must be in the workflow's project. Neither it nor a folder on its path may
+    have a name with a leading dot (``.env``, ``.git``)."""
 
     async def run(self, ctx: LeafContext) -> Json:
         """Find the files first: with a wrong name nothing has changed."""

@@ -86,7 +86,7 @@ class Attribute(OfElement):
 class State(OfElement):
     """Reads the state of an element, which need not be visible. Value: ``{visible, enabled, checked, editable, focused, value}``.
 
-    ``checked`` is null for elements that cannot be checked, ``value`` for elements without one.
+    Elements that cannot be checked have null for ``checked``, elements without a value have null for ``value``.
     """
 
     query: Literal["state"]

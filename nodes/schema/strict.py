@@ -22,11 +22,11 @@ DEEPEST = 10
 MOST_FIELDS = 5_000
 MOST_CHOICES = 1_000
 MOST_CHARACTERS = 120_000
-"""Limit of the names of fields and definitions and of choices, together."""
+"""Limit of the characters in names of fields and definitions and in choices, together."""
 
 MANY_CHOICES = 250
 MOST_CHARACTERS_OF_MANY = 15_000
-"""Limit of the choices in one list of more than MANY_CHOICES, together."""
+"""Limit of the characters in the choices of one list of more than MANY_CHOICES."""
 
 CONTAINERS = ("object", "array")
 

@@ -1,8 +1,8 @@
 """Checks values against a JSON Schema, in time at most proportional to the value and the schema.
 
 The library is correct but has no bound. With recursive definitions each level of a value doubles the checks for each possible form, and
-unique items are compared pairwise. Here each definition is checked once per value, only the nearest of several forms is reported, items are
-compared by content, and all patterns share one time limit.
+unique items are compared pairwise. Here each definition is checked once per value, and only the nearest of several forms is reported. Items
+are compared by content, and all patterns share one time limit.
 """
 
 from __future__ import annotations
