@@ -122,7 +122,7 @@ class Leaf(Node):
     verify: list[Rule] = Field(default_factory=list)
     """Rules that must hold after the action."""
     effect: EffectClass | None = None
-    """The consequence of doing it twice. ``read``: nothing changes on the site (it opens a page, goes through a list). ``idempotent``: twice
+    """What doing it twice means. ``read``: nothing changes on the site (it opens a page, goes through a list). ``idempotent``: twice
     is as good as once (it signs in, it only asks). ``effect``: a second action, so after a crash a run asks ``confirm`` and never simply
     repeats it."""
     after_crash: Literal["confirm", "retry", "skip", "ask"] | None = None
