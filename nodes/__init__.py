@@ -1,1 +1,4 @@
-"""The vocabulary of RunOps: one file per node type, the node model, and the ports a node needs. Imports neither runtime nor director."""
+"""The vocabulary of RunOps: one file per node type, the node model, and the ports that nodes need.
+
+Start at `base`. Imports neither `runtime` nor `director`; both may import it.
+"""

@@ -1,7 +1,7 @@
-"""What every node has: the envelope, and one coroutine, ``run``.
+"""Base of all nodes: the envelope, and one coroutine, ``run``.
 
-A node is a pydantic model. Its fields are the file language, its docstrings the reference, its ``run`` the meaning. A *leaf* does one
-thing and is one call in the log; a *container* owns blocks of nodes and leaves scope entries only.
+A node is a pydantic model. Its fields are the file language, its docstrings the reference, its ``run`` the behaviour. A *leaf* does one
+thing and is one call in the log. A *container* owns blocks of nodes and logs only scope entries.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 
 LEAF_SECONDS = 10.0
-"""How long one attempt of a leaf may take unless ``timeout`` says otherwise."""
+"""Default time limit of one attempt of a leaf, in seconds; ``timeout`` overrides it."""
 
 MODEL_SECONDS = 120.0
 """The same for a leaf that asks a model."""
 
 
 class Retry(Part):
-    """When a failed attempt is tried again. It covers errors before the action; after the action see ``on`` and ``confirm``."""
+    """Retries of a failed attempt. They cover errors before the action; for errors after it see ``on`` and ``confirm``."""
 
     attempts: int = Field(default=3, ge=1, le=100)
-    """How many attempts in all."""
+    """Number of attempts in all."""
     delay: float = Field(default=1.0, ge=0, le=3600)
     """Seconds before the second attempt."""
     backoff: float = Field(default=2.0, ge=1, le=10)
-    """What each further delay is multiplied by."""
+    """Factor of each further delay."""
     on: list[str] | None = None
-    """Error codes to try again, also after the action. Without it every error before the action is tried again."""
+    """Error codes that are retried, also after the action. By default every error before the action is retried."""
 
 
 def _unknown_types(_value: Any) -> list[Node]:
@@ -48,7 +48,7 @@ def _unknown_types(_value: Any) -> list[Node]:
 
 
 block_parser: Callable[[Any], list[Node]] = _unknown_types
-"""Parses the nodes of a block. The registry sets it: it knows every node type, and each of them imports this module."""
+"""Parses the nodes of a block. The registry sets it: it knows every node type, and each node type imports this module."""
 
 
 def _parse_block(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
@@ -60,15 +60,16 @@ Block = Annotated[list[Any], WrapValidator(_parse_block, json_schema_input_type=
 
 
 class Confirm(Part):
-    """How to learn from the site itself whether an action happened, after a crash or a lost answer."""
+    """Asks the site whether an action happened, after a crash or a lost answer."""
 
     nodes: Block
-    """Reads, ``goto``, clicks with ``effect: read``, and ``iterate`` and ``route`` around them, run in a fresh tab of the run's browser. Any error of
-    theirs leaves open whether the action happened. Their ids are seen only in here."""
+    """Reads, ``goto``, clicks with ``effect: read``, and ``iterate`` and ``route`` around them. They run in a fresh tab of the run's
+    browser. If one fails, it stays unknown whether the action happened. Their ids are visible only in here."""
     done: Condition
-    """True when the action happened. False is believed when it is false again ``settle`` seconds later."""
+    """True if the action happened. False counts only if it is false again ``settle`` seconds later."""
     settle: float = Field(default=5.0, ge=0, le=600)
-    """Seconds before a *not done* is looked at again. Longer than the site takes to carry out what it has received: after a crash nobody else knows that it is still at work."""
+    """Seconds before a *not done* is checked again. Make it longer than the site takes to carry out what it has received: after a crash it
+    may still be working."""
 
 
 class Node(Part, ABC):
@@ -76,32 +77,32 @@ class Node(Part, ABC):
 
     container: ClassVar[bool] = False
     despite_dialog: ClassVar[bool] = False
-    """Whether the node can work while the page shows a dialog."""
+    """True if the node can work while the page shows a dialog."""
     effect_default: ClassVar[EffectClass] = "effect"
-    """The effect class where the file names none. *effect* where in doubt."""
+    """The default effect class. When in doubt, it is *effect*."""
     touches_page: ClassVar[bool] = False
-    """Whether the node needs the browser."""
+    """True if the node needs the browser."""
     asks: ClassVar[Literal["cognition", "agent"] | None] = None
-    """As what the node asks a model; None where it asks none."""
+    """Role in which the node asks a model; None if it asks none."""
 
     id: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)
     """Name of the node, unique in the file; later nodes read its value by this name."""
     type: str
     """Node type."""
     description: str | None = None
-    """What the node is for, in your words."""
+    """Purpose of the node, in your words."""
     when: Condition | None = None
     """The node runs only when this is true; otherwise it has no value."""
     on_error: Literal["fail", "continue"] = "fail"
-    """``continue``: a failure leaves the node without a value, its error in ``run.errors``, and the run goes on."""
+    """``continue``: a failure leaves the node without a value and its error in ``run.errors``, and the run continues."""
 
     @property
     def allowance(self) -> Budget | None:
-        """What one step of the node may spend on models; None where it asks none."""
+        """Return the model budget of one step of the node; None if it asks no model."""
         return None
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
-        """The blocks that the node owns, each with the field path it stands at: ``("nodes",)``, ``("branches", 0, "nodes")``."""
+        """Yield the blocks that the node owns, each with its field path: ``("nodes",)``, ``("branches", 0, "nodes")``."""
         return iter(())
 
 
@@ -109,62 +110,66 @@ class Leaf(Node):
     """A node that does one thing: one call in the log for each attempt."""
 
     takes_up_input: ClassVar[bool] = True
-    """Whether, as a side effect, it hands over to the site what was typed before: a click does, a key or a chosen file is input itself."""
+    """True if, as a side effect, it submits to the site what was typed before. A click does; a key or a chosen file is input itself."""
 
     usual_seconds: ClassVar[float | None] = None
-    """How long one attempt may take where the file says nothing; None: as leaves do, and those that ask a model."""
+    """Default time limit of one attempt; None: that of leaves, or of leaves that ask a model."""
 
     timeout: float | None = Field(default=None, gt=0, le=86400)
-    """Seconds that one attempt may take (10 by default, 120 where a model is asked, 600 for an ``agent``)."""
+    """Seconds that one attempt may take. Default: 10; 120 if it asks a model; 600 for an ``agent``."""
     retry: Retry | None = None
-    """When a failed attempt is tried again."""
+    """Retries of a failed attempt."""
     verify: list[Rule] = Field(default_factory=list)
     """Rules that must hold after the action."""
     effect: EffectClass | None = None
-    """What doing it twice would mean. ``read``: nothing changes on the site (it opens a page, leafs through a list); ``idempotent``: twice is as good as once
-    (it signs in, it only asks); ``effect``: a second action, so after a crash a run asks ``confirm``, and never simply does it again."""
+    """What doing it twice means. ``read``: nothing changes on the site (it opens a page, goes through a list). ``idempotent``: twice
+    is as good as once (it signs in, it only asks). ``effect``: a second action, so after a crash a run asks ``confirm`` and never simply
+    repeats it."""
     after_crash: Literal["confirm", "retry", "skip", "ask"] | None = None
-    """What to do when an answer is lost. A ``confirm`` is asked first, unless this says ``ask``; ``retry`` and ``skip`` are for what it cannot tell."""
+    """Reaction to a lost answer. A ``confirm`` is asked first, unless this is ``ask``; ``retry`` and ``skip`` apply if it cannot decide."""
     confirm: Confirm | None = None
-    """How to learn from the site whether the action happened."""
+    """Asks the site whether the action happened."""
 
     @property
     def effect_class(self) -> EffectClass:
-        """What doing the step twice would mean. A step whose references are filled in may turn out to be of class *effect* that was not before."""
+        """The consequence of doing the step twice. Resolved references may turn a step of another class into one of class *effect*."""
         return self.effect or self.effect_default
 
     @property
     def moves_page(self) -> bool:
-        """Whether doing the step may leave the page another than it was: also a click that is said only to ``read``, which nobody minds twice."""
+        """True if the step may change the page, as a click does even if it is declared ``read``."""
         return self.touches_page and not self.effect_class == self.effect_default == "read"
 
     @property
     def seconds(self) -> float:
-        """How long one attempt may take."""
+        """Return the time limit of one attempt."""
         return self.timeout or self.usual_seconds or (LEAF_SECONDS if self.asks is None else MODEL_SECONDS)
 
     @property
     def page_seconds(self) -> float:
-        """How long the page may be waited for, of the attempt's time: a step that asks a model for one answer looks first, and the rest is the model's."""
+        """Return the attempt's time for waiting on the page. A step with one model answer observes first; the rest is the model's."""
         return min(self.seconds, LEAF_SECONDS) if self.asks == "cognition" and self.timeout is None else self.seconds
 
     @property
     def postconditions(self) -> list[Rule]:
-        """What holds once the action has happened: looked at right before it too, so that after a crash it can say that it did."""
+        """Return the rules that hold after the action. They are also checked right before it, so that after a crash they can prove it."""
         return self.verify
 
     @property
     def value_pending(self) -> bool:
-        """Whether the step is still asked for its value where its action is known to have happened, and nothing else is known of it."""
+        """Return whether the step still needs a value although its action is known to have happened and nothing else is known of it."""
         return False
 
     @property
     def works_in(self) -> str | None:
-        """Name of the tab that the node works in; None is the current one."""
+        """Return the name of the tab that the node works in; None is the current one."""
         return None
 
     def summary(self) -> str:
-        """The step as one short line for people: ``click role=button name="Pay"``. No secret stands in it: called before references are filled."""
+        """Return the step as a line for people: ``click role=button name="Pay"``.
+
+        Called before references are resolved, so it contains no secret.
+        """
         return self.type
 
     @abstractmethod
@@ -173,16 +178,17 @@ class Leaf(Node):
 
 
 class Container(Node):
-    """A node that owns blocks. It writes no call; its scope says what was opened, decided and committed."""
+    """A node that owns blocks. It logs no call; its scope entries say what was opened, decided and committed."""
 
     container: ClassVar[bool] = True
     unit: ClassVar[bool] = False
-    """Whether the container is a unit: its end is a commit point, and the leaves in it are none."""
+    """True if the container is a unit: its end is a commit point, and the leaves in it are none."""
     in_turns: ClassVar[bool] = False
-    """Whether it runs its block in turns: what the nodes yield is seen only inside a turn, and ``run.failures.<id>`` lists the turns given up."""
+    """True if it runs its block in iterations. Values of its nodes are visible only inside an iteration, and ``run.failures.<id>`` lists
+    failed ones."""
 
     on_redo: Literal["confirm", "redo", "ask"] | None = None
-    """When the browser is gone and actions already done would be done again: ask the site by each ``confirm``, repeat them, or ask a person."""
+    """Reaction if the browser is lost and completed actions would be repeated: ask the site by each ``confirm``, repeat them, or ask a person."""
 
     @abstractmethod
     async def run(self, ctx: BlockContext) -> Json:

@@ -1,4 +1,4 @@
-"""What may be spent on models: money, tokens, requests, time. As a text and as a map, on the command line, in settings and at a node."""
+"""Budgets for models: money, tokens, requests, time. Written as a text or a map, on the command line, in settings and at a node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRAMMAR = "money=0.50usd,tokens=200k,calls=40,time=5m"
 FIX = f"write it as `{GRAMMAR}`: any of these four, each once"
 
 LARGEST = {"money": Decimal(10**6), "tokens": Decimal(10**12), "calls": Decimal(10**9), "time": Decimal(30 * 24 * 3600)}
-"""More of anything is no budget: dollars, tokens, requests, seconds."""
+"""Larger numbers are not budgets: dollars, tokens, requests, seconds."""
 
 TIMES = {"": 1, "s": 1, "m": 60, "h": 3600}
 THOUSANDS = {"": 1, "k": 1000, "m": 1_000_000}
@@ -34,7 +34,7 @@ _AMOUNT = re.compile(rf"{_NUMBER}\s*(?P<unit>[a-z]*)", re.IGNORECASE)
 
 
 class BadBudget(ValueError):
-    """The text is no budget. The message is one sentence that names the part; ``fix`` shows the grammar, or what was meant."""
+    """The text is not a budget. The message is one sentence that names the part; ``fix`` shows the grammar, or what was probably meant."""
 
     def __init__(self, message: str, fix: str = FIX) -> None:
         super().__init__(message)
@@ -100,7 +100,7 @@ def _within(part: BudgetPart, value: Any, number: Decimal) -> Decimal:
 
 
 class Budget(Part):
-    """What may be spent on models at most. Each part that is given holds by itself; at least one is."""
+    """Limits of spending on models. Each given part is a separate limit; at least one is required."""
 
     money: Annotated[Decimal, BeforeValidator(_money, json_schema_input_type=str | float)] | None = None
     """US dollars: ``0.50usd``, ``$0.50`` or a number."""
@@ -109,7 +109,7 @@ class Budget(Part):
     calls: Annotated[int, BeforeValidator(_calls, json_schema_input_type=str | int)] | None = None
     """Requests that are sent, also those that fail."""
     time: Annotated[Decimal, BeforeValidator(_time, json_schema_input_type=str | float)] | None = None
-    """Time that is spent waiting for answers: ``90s``, ``5m``, ``1h`` or a number of seconds."""
+    """Time spent waiting for answers: ``90s``, ``5m``, ``1h`` or a number of seconds."""
 
     @model_validator(mode="before")
     @classmethod
@@ -124,20 +124,20 @@ class Budget(Part):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """A text is a budget too."""
+        """Add the text form to the schema."""
         whole = handler.resolve_ref_schema(handler(schema))
         described = {"description": whole.pop("description", "")}
         return {**described, "anyOf": [{"type": "string", "examples": [GRAMMAR]}, whole]}
 
     def __str__(self) -> str:
-        """The text that means this budget."""
+        """Return the text form of this budget."""
         written: dict[str, Callable[[Any], str]] = {"money": money, "tokens": tokens, "calls": str, "time": time}
         parts = {name: getattr(self, name) for name in written}
         return ",".join(f"{name}={written[name](value)}" for name, value in parts.items() if value is not None)
 
 
 def parse(text: str) -> Budget:
-    """The budget that ``text`` means. Raises BadBudget."""
+    """Parse a budget. Raises BadBudget."""
     try:
         return Budget.model_validate(text)
     except ValidationError as error:
@@ -146,7 +146,7 @@ def parse(text: str) -> Budget:
 
 
 def known(value: Any) -> Any:
-    """``value`` as it is, for whoever reads a budget from elsewhere than a workflow. Raises BadBudget for what is no text and no map of parts."""
+    """Return ``value`` if it is a text, a map of parts, or none, for budgets outside of workflows. Raises BadBudget for anything else."""
     if value is None or isinstance(value, str | Budget):
         return value
     if not isinstance(value, Mapping):
@@ -158,7 +158,6 @@ def known(value: Any) -> Any:
 
 
 def _split(text: str) -> dict[str, str]:
-    """The parts of the text by their names."""
     found: dict[str, str] = {}
     for part in text.split(","):
         name, sign, value = (each.strip() for each in part.partition("="))
@@ -187,13 +186,13 @@ def _meant(name: str, value: str) -> str:
 
 
 def money(dollars: Decimal) -> str:
-    """A sum as a budget has it: ``0.50usd``, with cents at least."""
+    """Return a sum as in a budget: ``0.50usd``, with cents at least."""
     plain = dollars.normalize()
     return f"{plain if int(plain.as_tuple().exponent) < -2 else plain.quantize(Decimal('0.01')):f}usd"
 
 
 def tokens(count: int) -> str:
-    """A number of tokens: ``200k``, ``2m``, ``1234``."""
+    """Return a number of tokens: ``200k``, ``2m``, ``1234``."""
     for unit, size in (("m", 1_000_000), ("k", 1000)):
         if count and count % size == 0:
             return f"{count // size}{unit}"
@@ -201,7 +200,7 @@ def tokens(count: int) -> str:
 
 
 def time(seconds: Decimal | float) -> str:
-    """A span of time: ``1h``, ``5m``, ``90s``."""
+    """Return a duration: ``1h``, ``5m``, ``90s``."""
     exact = Decimal(str(seconds)).normalize()
     for unit, size in (("h", 3600), ("m", 60)):
         if exact and exact % size == 0:
@@ -211,10 +210,10 @@ def time(seconds: Decimal | float) -> str:
 
 @functools.cache
 def default() -> Budget:
-    """What a model node may spend that says nothing itself: ``tokens=100k,calls=20,time=10m``.
+    """Return the default budget of a model node: ``tokens=100k,calls=20,time=10m``.
 
-    An answer and the two that fix it, each sent five times because the server is busy, are 15 requests; 100,000 tokens are ten times what
-    such a node needs, and less than a dollar of most models; ten minutes are ten requests that time out. It has no money, because nobody
-    knows what a model costs that has no known price.
+    An answer and the two that fix it, each sent five times because the server is busy, are 15 requests. 100,000 tokens are ten times the
+    need of such a node, and cost less than a dollar with most models. Ten minutes are ten requests that time out. It has no money limit,
+    because the price of some models is unknown.
     """
     return Budget(calls=20, tokens=100_000, time=Decimal(600))

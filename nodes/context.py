@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class Question(Part):
-    """What a person is asked, or only the text of it."""
+    """A question for a person; a text alone is its ``question``."""
 
     question: Text
     """The question."""
     type: Literal["string", "integer", "number", "boolean"] = "string"
-    """Kind of the answer."""
+    """Type of the answer."""
     choices: ListValue | None = Field(default=None, min_length=1)
     """The answers to choose from."""
     default: JsonValue = None
-    """The answer where none is given. Without it one must be."""
+    """The default answer. Without it one is required."""
 
     def as_asked(self) -> dict[str, Json]:
-        """The question as data, without what the file does not say."""
+        """Return the question as data, without keys that the file omits."""
         return self.model_dump(mode="json", exclude_unset=True) | {"type": self.type}
 
 
@@ -37,9 +37,9 @@ def _question(value: Any) -> Any:
 
 
 class Context(Leaf):
-    """Sets variables, which every later node reads as ``vars.<name>``. Only ``context`` writes them. Value: what was set and answered.
+    """Sets variables, which every later node reads as ``vars.<name>``. Only ``context`` writes them. Value: the new values and answers.
 
-    With ``ask`` the run pauses (exit 4) until a person has answered with ``runops answer``; then it goes on, and never asks this again.
+    With ``ask`` the run pauses (exit 4) until a person has answered with ``runops answer``; then it continues, and never asks this again.
     """
 
     effect_default: ClassVar[EffectClass] = "read"
@@ -50,8 +50,7 @@ class Context(Leaf):
     ask: dict[str, Annotated[Question, BeforeValidator(_question, json_schema_input_type=str | Question)]] = Field(
         default_factory=dict, min_length=1
     )
-    """Names and what a person is asked for each: a text, or a map of ``question``, ``type``, ``choices``, ``default``. No answer may hold
-    a secret."""
+    """Names and the question for each: a text, or a map of ``question``, ``type``, ``choices``, ``default``. No answer may contain a secret."""
 
     @model_validator(mode="after")
     def _something_to_do(self) -> Context:
@@ -62,12 +61,12 @@ class Context(Leaf):
         return self
 
     def summary(self) -> str:
-        """Names that are set and asked for."""
+        """Return the names that are set and asked for."""
         ways = {"set": self.set, "ask for": self.ask}
         return ", ".join(f"{way} {', '.join(names)}" for way, names in ways.items() if names)
 
     async def run(self, ctx: LeafContext) -> Json:
-        """The values as they are in the file, references filled in, and the answers; the engine folds them into ``vars``."""
+        """Return the values as they are in the file, references resolved, and the answers; the engine folds them into ``vars``."""
         answers = ctx.answers({name: each.as_asked() for name, each in self.ask.items()}) if self.ask else {}
         await ctx.act()
         return {**self.set, **answers}

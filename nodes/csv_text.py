@@ -1,4 +1,4 @@
-"""Lists of maps as CSV (RFC 4180), and back."""
+"""Converts lists of maps to CSV (RFC 4180), and back."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from nodes.values import Json
 
 
 class NoSheet(ValueError):
-    """The value is no table, or the text no CSV; the message says why."""
+    """The value is not a table, or the text not CSV; the message gives the reason."""
 
 
 def written(value: Json, separator: str = ",") -> str:
-    """A list of maps as CSV: a header with every key in order of first appearance, null as nothing, lists and maps as JSON.
+    """Return a list of maps as CSV: a header with every key in order of first appearance, null as nothing, lists and maps as JSON.
 
     Raises NoSheet for anything else.
     """
@@ -27,7 +27,7 @@ def written(value: Json, separator: str = ",") -> str:
     out = io.StringIO()
     if names:
         sheet = csv.writer(out, delimiter=separator, lineterminator="\r\n")
-        # A row of one empty cell would be an empty line, which readers skip: it is written in quotes.
+        # A row of one empty cell would be an empty line, which readers skip: it is quoted.
         lone = csv.writer(out, delimiter=separator, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
         for cells in [names, *([cell(row.get(name)) for name in names] for row in rows)]:
             (lone if cells == [""] else sheet).writerow(cells)
@@ -35,16 +35,16 @@ def written(value: Json, separator: str = ",") -> str:
 
 
 def cell(value: Json) -> str:
-    """A value as a cell: null as nothing, text as it is, the rest as JSON."""
+    """Return a value as a cell: null as nothing, text as it is, the rest as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def read(text: str, separator: str = ",") -> list[Json]:
-    """The rows of a CSV text as maps of texts, by the names in its first line; empty lines are passed over.
+    """Return the rows of a CSV text as maps of texts, by the names in its first line; empty lines are skipped.
 
-    Raises NoSheet where the header names a column twice, or a row has another number of cells than it.
+    Raises NoSheet if the header repeats a name, or a row has another number of cells.
     """
     lines = csv.reader(
         io.StringIO(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"), newline=""), delimiter=separator, strict=True

@@ -1,20 +1,20 @@
-"""Every way of failing, as one tree: a class says *who must act*, a code says what happened.
+"""All errors, as one tree: the class tells *who must act*, the code what happened.
 
 RunOpsError
 ├── AuthorError      the author of the workflow file
 │   ├── AssertFailed     nobody: the workflow's finding
 │   └── CassetteMiss     a request to a model that is not the recorded one
-├── SetupError       whoever installed or configured this machine
-├── UsageError       whoever typed the command
-├── SiteError        the site (or the author, where the site has changed)
+├── SetupError       the person who installed or configured this machine
+├── UsageError       the person who typed the command
+├── SiteError        the site (or the author, if the site has changed)
 │   └── OriginRefused    a document from an origin that the workflow does not allow
-├── ModelError       the model or its provider (or the author, where the answer does not fit)
-├── BudgetReached    whoever set the budget: the run goes on with a larger one
+├── ModelError       the model or its provider (or the author, if the answer does not fit)
+├── BudgetReached    the person who set the budget: the run continues with a larger one
 ├── LogError         the operator: the log is damaged or cannot be written
-│   └── RunHeld          another living process holds the run
+│   └── RunHeld          another running process holds the run
 ├── Paused           a person: a question or a crash decision
 ├── Cancelled        nobody: the run was interrupted
-├── Replaced         nobody: the run goes on elsewhere
+├── Replaced         nobody: the run continues elsewhere
 └── InternalError    us
 """
 
@@ -26,14 +26,14 @@ from typing import Any, ClassVar, Literal, Self
 from nodes.values import Json, sound, sound_json
 
 Phase = Literal["before", "after"]
-"""Whether an error came before or after the action that may have changed the site."""
+"""Position of an error relative to the action that may have changed the site."""
 
 
 class RunOpsError(Exception):
-    """Something that a person must read: what happened, where, what is known, and the fix.
+    """An error for a person: what happened, where, what is known, and the fix.
 
-    ``code`` is stable and documented; ``message`` is one sentence without a final stop; ``evidence`` holds what was seen
-    (page, nearest candidates, expected and actual values); ``fix`` is one sentence that says what to do.
+    ``code`` is stable and documented. ``message`` is one sentence without a final stop. ``evidence`` has the observed facts (page, nearest
+    candidates, expected and actual values). ``fix`` is one sentence that says what to do.
     """
 
     who: ClassVar[str] = "internal"
@@ -48,7 +48,7 @@ class RunOpsError(Exception):
         phase: Phase = "before",
         evidence: dict[str, Json] | None = None,
     ) -> None:
-        # What a page says stands in many of them.
+        # Many of them quote a page.
         message = sound(message)
         super().__init__(message)
         self.code = code
@@ -60,7 +60,7 @@ class RunOpsError(Exception):
         """Path of the step that failed, once known."""
 
     def replaced(self, **changes: Any) -> Self:
-        """A copy with other attributes, such as ``phase``, ``message`` or ``evidence``. The error itself stays as it was raised."""
+        """Return a copy with other attributes, such as ``phase``, ``message`` or ``evidence``. The error itself does not change."""
         copy = type(self).__new__(type(self))
         copy.__dict__.update(self.__dict__, **changes)
         copy.args = (copy.message,)
@@ -68,11 +68,11 @@ class RunOpsError(Exception):
         return copy.with_traceback(self.__traceback__)
 
     def located(self, path: str) -> Self:
-        """The error at the step ``path``; one that has a place already keeps it."""
+        """Return the error at the step ``path``; a path that is already set stays."""
         return self if self.path is not None else self.replaced(path=path)
 
     def as_json(self) -> dict[str, Json]:
-        """The error as it stands in the log: code, who must act, message, phase, and, where there are any, evidence and fix."""
+        """Return the error as it is logged: code, who must act, message, phase, and evidence and fix if there are any."""
         out: dict[str, Json] = {
             "code": self.code,
             "who": self.who,
@@ -87,7 +87,7 @@ class RunOpsError(Exception):
 
 
 class AuthorError(RunOpsError):
-    """The workflow file asks for something that cannot be: its author must change it."""
+    """The workflow file asks for something impossible: its author must change it."""
 
     who = "author"
     exit = 1
@@ -100,7 +100,7 @@ class AssertFailed(AuthorError):
 
 
 class CassetteMiss(AuthorError):
-    """A step asks its model what the cassette does not have. Never caught by ``handle``: a replay that goes on past it proves nothing."""
+    """A step sends its model a request that is not in the cassette. Never caught by ``handle``: a replay that continues proves nothing."""
 
 
 class SetupError(RunOpsError):
@@ -129,16 +129,16 @@ class OriginRefused(SiteError):
 
 
 class ModelError(RunOpsError):
-    """A request to a model gave no answer that can be used."""
+    """A request to a model gave no usable answer."""
 
     who = "model"
     exit = 1
 
 
 class BudgetReached(RunOpsError):
-    """A request would have gone beyond a budget, so it was not sent; the run can be resumed.
+    """A request would have exceeded a budget, so it was not sent; the run can be resumed.
 
-    Never caught by ``handle``, ``on_error`` or ``each_error``: what was granted is not to be had by another way.
+    Never caught by ``handle``, ``on_error`` or ``each_error``: a workflow must not evade its limits.
     """
 
     who = "budget"
@@ -146,7 +146,7 @@ class BudgetReached(RunOpsError):
 
 
 def can_be_passed(error: RunOpsError) -> bool:
-    """Whether the author may let the run go on after it (``on_error``, ``each_error``, ``handle``)."""
+    """Return whether the author may let the run continue after it (``on_error``, ``each_error``, ``handle``)."""
     return isinstance(error, AuthorError | SiteError | ModelError) and not isinstance(
         error, OriginRefused | CassetteMiss
     )
@@ -160,7 +160,7 @@ class LogError(RunOpsError):
 
 
 class RunHeld(LogError):
-    """A living process holds the run; its log is not touched."""
+    """A running process holds the run; its log is not touched."""
 
     exit = 1
 
@@ -180,7 +180,7 @@ class Cancelled(RunOpsError):
 
 
 class Replaced(RunOpsError):
-    """Another owner has claimed the run: whoever held it writes nothing more and acts no more. Never caught by ``handle``, ``on_error`` or ``each_error``."""
+    """The run has a new owner: the previous one writes and does nothing more. Never caught by ``handle``, ``on_error`` or ``each_error``."""
 
     who = "replaced"
     exit = 75
@@ -194,5 +194,5 @@ class InternalError(RunOpsError):
 
 
 def near(word: str, words: Any) -> str | None:
-    """The word most like ``word``, or None where none is near."""
+    """Return the word most similar to ``word``, or None if none is similar."""
     return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)), None)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Group(Container):
-    """Runs its nodes in order, or another workflow file. Its end is a commit point: a resumed run does not do a finished group again.
+    """Runs its nodes in order, or another workflow file. Its end is a commit point: a resumed run does not repeat a finished group.
 
-    Exactly one of ``nodes`` and ``use``. Ids in ``nodes`` stay visible after the group. A file that is used has a scope of its own: it sees its
-    ``inputs``, its ``secrets`` and its own nodes and variables, works in the same browser, and shows nothing but its ``output``. Documents load
-    there only from origins that both files allow. Value: ``value``, or that of the last node that ran, or the file's ``output``.
+    Give exactly one of ``nodes`` and ``use``. Ids in ``nodes`` stay visible after the group. A file in ``use`` has a separate scope: it sees
+    its ``inputs``, its ``secrets`` and its own nodes and variables, works in the same browser, and exposes only its ``output``. There
+    documents load only from origins that both files allow. Value: ``value``, or that of the last node that ran, or the file's ``output``.
     """
 
     unit: ClassVar[bool] = True
@@ -35,9 +35,9 @@ class Group(Container):
     with_: dict[str, JsonValue] | None = Field(default=None, alias="with")
     """The inputs of the file in ``use``, by name. An input with a ``default`` may be left out."""
     secrets: list[str] | None = None
-    """The secrets that the file in ``use`` gets: all that it declares, by the names that this file declares too."""
+    """The secrets for the file in ``use``: all that it declares. This file must declare the same names."""
     value: JsonValue = None
-    """What the group yields, in place of the value of its last node or of the file's ``output``."""
+    """Value of the group, in place of that of its last node or of the file's ``output``."""
 
     @model_validator(mode="after")
     def _nodes_or_use(self) -> Group:
@@ -52,7 +52,7 @@ class Group(Container):
         return self
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
-        """Its one block; none where it uses a file."""
+        """Yield its one block; none if it uses a file."""
         if self.nodes is not None:
             yield ("nodes",), self.nodes
 

@@ -1,4 +1,4 @@
-"""``handle``: what is done about errors."""
+"""``handle``: the reaction to errors."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 
 
 class Handle(Container):
-    """Runs ``try``; when it fails, tries again or runs ``catch``; and runs ``finally`` whatever happened.
+    """Runs ``try``; when it fails, retries it or runs ``catch``; then always runs ``finally``.
 
-    Errors of the workflow and of the site are caught, a failed ``assert`` among them; never a document from a foreign origin, a pause
-    or an interruption. Its end is a commit point. Value: ``value``, or that of the block that ended it, ``try`` or ``catch``.
+    Errors of the workflow and of the site are caught, a failed ``assert`` included; never a document from a foreign origin, a pause or an
+    interruption. Its end is a commit point. Value: ``value``, or that of the block that ended it, ``try`` or ``catch``.
 
-    ``finally`` does not run when the run pauses, is interrupted or dies: the run will go on. A run that failed after its ``finally``
-    begins the handle again when it is resumed. Wherever a block runs again, an action that it had already done is not simply repeated: its
-    ``confirm`` is asked, or ``on_redo: redo`` says so; otherwise ``try`` does not run again, and a resumed run asks a person.
+    No ``finally`` runs when the run pauses, is interrupted or dies: the run will continue. When a run that failed after its ``finally`` is
+    resumed, it begins the handle again. If a block runs again, a completed action is not simply repeated: its ``confirm`` is asked, or
+    ``on_redo: redo`` repeats it. Without either, ``try`` does not run again, and a resumed run asks a person.
     """
 
     unit: ClassVar[bool] = True
 
     type: Literal["handle"] = "handle"
     try_: Block = Field(alias="try", min_length=1)
-    """The nodes that may fail. Afterwards, and in the other blocks, those behind the failure have no value."""
+    """The nodes that may fail. Afterwards, and in the other blocks, those after the failure have no value."""
     catch: Block | None = None
     """The nodes to run when ``try`` failed. ``error`` has ``code``, ``message``, ``step``, ``phase``, ``who`` and ``evidence``."""
     finally_: Block | None = Field(default=None, alias="finally")
-    """The nodes to run at the end, whether or not something failed."""
+    """The nodes to run at the end, after success or failure."""
     attempts: int = Field(default=1, ge=1, le=20)
-    """How often ``try`` runs at most before ``catch`` does."""
+    """Limit of the runs of ``try`` before ``catch``."""
     on: list[str] | None = Field(default=None, min_length=1)
-    """Error codes. Only these are caught, or tried again; default: all that can be caught."""
+    """Error codes. Only these are caught, or retried. Default: every error that can be caught."""
     value: JsonValue = None
-    """What the node yields, in place of the value of the block that ended it."""
+    """Value of the node, in place of that of the block that ended it."""
 
     @model_validator(mode="after")
     def _does_something(self) -> Handle:
@@ -54,7 +54,7 @@ class Handle(Container):
         return self
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
-        """``try``, ``catch``, ``finally``."""
+        """Yield ``try``, ``catch``, ``finally``."""
         yield ("try",), self.try_
         if self.catch is not None:
             yield ("catch",), self.catch
@@ -62,7 +62,7 @@ class Handle(Container):
             yield ("finally",), self.finally_
 
     async def run(self, ctx: BlockContext) -> Json:
-        """One round: ``try`` as often as it may, ``catch``, ``finally``. Another one, where the run failed after the last and was resumed."""
+        """Run ``try`` as often as allowed, ``catch``, ``finally``. Repeat that if the run failed after ``finally`` and was resumed."""
         tries = 0
         for turn in itertools.count(1):
             ended, tries = await self._tried(ctx, tries)
@@ -76,7 +76,7 @@ class Handle(Container):
         raise AssertionError("a handle ends or fails")
 
     async def _tried(self, ctx: BlockContext, before: int) -> tuple[Ended, int]:
-        """``try`` until it passes, or may not run again; how that ended, and how often it has run in all rounds."""
+        """Run ``try`` until it passes, or may not run again. Return its end, and its number of runs over all repetitions."""
         for number in itertools.count(before + 1):
             left = self.attempts - (number - before)
             ended = await ctx.part(
@@ -97,5 +97,5 @@ class Handle(Container):
         return self.finally_ is not None
 
     def _keep_of_try(self, error: RunOpsError, again: bool) -> bool:
-        """What the run goes on from, a resumed one too. Another error ends the run, which is then resumed at the step that failed."""
+        """Return whether the run, resumed or not, continues from this error. Any other ends the run, which then resumes at the failed step."""
         return again or self.finally_ is not None or (self.catch is not None and self._catches(error))

@@ -1,4 +1,4 @@
-"""``iterate``: a block for each item, one after another, or again and again while a condition holds."""
+"""``iterate``: a block for each item in sequence, or repeated by a condition."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def to_key(value: Json) -> str | int | float:
-    """Text that is not empty, or a number."""
+    """Return a non-empty text, or a number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
         raise Unfit(f"is {'empty' if value == '' else kind_of(value)}, and a key is a text or a number")
     return value
 
 
 def to_count(value: Json) -> int:
-    """A whole number from 1."""
+    """Return a whole number from 1."""
     count = to_integer(value)
     if count < 1:
         raise Unfit(f"is {count}, and a number from 1 is wanted")
@@ -38,46 +38,46 @@ Count = Annotated[int, Field(ge=1), Ref(to_count)]
 
 
 class Iterate(Container):
-    """Runs its nodes for each item of a list, or again and again while or until a condition holds, in sequence.
+    """Runs its nodes for each item of a list, or repeatedly while or until a condition holds, in sequence.
 
-    Exactly one of ``over``, ``while`` and ``until``. The end of each turn is a commit point. The list is kept as it was when the loop
-    began, and so is what a condition said: a resumed run goes on with the same items, and finished turns are not done again. Value:
-    the list of each turn's value (``collect``, or that of its last node that ran), in order, without the turns that were given up.
+    Give exactly one of ``over``, ``while`` and ``until``. The end of each iteration is a commit point. The list and the results of
+    conditions are kept as they were when the loop evaluated them: a resumed run has the same items, and does not repeat finished iterations.
+    Value: the list of each iteration's value (``collect``, or that of its last node that ran), in order, without failed iterations.
     """
 
     in_turns: ClassVar[bool] = True
 
     type: Literal["iterate"] = "iterate"
     over: ListValue | None = None
-    """The list to walk; takes ``as``."""
+    """The list; takes ``as``."""
     while_: Condition | None = Field(default=None, alias="while")
-    """Looked at before each turn: another turn runs while it is true. Takes ``max``. It sees the ids of the block, as the turn before
-    left them, so before the first turn they have no value: guard them (``page is undefined or page.more``)."""
+    """Evaluated before each iteration: another one runs while it is true. Takes ``max``. It sees the ids of the block, as the previous
+    iteration left them. Before the first one they have no value: guard them (``page is undefined or page.more``)."""
     until: Condition | None = None
-    """Looked at after each turn: another turn runs until it is true. Takes ``max``. It sees the ids of the block."""
+    """Evaluated after each iteration: another one runs until it is true. Takes ``max``. It sees the ids of the block."""
     max: Count | None = None
-    """How many turns ``while`` or ``until`` may take; needing more is the error ``loop-limit``."""
+    """Limit of the iterations of ``while`` or ``until``; more is the error ``loop-limit``."""
     as_: str | None = Field(default=None, alias="as", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)
-    """Name of the item inside the block (of the turn's number, without a list). ``loop`` and ``<as>_loop`` tell ``index`` (from 1),
+    """Name of the item inside the block (of the iteration's number, without a list). ``loop`` and ``<as>_loop`` have ``index`` (from 1),
     ``first``, ``last``, ``key``, ``length``; without a list, ``last`` and ``length`` are null."""
     key: Key | None = None
-    """What tells one item from the others, such as ``"{{ order.number }}"``: a resumed run knows finished items by it, in whatever order."""
+    """Identifies an item, such as ``"{{ order.number }}"``: a resumed run recognises finished items by it, in any order."""
     limit: Count | None = None
-    """How many items of ``over`` are done at most, from the first; the rest is left."""
+    """Limit of the items of ``over``, from the first; the rest is skipped."""
     nodes: Block = Field(min_length=1)
-    """The nodes to run in each turn. Their ids are seen only inside the turn."""
+    """The nodes of each iteration. Their ids are visible only inside the iteration."""
     collect: JsonValue = None
-    """What each turn yields, worked out at its end, in place of the value of its last node."""
+    """Value of each iteration, evaluated at its end, in place of that of its last node."""
     each_error: Literal["fail", "continue"] = "fail"
-    """``continue``: a turn that fails is given up and the next one begins; ``run.failures.<id>`` lists the ``index``, ``key``, ``step``,
-    ``code`` and ``message`` of each. It covers the same errors as ``on_error``."""
+    """``continue``: after a failed iteration the next one begins; ``run.failures.<id>`` lists ``index``, ``key``, ``step``, ``code`` and
+    ``message`` of each. It covers the same errors as ``on_error``."""
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
-        """Its one block."""
+        """Yield its one block."""
         yield ("nodes",), self.nodes
 
     async def run(self, ctx: BlockContext) -> Json:
-        """Keep the list, then run the block for each item; or run it as long as the condition says."""
+        """Keep the list and run the block for each item, or run it as the condition decides."""
         return await (self._again(ctx) if self.over is None else self._items(ctx))
 
     async def _items(self, ctx: BlockContext) -> list[Json]:

@@ -1,4 +1,4 @@
-"""What a node may ask of the browser: one tab, and the row of tabs. ``runtime.browser`` implements it; a node is tested with a fake of it."""
+"""Browser ports for nodes: one tab, and the list of tabs. ``runtime.browser`` implements them; tests of a node use fakes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nodes.values import Json
 ElementAction = Literal[
     "click", "dblclick", "fill", "type", "press", "check", "select", "hover", "drag", "upload", "download"
 ]
-"""What an element must be able to take before it counts as ready."""
+"""The action for which an element must be ready."""
 
 
 class Page(Protocol):
@@ -38,65 +38,65 @@ class Page(Protocol):
 
     @property
     def documents(self) -> int:
-        """How many documents were loaded into the tab, blank ones aside."""
+        """Number of documents loaded into the tab, without blank ones."""
         ...
 
     async def goto(self, url: str, *, anew: bool = False) -> str:
         """Load ``url``, wait until its document is loaded, and return the final address. A tab that does not answer is replaced by a new one.
 
-        Where it differs from the present address only behind ``#`` the document stays, unless it is to be loaded ``anew``.
+        If it differs from the present address only after ``#`` the document stays, unless ``anew`` is set.
         """
         ...
 
     @property
     def replaced(self) -> bool:
-        """Whether the last ``goto`` replaced the tab."""
+        """True if the last ``goto`` replaced the tab."""
         ...
 
     @property
     def closed(self) -> bool:
-        """Whether the tab is closed: then nothing can be done in it any more."""
+        """True if the tab is closed: then nothing can be done in it any more."""
         ...
 
     @property
     def dialog(self) -> str | None:
-        """What the open dialog says; None where none is open. While one is open every other method raises ``dialog-open``."""
+        """Text of the open dialog; None if none is open. While one is open every other method raises ``dialog-open``."""
         ...
 
     def calm(self) -> None:
-        """Raises ``dialog-open`` where a dialog is open."""
+        """Raise ``dialog-open`` if a dialog is open."""
         ...
 
     async def back(self) -> str:
-        """Load the document before, and return its address; raises ``no-history`` where there is none."""
+        """Load the previous document, and return its address; raises ``no-history`` if there is none."""
         ...
 
     async def forward(self) -> str:
-        """Load the document that ``back`` came from, and return its address; raises ``no-history`` where there is none."""
+        """Load the document that ``back`` left, and return its address; raises ``no-history`` if there is none."""
         ...
 
     async def reload(self, *, resend: bool) -> str:
-        """Load the document again, and return its address; one that would send a form again raises ``reload-resends`` without ``resend``."""
+        """Reload the document, and return its address; raises ``reload-resends`` if that would send a form again and ``resend`` is not set."""
         ...
 
     def opening(self, name: str | None) -> AbstractAsyncContextManager[None]:
-        """The action within opens a tab: wait for it, and call it ``name``; raises ``no-tab-opened``. Without a name nothing is waited for."""
+        """Wait for the tab that the enclosed action opens, and name it ``name``; raises ``no-tab-opened``. Without a name nothing is waited for."""
         ...
 
     async def asked(self, text: str | None) -> str:
-        """Wait for a dialog that says ``text``, and return what it says; raises ``no-dialog``, ``dialog-differs``."""
+        """Wait for a dialog that contains ``text``, and return its text; raises ``no-dialog``, ``dialog-differs``."""
         ...
 
     async def answer(self, *, accept: bool, text: str | None) -> None:
-        """Answer the open dialog, and wait until the page has gone on; ``text`` is what is typed into a ``prompt``."""
+        """Answer the open dialog, and wait until the page continues; ``text`` is typed into a ``prompt``."""
         ...
 
     async def locate(self, target: Target) -> Target:
-        """The target with every ``any_of`` replaced by the one that matches first; at once, and the same object, where there is none."""
+        """Return the target with every ``any_of`` replaced by the one that matches first; without one the same object, at once."""
         ...
 
     async def ready(self, target: Target, action: ElementAction) -> None:
-        """Wait until exactly one element matches and could take the action, without doing it."""
+        """Wait until exactly one element matches and is ready for the action, without doing it."""
         ...
 
     async def click(self, target: Target) -> None:
@@ -108,7 +108,7 @@ class Page(Protocol):
         ...
 
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
-        """Put ``text`` in the place of what the field holds; ``value-not-kept`` where the page does not keep it, without the values if ``secret``."""
+        """Replace the field's content by ``text``. Raises ``value-not-kept`` if the page does not keep it, without the values if ``secret``."""
         ...
 
     async def type(self, target: Target, text: str, delay: float, *, secret: bool = False) -> None:
@@ -116,7 +116,7 @@ class Page(Protocol):
         ...
 
     async def press(self, key: str, target: Target | None) -> None:
-        """Press a key in the element, or where the focus is."""
+        """Press a key in the element, or in the focused one."""
         ...
 
     async def hover(self, target: Target) -> None:
@@ -130,38 +130,38 @@ class Page(Protocol):
     async def scroll(
         self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
     ) -> dict[str, Json]:
-        """Scroll the element into view, or within it or the page to an end or by ``(x, y)`` pixels; ``x``, ``y``, ``at_end`` of what was scrolled."""
+        """Scroll the element into view, or it or the page to an end or by ``(x, y)`` pixels. Return ``x``, ``y``, ``at_end`` of the scrolled one."""
         ...
 
     async def upload(self, target: Target, files: Sequence[Path]) -> None:
-        """Choose files in the file field, or in the chooser that a click on the element opens: else ``no-file-chooser``."""
+        """Choose files in the file field, or in the chooser that a click on the element opens; raises ``no-file-chooser``."""
         ...
 
     def download(self, target: Target | None, url: str | None) -> contextlib.AbstractAsyncContextManager[Delivery]:
-        """The file that a click on the element, or the address, gives; it is there until the block ends.
+        """Download a file by clicking the element or from the address; it exists until the block ends.
 
-        Raises ``no-download`` where none begins, ``download-failed`` where it breaks off, is empty, or the site answers with an error.
+        Raises ``no-download`` if none begins, ``download-failed`` if it breaks off, is empty, or the site answers with an error.
         """
         ...
 
     async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
-        """A PNG of the element or the page; whatever shows a text for which ``hide`` is true is painted over."""
+        """Return a PNG of the element or the page; parts with a text for which ``hide`` is true are painted over."""
         ...
 
     async def pdf(self, landscape: bool) -> bytes:
-        """The page as a PDF."""
+        """Return the page as a PDF."""
         ...
 
     async def shows(self, hide: Callable[[str], bool]) -> bool:
-        """Whether the page, a frame or a field of it shows a text for which ``hide`` is true."""
+        """Return whether the page, a frame or a field of it shows a text for which ``hide`` is true."""
         ...
 
     async def signed_in(self) -> Json:
-        """Cookies, local storage and IndexedDB of the allowed origins: for ``sign_in`` only."""
+        """Return cookies, local storage and IndexedDB of the allowed origins, for ``sign_in`` only."""
         ...
 
     async def sign_in(self, state: Json) -> None:
-        """Put a state in the place of what the browser holds; what belongs to no allowed origin is left out."""
+        """Replace the browser's state; data of other than allowed origins is omitted."""
         ...
 
     async def check(self, target: Target, checked: bool) -> None:
@@ -173,51 +173,51 @@ class Page(Protocol):
         ...
 
     async def text(self, target: Target) -> str:
-        """Visible text of the element, white space folded."""
+        """Return the visible text of the element, white space folded."""
         ...
 
     async def value(self, target: Target) -> str:
-        """What the field holds."""
+        """Return the content of the field."""
         ...
 
     async def attribute(self, target: Target, name: str) -> str | None:
-        """The attribute as it is written, None where the element has none of that name."""
+        """Return the attribute as it is written, None if the element does not have it."""
         ...
 
     async def state(self, target: Target) -> dict[str, Json]:
-        """``visible``, ``enabled``, ``checked``, ``editable``, ``focused``, ``value`` of the element, which need not be visible."""
+        """Return ``visible``, ``enabled``, ``checked``, ``editable``, ``focused``, ``value`` of the element, which need not be visible."""
         ...
 
     async def table(self, target: Target, least: int) -> Grid:
-        """The table's cells as a person sees them; waits until it has ``least`` rows. Raises ``not-a-table``."""
+        """Return the table's cells as a person sees them; waits until it has ``least`` rows. Raises ``not-a-table``."""
         ...
 
     async def look(self, target: Target | None = None) -> View:
-        """One look at the page or the element: roles, names, values and texts; its refs stand until the next look."""
+        """Observe the page or the element: roles, names, values and texts. Its refs are valid until the next observation."""
         ...
 
     async def count(self, target: Target) -> int:
-        """How many elements match now."""
+        """Return the number of elements that match now."""
         ...
 
     async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
-        """For each element that matches, the text of each field, None where it has none; waits until ``least`` elements match.
+        """Return for each matching element the text of each field, None if it has none; waits until ``least`` elements match.
 
-        Raises ``field-ambiguous`` where a field's css matches more than once in a row and ``nth`` does not say which.
+        Raises ``field-ambiguous`` if a field's css matches more than once in a row and ``nth`` is not given.
         """
         ...
 
     async def wait_for(self, rule: Rule) -> None:
-        """Wait until the rule holds; raises ``rule-failed`` with evidence (``rule``, ``wanted``, ``seen``) when time runs out."""
+        """Wait until the rule holds; raises ``rule-failed`` with evidence (``rule``, ``wanted``, ``seen``) at the time limit."""
         ...
 
     async def holds(self, rule: Rule) -> bool:
-        """Whether the rule holds now."""
+        """Return whether the rule holds now."""
         ...
 
 
 class View(Protocol):
-    """One look at a page: roles, names, values and texts as assistive programs see them, with a ref for each element that one can act on."""
+    """An observation of a page: roles, names, values and texts as assistive programs see them, with a ref for each interactive element."""
 
     @property
     def url(self) -> str:
@@ -225,23 +225,23 @@ class View(Protocol):
         ...
 
     def render(self, budget: int) -> str:
-        """The page in at most ``budget`` characters: what does not fit is folded, with its count and how to see it; no element is cut.
+        """Return the page in at most ``budget`` characters. The rest is folded, with its count and how to see it; no element is cut.
 
-        A line that stands for what is folded begins with ``…``, behind its margin, and no other line does.
+        A line for folded content begins with ``…``, after its margin, and no other line does.
         """
         ...
 
     @property
     def words(self) -> str:
-        """All that stands on the page, in order, one part a line: texts, names, values of fields. Nothing is folded or left out."""
+        """Return the whole content of the page, in order, one part a line: texts, names, values of fields. Nothing is folded or omitted."""
         ...
 
     def masked(self, mask: Callable[[str], str]) -> View:
-        """The same look, with ``mask`` of each text in its place."""
+        """Return the same observation with ``mask`` applied to each text."""
         ...
 
     def has(self, ref: str) -> bool:
-        """Whether an element of the page has this ref."""
+        """Return whether an element of the page has this ref."""
         ...
 
 
@@ -250,7 +250,7 @@ class Delivery:
     """A file that the site gave."""
 
     name: str
-    """As the site calls it."""
+    """The site's name for it."""
     path: Path
 
 
@@ -259,13 +259,13 @@ class Grid:
     """The cells of a table, each repeated over the columns and rows that it spans."""
 
     head: list[str]
-    """What stands above each column, from one or several rows of headers; empty where there is no header."""
+    """Header of each column, from one or several header rows; empty if there is none."""
     rows: list[list[str | None]]
-    """Rows of the body that are visible, all as wide as the table; None where a row has no cell."""
+    """Visible rows of the body, all as wide as the table; None if a row lacks the cell."""
 
 
 class FieldSource(Protocol):
-    """Where in a row a field of ``extract`` stands."""
+    """Place of a field of ``extract`` in a row."""
 
     @property
     def css(self) -> str | None:
@@ -274,12 +274,12 @@ class FieldSource(Protocol):
 
     @property
     def attribute(self) -> str | None:
-        """Attribute to read in place of the text."""
+        """Attribute to read instead of the text."""
         ...
 
     @property
     def nth(self) -> int | None:
-        """Which of several matches."""
+        """Index among several matches."""
         ...
 
 
@@ -287,11 +287,11 @@ class Tabs(Protocol):
     """The tabs of a run."""
 
     def get(self, name: str | None) -> Page:
-        """The tab of that name, the current one where none is given. Raises ``tab-closed`` where no open tab has it."""
+        """Return the tab of that name, by default the current one. Raises ``tab-closed`` if no open tab has it."""
         ...
 
     async def open(self, name: str) -> None:
-        """Make the tab of that name the current one; a new one where none is open."""
+        """Make the tab of that name the current one; opens a new one if needed."""
         ...
 
     async def switch(self, name: str) -> None:
@@ -299,8 +299,8 @@ class Tabs(Protocol):
         ...
 
     async def close(self, name: str | None) -> None:
-        """Close a tab, the current one where none is named; where it was the current one its opener is next, else ``main``.
+        """Close a tab, by default the current one. After the current one its opener becomes current, else ``main``.
 
-        One that is closed already is left at that.
+        One that is already closed is no error.
         """
         ...

@@ -1,4 +1,4 @@
-"""From the text of a page to a typed value."""
+"""Converts the text of a page to a typed value."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from nodes.errors import SiteError
 from nodes.values import Json, decimal_to_json
 
 Kind = Literal["text", "number", "integer"]
-"""What a text is read as."""
+"""Type of a value read from a text."""
 
 BLANKS = "\\s'’"
-"""What groups digits besides the mark that is not the decimal one; ``\\s`` covers the narrow and unbreakable blanks too."""
+r"""Group separators besides the mark that is not the decimal one; ``\s`` covers the narrow and unbreakable blanks too."""
 
 DIGITS = re.compile(rf"[-−+]?\s*(?:(?<!\w)[.,])?\d[\d.,{BLANKS}]*")
-"""A number with its sign. A mark may lead it only where no letter stands before: `$.50` is a half, and `No.5` is five."""
+"""A number with its sign. A mark may lead it only if no letter precedes: `$.50` is a half, and `No.5` is five."""
 
 
 def read_number(text: str, decimal_mark: str = ".") -> Json:
-    """The one number in ``text``: ``"1,234.50 €"`` is 1234.5. ``decimal_mark`` is ``.`` or ``,``; the other, blanks and apostrophes group digits.
+    """Return the one number in ``text``: ``"1,234.50 €"`` is 1234.5. ``decimal_mark`` is ``.`` or ``,``; the other, blanks and apostrophes group digits.
 
-    Raises ValueError where there is no number, or more than one, or its digits are not grouped by threes.
+    Raises ValueError if there is no number, or more than one, or its digits are not grouped by threes.
     """
     found = [match.group() for match in DIGITS.finditer(text)]
     if len(found) != 1:
@@ -39,7 +39,7 @@ def read_number(text: str, decimal_mark: str = ".") -> Json:
 
 
 def read_as(kind: Kind, text: str, what: str) -> Json:
-    """``text`` as a value of ``kind``; ``what`` names it in the error. Raises SiteError ``value-type``."""
+    """Return ``text`` as a value of ``kind``; ``what`` names it in the error. Raises SiteError ``value-type``."""
     if kind == "text":
         return text
     try:

@@ -1,4 +1,4 @@
-"""The base of every piece of the file language."""
+"""Base of every model of the file language."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Part(BaseModel):
-    """A piece of the file language: unknown fields are errors, values are kept strictly as written, docstrings describe fields."""
+    """A part of the file language: unknown fields are errors, values are kept strictly as written, docstrings describe fields."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -17,10 +17,10 @@ class Part(BaseModel):
         use_attribute_docstrings=True,
         protected_namespaces=(),
         populate_by_name=True,
-        # A file has a few of the eighty kinds of node: only what it has is built.
+        # A file uses few of the eighty node models: only those are built.
         defer_build=True,
     )
 
 
 EffectClass = Literal["read", "idempotent", "effect"]
-"""What doing a step twice would mean: nothing, the same again, or a second action."""
+"""The consequence of doing a step twice: nothing, the same again, or a second action."""

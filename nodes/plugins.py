@@ -1,4 +1,4 @@
-"""Node types of other packages, named in the entry-point group ``runops.nodes``: found, imported, and refused in a sentence where they cannot be used."""
+"""Finds and imports node types of other packages, from the entry-point group ``runops.nodes``; rejects unusable ones with a message."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 
 
 def models() -> dict[str, type[Node]]:
-    """The model of each node type that an installed package offers, by its name.
+    """Return the model of each node type that an installed package offers, by its name.
 
-    Raises SetupError ``node-type-broken``, naming package and entry point, where one cannot be imported, is no node type, or is named wrongly.
+    Raises SetupError ``node-type-broken``, naming package and entry point, if one cannot be imported, is no node type, or has a wrong name.
     """
     found: dict[str, type[Node]] = {}
     owners: dict[str, importlib.metadata.EntryPoint] = {}
@@ -37,9 +37,9 @@ def models() -> dict[str, type[Node]]:
 
 
 def _model(entry: importlib.metadata.EntryPoint) -> type[Node]:
-    try:  # whatever the module of a package does when it is imported
+    try:  # any error of a package's module during import
         with warnings.catch_warnings():
-            # A field that takes the place of something is refused below, in a sentence.
+            # A field that shadows something is rejected below, with a message.
             warnings.simplefilter("ignore", UserWarning)
             model = entry.load()
     except (Exception, SystemExit) as error:
@@ -60,7 +60,7 @@ def _model(entry: importlib.metadata.EntryPoint) -> type[Node]:
 
 
 def _check_fields(entry: importlib.metadata.EntryPoint, model: type[Node]) -> None:
-    """Refuse fields that would take the place of what the engine reads of every node."""
+    """Reject fields that shadow what the engine reads of every node."""
     base = Leaf if issubclass(model, Leaf) else Container
     taken = sorted(
         name for name in model.model_fields.keys() - base.model_fields.keys() if getattr(base, name, None) is not None
@@ -75,7 +75,7 @@ def _check_fields(entry: importlib.metadata.EntryPoint, model: type[Node]) -> No
 
 
 def failed(node: Node, error: Exception) -> SetupError:
-    """What a node of a package raised by mistake, as the error that names the package's code and no fault of the workflow."""
+    """Return the error for an unexpected exception in a package's node: it blames the package's code, not the workflow."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
     return SetupError(

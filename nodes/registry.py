@@ -1,4 +1,4 @@
-"""The node types: those of this package, and those that other packages add through the entry-point group ``runops.nodes``."""
+"""The node types: those of this package, and those of other packages in the entry-point group ``runops.nodes``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nodes.base import Node
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NodeType:
-    """A node type: one model, or one model for each value of the field that tells its variants apart (``action``, ``query``)."""
+    """A node type: one model, or one model for each value of its discriminator field (``action``, ``query``)."""
 
     name: str
     base: type[Node]
@@ -38,7 +38,7 @@ class NodeType:
 
     @property
     def models(self) -> list[type[Node]]:
-        """Every model of the type."""
+        """Return every model of the type."""
         return list(self.variants.values()) or [self.base]
 
 
@@ -76,14 +76,14 @@ BUILT_IN = (
 
 @functools.cache
 def node_types() -> Mapping[str, NodeType]:
-    """Every node type by name; read once in a process. Raises SetupError ``node-type-broken`` for one of another package that cannot be used."""
+    """Return every node type by name; read once in a process. Raises SetupError ``node-type-broken`` for an unusable one of another package."""
     types = {each.name: each for each in BUILT_IN}
     types |= {name: NodeType(name, model, None, {}) for name, model in plugins.models().items()}
     return types
 
 
 def parse_block(value: Any) -> list[Node]:
-    """The nodes of a block. Raises pydantic's ValidationError with every problem of every node, each located by position and field."""
+    """Parse the nodes of a block. Raises pydantic's ValidationError with every problem of every node, each located by position and field."""
     if not isinstance(value, list):
         raise PydanticCustomError("block", "a block is a list of nodes")
     if not value:
@@ -106,7 +106,7 @@ base.block_parser = parse_block
 
 
 def parse_node(value: Any) -> Node:
-    """One node, by its ``type`` and, where the type has variants, its ``action`` or ``query``."""
+    """Parse one node, by its ``type`` and, if the type has variants, its ``action`` or ``query``."""
     if isinstance(value, Node):
         return value
     if not isinstance(value, dict):
@@ -133,7 +133,7 @@ def _pick(value: dict[str, Any], field: str, choices: Mapping[str, Any], what: s
 
 
 def _moved(error: ValidationError, index: int) -> list[InitErrorDetails]:
-    """The problems of one node, located within its block."""
+    """Return the problems of one node, located within its block."""
     moved: list[InitErrorDetails] = []
     for each in error.errors():
         kind = PydanticCustomError(

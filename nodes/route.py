@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from nodes.ports import BlockContext
 
 OTHERWISE = "otherwise"
-"""The name under which the ``otherwise`` block stands in ``run.taken``."""
+"""Name of the ``otherwise`` block in ``run.taken``."""
 
 
 class Branch(Part):
-    """One way to go."""
+    """One branch of a ``route``."""
 
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)
-    """Name of the branch, as ``run.taken.<id>`` tells it."""
+    """Name of the branch in ``run.taken.<id>``."""
     when: Condition
-    """The branch is taken when this is true and no branch above it was."""
+    """The branch is taken if this is true and no branch above it was taken."""
     nodes: Block = Field(min_length=1)
     """The nodes of the branch."""
 
@@ -39,14 +39,14 @@ class Route(Container):
 
     type: Literal["route"] = "route"
     branches: list[Branch] = Field(min_length=1)
-    """The ways to go, looked at in order."""
+    """The branches, evaluated in order."""
     otherwise: Block | None = None
     """The nodes to run when no branch is taken."""
     value: JsonValue = None
-    """What the route yields, in place of the value of the taken block."""
+    """Value of the route, in place of that of the taken block."""
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
-        """The block of each branch, then ``otherwise``."""
+        """Yield the block of each branch, then ``otherwise``."""
         for index, branch in enumerate(self.branches):
             yield ("branches", index, "nodes"), branch.nodes
         if self.otherwise is not None:

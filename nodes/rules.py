@@ -1,4 +1,4 @@
-"""Rules say what must hold on the page. ``verify`` and ``browser_query: assert`` share them; all wait until they hold or time runs out."""
+"""Conditions on the page. ``verify`` and ``browser_query: assert`` share them; all wait until they hold or time runs out."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ TAKE_TARGET = NEED_TARGET | {"text"}
 
 
 class Rule(Part):
-    """One thing that must hold. Exactly one kind; ``text`` may, and ``value``, ``count``, ``checked``, ``enabled`` must name a ``target``."""
+    """One condition that must hold. Give exactly one kind. ``text`` may name a ``target``; ``value``, ``count``, ``checked``, ``enabled`` must."""
 
     url: Text | None = None
-    """Address of the page as a glob: ``**/orders``, ``https://shop.test/orders/*``. Without a ``?`` in it the query does not count."""
+    """Address of the page as a glob: ``**/orders``, ``https://shop.test/orders/*``. Without a ``?`` in the glob the query string does not count."""
     title: Text | None = None
     """Text that the page's title contains."""
     visible: Target | None = None
-    """An element that is seen."""
+    """An element that is visible."""
     hidden: Target | None = None
-    """An element that is not seen, or is not there."""
+    """An element that is hidden or missing."""
     text: Text | None = None
     """Text that the target, or the page, contains: case-sensitive, as whole words (``paid`` is not in ``unpaid``)."""
     value: Text | None = None
-    """Value that the target field holds."""
+    """Content of the target field."""
     count: Integer | None = Field(default=None)
-    """How many elements match the target."""
+    """Number of elements that match the target."""
     checked: Condition | None = None
-    """Whether the target box is checked."""
+    """State of the target box: checked or not."""
     enabled: Condition | None = None
-    """Whether the target can be used."""
+    """State of the target: usable or not."""
     expr: Condition | None = None
-    """A condition over values. It is looked at once: values do not change by waiting."""
+    """A condition over values. It is evaluated once: values do not change by waiting."""
     target: Target | None = None
-    """The element that the rule speaks of."""
+    """The element to which the rule applies."""
     exact: bool = False
-    """Whether ``text`` and ``title`` must be the whole text."""
+    """True if ``text`` and ``title`` must be the whole text."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Rule:
@@ -70,21 +70,21 @@ class Rule(Part):
 
     @property
     def kind(self) -> str:
-        """Which of KINDS the rule is."""
+        """Return the kind of the rule, one of KINDS."""
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
 
     def __str__(self) -> str:
-        """The rule as one line for people: ``text "paid" in role=row has_text="1007"``."""
+        """Return the rule as one line for people: ``text "paid" in role=row has_text="1007"``."""
         wanted = getattr(self, self.kind)
         if isinstance(self.expr, bool):
-            # Filled in, one condition reads like any other.
+            # Once resolved, all conditions look alike.
             return "a condition"
         line = f"{self.kind} {wanted}" if isinstance(wanted, Target | bool | int) else f'{self.kind} "{wanted}"'
         return f"{line} in {self.target}" if self.target else line
 
 
 def with_query(pattern: str) -> str | None:
-    """The glob that was meant, where one speaks of a query and has no ``?``, without which no query counts: ``**?**page=2*`` for ``**page=2*``. None for others."""
+    """Return the probably intended glob, if one mentions a query without the required ``?``: ``**?**page=2*`` for ``**page=2*``. None for others."""
     said = _QUERY.search(pattern)
     if said is None or "?" in pattern or "#" in pattern:
         return None
@@ -93,4 +93,4 @@ def with_query(pattern: str) -> str | None:
 
 
 _QUERY = re.compile(r"[\w.%\[\]-]+=[^/]*$|&[^/]*$")
-"""How what is meant as a query ends a glob: a name with its value behind an equals sign, or what an ampersand joins, in the last segment."""
+"""A query at the end of a glob: a name with its value after an equals sign, or parts joined by an ampersand, in the last segment."""

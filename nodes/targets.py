@@ -1,4 +1,4 @@
-"""A target says how an element is found: by what a person would call it first, by css or xpath last."""
+"""Targets find elements: first by the words that a person uses for them, last by css or xpath."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAYS = (
     "xpath",
     "any_of",
 )
-"""The ways of finding; a target takes exactly one of them."""
+"""The ways of finding; a target has exactly one of them."""
 
 ROLES = frozenset(
     re.findall(
@@ -50,7 +50,7 @@ def _known_role(role: str) -> str:
 
 
 def to_frames(value: Json) -> list[str]:
-    """One text or a list of texts."""
+    """Return one text or a list of texts."""
     frames = value if isinstance(value, list) else [value]
     if not frames:
         raise Unfit("is an empty list, and at least one frame is wanted")
@@ -58,12 +58,12 @@ def to_frames(value: Json) -> list[str]:
 
 
 class Target(Part):
-    """Finds one element. Exactly one way of finding, and any of ``within``, ``has_text``, ``nth``, ``exact`` to narrow it."""
+    """Finds one element. Give exactly one way of finding, and any of ``within``, ``has_text``, ``nth``, ``exact`` to narrow it."""
 
     role: Annotated[Text, AfterValidator(_known_role)] | None = None
     """ARIA role, such as ``button``, ``link``, ``row``, ``textbox``."""
     name: Text | None = None
-    """Accessible name, with ``role``: contained, any case, unless ``exact``."""
+    """Accessible name, with ``role``: a part of it in any case, unless ``exact``."""
     label: Text | None = None
     """Text of the field's label."""
     placeholder: Text | None = None
@@ -81,17 +81,18 @@ class Target(Part):
     xpath: Text | None = None
     """XPath expression."""
     any_of: list[Target] | None = Field(default=None, min_length=2)
-    """Targets in order of preference: the first that matches is taken, and the log says which."""
+    """Targets in order of preference: the first that matches is used, and the log names it."""
     within: Target | None = None
-    """The row, card or region in which the element stands."""
+    """The row, card or region that contains the element."""
     has_text: Text | None = None
     """Text that the element contains: case-sensitive, as whole words (``100`` is not in ``1007``)."""
     nth: Integer | None = None
-    """Which of several matches, from 0; negative counts from the end."""
+    """Index among several matches, from 0; negative counts from the end."""
     frame: Annotated[str | list[str], Ref(to_frames, item=to_text)] | None = None
-    """The frame in which the element stands, and all that it is within: its name, a CSS selector, or a glob of its address; a list for frames in frames, outermost first."""
+    """The frame with the element and everything in ``within``: its name, a CSS selector, or a glob of its address. A list for nested frames,
+    outermost first."""
     exact: bool | None = None
-    """Whether names and texts must be the whole text, in the same case."""
+    """True if names and texts must be the whole text, in the same case."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Target:
@@ -108,13 +109,13 @@ class Target(Part):
 
     @property
     def frames(self) -> list[str]:
-        """The frames that lead to the element, outermost first; empty where it stands in the page itself."""
+        """Return the frames that lead to the element, outermost first; empty if it is in the page itself."""
         if self.frame is not None:
             return [self.frame] if isinstance(self.frame, str) else self.frame
         return self.within.frames if self.within is not None else []
 
     def __str__(self) -> str:
-        """The target as one line for people: ``role=button name="Pay" within role=row has_text="1007"``."""
+        """Return the target as one line for people: ``role=button name="Pay" within role=row has_text="1007"``."""
         way = next(way for way in WAYS if getattr(self, way) is not None)
         found = " | ".join(str(each) for each in self.any_of) if self.any_of else getattr(self, way)
         line = f"{way}={found}" if way in ("role", "css", "xpath", "any_of") else f'{way}="{found}"'

@@ -1,8 +1,8 @@
-"""Texts that may hold a reference: ``{{ order.number }}``.
+"""Texts with references: ``{{ order.number }}``.
 
-A field that takes references is declared with ``Ref[...]`` (or one of the named kinds below). When a file is parsed, a string with
-``{{`` in such a field becomes a ``Template`` and is checked like code; when the step runs, the engine puts the value in its place,
-coerced to the field's kind. So ``run`` sees the declared type and never a template.
+A field with references is declared with ``Ref[...]`` (or one of the named kinds below). When a file is parsed, a string with ``{{`` in such
+a field becomes a ``Template`` and is checked like code. When the step runs, the engine replaces it by the value, coerced to the field's
+kind. So ``run`` sees the declared type and never a template.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ OPENING = "{{"
 
 
 class Template(str):
-    """A string of the workflow file that holds at least one ``{{ expression }}``."""
+    """A string of the workflow file with at least one ``{{ expression }}``."""
 
     __slots__ = ()
 
 
 class Unfit(ValueError):
-    """A rendered value does not fit its field; the message says what it is and what is wanted."""
+    """A rendered value does not fit its field; the message names both."""
 
 
 Coerce = Callable[[Json], Json]
 
 
 def to_text(value: Json) -> str:
-    """Text as it is; numbers and booleans as JSON writes them; lists, maps and null do not fit."""
+    """Return text as it is, numbers and booleans as JSON; lists, maps and null do not fit."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict | list):
@@ -46,40 +46,40 @@ def to_text(value: Json) -> str:
 
 
 def to_integer(value: Json) -> int:
-    """Whole numbers only, no booleans, no text."""
+    """Accept whole numbers only, no booleans, no text."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
         raise Unfit(f"is {kind_of(value)}, and a whole number is wanted")
     return int(value)
 
 
 def to_number(value: Json) -> float:
-    """Numbers only, no booleans, no text."""
+    """Accept numbers only, no booleans, no text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unfit(f"is {kind_of(value)}, and a number is wanted")
     return value
 
 
 def to_condition(value: Json) -> bool:
-    """True and false; null, zero and what is empty are false. Text does not fit: "false" would be true."""
+    """Return true or false; null, zero and empty values are false. Text does not fit: "false" would be true."""
     if isinstance(value, str):
         raise Unfit("is text, and true or false is wanted (compare it: `== '…'`)")
     return bool(value)
 
 
 def to_list(value: Json) -> list[Json]:
-    """Lists only."""
+    """Accept lists only."""
     if not isinstance(value, list):
         raise Unfit(f"is {kind_of(value)}, and a list is wanted")
     return value
 
 
 def to_json(value: Json) -> Json:
-    """Any value."""
+    """Accept any value."""
     return value
 
 
 def kind_of(value: Json) -> str:
-    """The word for a value's kind in messages."""
+    """Return the word for a value's kind in messages."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -93,17 +93,17 @@ def kind_of(value: Json) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ref:
-    """Marks a field that takes references. ``coerce`` fits the rendered value; ``secret`` lets ``secrets.X`` stand in it."""
+    """Marks a field that accepts references. ``coerce`` converts the rendered value; ``secret`` allows ``secrets.X`` in it."""
 
     coerce: Coerce
     secret: bool = False
     literal: bool = True
-    """Whether the field may also hold a plain value, without a reference."""
+    """True if the field may also have a plain value, without a reference."""
     item: Coerce | None = None
-    """What a reference is fitted to that stands within a list in the field, where that is something else than ``coerce``."""
+    """Conversion of a reference within a list in the field, if it differs from ``coerce``."""
 
     def inside(self) -> Ref:
-        """How references are taken within a list or map in the field."""
+        """Return the marker for references within a list or map in the field."""
         return self if self.item is None else dataclasses.replace(self, coerce=self.item, item=None)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

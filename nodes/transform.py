@@ -1,4 +1,4 @@
-"""``transform``: pure data."""
+"""``transform``: computes values from values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _names_function(name: str) -> str:
 
 
 class Transform(Leaf):
-    """Makes a value from values; touches neither page nor network. Exactly one of ``expr``, ``fields``, ``sql``, ``python``.
+    """Computes a value from values; touches neither page nor network. Give exactly one of ``expr``, ``fields``, ``sql``, ``python``.
 
     With ``save_as`` the value is written to a file that the run keeps, and the node's value is the file: a map with ``name``, ``path``,
     ``size``, ``sha256``, ``type``.
@@ -56,13 +56,14 @@ class Transform(Leaf):
     sql: Annotated[str, Field(min_length=1, max_length=100_000)] | None = None
     """One SELECT (or ``WITH … SELECT``, ``FROM …``, ``VALUES …``) in DuckDB's SQL: the value is the list of its rows, as maps.
 
-    Every list of maps in scope is a table, by the name that a reference has: ``orders``, ``inputs.prices``, ``vars.seen``. It sees nothing
-    else: no files, no network, no settings. At most 100,000 rows, 256 MB of memory, and the node's ``timeout``.
+    Every list of maps in scope is a table, named like its reference: ``orders``, ``inputs.prices``, ``vars.seen``. It reaches nothing else:
+    no files, no network, no settings. At most 100,000 rows, 256 MB of memory, and the node's ``timeout``.
     """
     params: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], JsonValue] | None = None
     """Values for ``sql``: ``$limit`` in the statement is the param ``limit``."""
     python: Annotated[str, AfterValidator(_names_function)] | None = None
-    """A Python function, ``module:function``, called with ``args``; it must only compute. The configuration (``python_modules``) must allow the module."""
+    """A Python function, ``module:function``, called with ``args``; it must only compute. The configuration (``python_modules``) must allow
+    the module."""
     args: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], JsonValue] | None = None
     """Keyword arguments for ``python``."""
     save_as: Annotated[Text, AfterValidator(_ends)] | None = None
@@ -78,7 +79,7 @@ class Transform(Leaf):
         return self
 
     def summary(self) -> str:
-        """Which way, and for ``fields`` which names."""
+        """Return the kind, and for ``fields`` the names."""
         if self.fields is not None:
             return f"make {', '.join(self.fields)}"
         if self.python is not None:
@@ -86,7 +87,7 @@ class Transform(Leaf):
         return "compute" if self.sql is None else "select"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """The value, or the file that holds it: references are already filled in."""
+        """Return the value, or the file with it: references are already resolved."""
         await ctx.act()
         if self.sql is not None:
             value: Json = await ctx.sql.select(self.sql, self.params or {})
@@ -100,7 +101,10 @@ class Transform(Leaf):
 
 
 def written(value: Json, name: str) -> bytes:
-    """The value as the file of this name holds it. Raises AuthorError ``value-mismatch`` where it cannot, ``bad-file-name`` for another ending."""
+    """Return the value as the content of a file of this name.
+
+    Raises AuthorError ``value-mismatch`` if that is impossible, ``bad-file-name`` for another ending.
+    """
     match PurePath(name).suffix.lower():
         case ".csv":
             try:

@@ -1,4 +1,4 @@
-"""Values are JSON. Whatever a step yields is normalised before anyone reads it, so a resumed run sees what the first one saw."""
+"""Values are JSON. Each value of a step is normalised before it is read, so that a resumed run sees what the first one saw."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 Json = Any
-"""None, bool, int, float, str, and lists and string-keyed maps of these. (A recursive alias costs pydantic and pyright more than it tells.)"""
+"""None, bool, int, float, str, and lists and string-keyed maps of these. (A recursive alias costs pydantic and pyright more than it helps.)"""
 
 LARGEST_INTEGER = 2**63 - 1
-"""Larger integers become text: no reader of JSON is sure to keep them."""
+"""Larger integers become text: some readers of JSON do not keep them."""
 
 DEEPEST = 64
-"""How deeply a value may nest."""
+"""Limit of the nesting of a value."""
 
 
 class NotJson(ValueError):
-    """The value has no JSON form; the message says what stands where."""
+    """The value has no JSON form; the message names the part and its place."""
 
 
 def normalise(value: object) -> Json:
-    """The JSON form of ``value``.
+    """Return the JSON form of ``value``.
 
-    Text loses lone surrogates (each becomes U+FFFD), which no file can hold.
-    Dates and times become ISO 8601 text, exact decimals become numbers where a float holds them exactly as written and text
-    elsewhere, integers beyond 64 bits text, bytes base64 text, enums their value, sets sorted lists, and any other iterable a list.
-    Raises NotJson for NaN, infinities, map keys that are not text, and objects of other types.
+    Lone surrogates in text, which no file can hold, become U+FFFD. Dates and times become ISO 8601 text. Exact decimals become numbers if a
+    float represents them exactly as written, else text. Integers beyond 64 bits become text, bytes base64 text, enums their value, sets
+    sorted lists, and any other iterable a list. Raises NotJson for NaN, infinities, map keys that are not text, and objects of other types.
     """
     return _normalise(value, 0)
 
@@ -84,7 +83,7 @@ def _other(value: object, depth: int) -> Json:
 
 
 def decimal_to_json(value: decimal.Decimal) -> Json:
-    """An integer or float where that is exactly the decimal, else its text."""
+    """Return an integer or float that is exactly the decimal, else its text."""
     if not value.is_finite():
         raise NotJson(f"{value} is not a JSON number")
     if value == value.to_integral_value():
@@ -94,7 +93,7 @@ def decimal_to_json(value: decimal.Decimal) -> Json:
 
 
 def sound(text: str) -> str:
-    """``text`` with U+FFFD in the place of each lone surrogate, which no file can hold."""
+    """Return ``text`` with each lone surrogate, which no file can hold, replaced by U+FFFD."""
     if text.isascii():
         return text
     try:
@@ -105,7 +104,7 @@ def sound(text: str) -> str:
 
 
 def sound_json(value: Json) -> Json:
-    """A JSON value whose texts and keys are sound; the same object where they were."""
+    """Return a JSON value whose texts and keys are sound; the same object if they were."""
     if isinstance(value, str):
         return sound(value)
     if isinstance(value, list):
@@ -130,9 +129,9 @@ def _key(key: object) -> str:
 
 
 def as_text(value: Json) -> str:
-    """How a value stands inside a text: text as it is, everything else as JSON writes it.
+    """Return a value as it is inserted in a text: text as it is, everything else as JSON.
 
-    Raises NotJson for null: a text with a hole in it is never what was meant.
+    Raises NotJson for null: a text with a gap is never intended.
     """
     if isinstance(value, str):
         return value

@@ -1,4 +1,7 @@
-"""Where nodes of the draft are tried: ``execute_nodes``."""
+"""The bench, where ``execute_nodes`` runs nodes of the draft.
+
+Start at `bench.Bench`. May import every package of `director` but `cli`, `builds` and `targeting`; `builds` and `cli` import it.
+"""
 
 from director.bench.bench import Bench
 from director.bench.tools import toolsets

@@ -1,4 +1,4 @@
-"""The bench: nodes of the draft run here, alone or in a row, each on the page and with the values that it would find in a run of the whole."""
+"""Runs nodes of the draft, alone or in sequence, each with the page and values of a run of the whole draft."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
 GONE = frozenset({"page-crashed", "guard-lost"})
-"""Errors after which the browser is of no use."""
+"""Errors after which the browser is unusable."""
 
 FOLDER = "bench"
-"""The bench's folder in the session's private one."""
+"""The bench's folder in the session's private folder."""
 
 
 class Bench(build_context.Bench):
-    """Keeps of each node its last good value, and of the browser the states in between; implements ``director.tools.build_context.Bench``.
+    """Keeps the last good value of each node, and browser states between nodes; implements ``director.tools.build_context.Bench``.
 
-    Values and states stand in the session's log and its private folder, so whoever goes on with the session has them; the browser does not live on.
+    Values and states are in the session's log and its private folder, so a resumed session has them; the browser does not survive.
     """
 
     def __init__(self, build: BuildContext) -> None:
@@ -51,12 +51,9 @@ class Bench(build_context.Bench):
         self._build = build
         private = build.here.kept.private(build.writer.conversation.id) / FOLDER
         self.known = results.Results(build, private)
-        """What is known of the draft's nodes."""
         self.own = self._own(build, private)
-        """Its browser."""
 
     def _own(self, build: BuildContext, private: Path) -> browser_module.Browser:
-        """The browser that it keeps."""
         return browser_module.Browser(build, private)
 
     @property
@@ -74,7 +71,7 @@ class Bench(build_context.Bench):
         return {name: value for name, (counts, value) in known.items() if counts}
 
     def marks(self) -> Mapping[str, str]:
-        """How each node outside of loops stands that was executed, by id: ``done``, ``passed by``, or ``stale: `` and of what."""
+        """Return the state of each executed node outside loops, by id: ``done``, ``passed by``, or ``stale: `` and the cause."""
         found = self._judged()
         if found is None:
             return {}
@@ -87,7 +84,7 @@ class Bench(build_context.Bench):
         }
 
     def _judged(self) -> tuple[NodeMap, FreshnessCheck] | None:
-        """The draft as it stands, with what is known of it; None where there is none that can be tried."""
+        """Return the current draft with the check of its results; None if there is no draft that can run."""
         try:
             return self.known.places, self.known.judge(self.known.places)
         except RunOpsError:
@@ -97,7 +94,7 @@ class Bench(build_context.Bench):
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
         places, reason = self.known.places, str(call.args.get("reason") or call.action)
         recording = watcher.RecordingPage(
-            # Pins are the bench's: the whole reads what its own nodes yield.
+            # Pins belong to the bench: a run of the whole draft reads the values of its own nodes.
             judge=lambda: self.known.judge(places, prepared.inputs, pins={}),
             keep=lambda record: self.known.keep(record, reason),
             masks=self._masks,
@@ -116,7 +113,6 @@ class Bench(build_context.Bench):
         await restore.take(self._build, self.known, recording, run)
 
     def _masks(self, value: Json) -> bool:
-        """Whether a secret stands in a value."""
         return self._build.writer.masker.json(value) != value
 
     @override
@@ -124,17 +120,18 @@ class Bench(build_context.Bench):
         await self.own.close()
 
     def told(self, report: requests.Report, text: str) -> None:
-        """The model of the build is told this of what came of a call."""
+        """Note what the build's model was shown of a call."""
         if report.view is not None:
             self.own.told(report.view, text, whole=bench_report.is_whole(report, text))
 
     # Executing.
 
     async def execute(self, call: entries.Call, wanted: requests.BenchRequest) -> requests.Report:
-        """Run the nodes that are wanted, each once, until the first that fails or is held.
+        """Run the requested nodes, each once, until the first that fails or is withheld.
 
-        Raises ModelError ``draft-missing``, ``reason-missing``, ``node-unknown``, ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``,
-        ``origin-not-named``; UsageError ``item-unknown``; SetupError ``secret-missing``; Paused where a person is asked for an action.
+        Raises ModelError ``draft-missing``, ``reason-missing``, ``node-unknown``, ``value-missing``, ``value-stale``, ``state-missing``,
+        ``no-page``, ``origin-not-named``; UsageError ``item-unknown``; SetupError ``secret-missing``; Paused if a person is asked for an
+        action.
         """
         if not wanted.reason.strip():
             raise ModelError("reason-missing", "there is no reason for it", fix="say in a sentence why")
@@ -144,7 +141,7 @@ class Bench(build_context.Bench):
         prepared = draft_runs.prepared(self._build, places.loaded, self.known.given(places.loaded))
         report = requests.Report(places, wanted, selection.ids)
         rows = [[each] for each in selection.ids] if wanted.mode == "isolated" else [list(selection.ids)]
-        # What cannot be run at all is said before a person is asked for anything.
+        # Reject impossible requests before a person is asked for anything.
         start = self._plan(places, rows[0], given, wanted, prepared).start
         report.notes += self.known.pinned(places, selection.ids)
         astray = (
@@ -178,7 +175,7 @@ class Bench(build_context.Bench):
         *,
         astray: bool,
     ) -> run_state.Withholds:
-        """What of the actions in these nodes is held."""
+        """Return the withheld ones of the actions in these nodes."""
         within = {each.id for node_id in ids for each in places.below(node_id)}
         actions = [(leaf, path) for leaf, path in effects.actions_of(loaded) if path.partition("/")[0] in within]
         return await self._build.effects.demand(actions, place=call.path, page=page, astray=astray)
@@ -208,7 +205,6 @@ class Bench(build_context.Bench):
         prepared: prepare.Prepared,
         holds: run_state.Withholds,
     ) -> requests.Setup:
-        """One run."""
         build = self._build
         plan = self._plan(places, ids, given, wanted, prepared)
         start, began = plan.start, list[str]()
@@ -258,7 +254,7 @@ class Bench(build_context.Bench):
         )
 
     def _confirmed(self, watch: watcher.Watcher, run_id: str) -> frozenset[str]:
-        """The paths of the actions that have a verdict; the log is only read where a node could have one."""
+        """Return the paths of the actions with a verdict; the log is only read if a node could have one."""
         if not any(isinstance(each.place.node, Leaf) and each.place.node.confirm is not None for each in watch.seen):
             return frozenset()
         past = self._build.runs.past(run_id)
@@ -268,7 +264,7 @@ class Bench(build_context.Bench):
 
     @staticmethod
     def _stopped(watch: watcher.Watcher, part: excerpt.Excerpt, ended: events.RunEnded) -> watcher.Seen | None:
-        """The node at which a run ended that did not pass; from there on the page is that of no node, unless nothing was done to it."""
+        """Return the node at which a run stopped. From there on the page belongs to no node, unless nothing was done to it."""
         if ended.status == "passed":
             return None
         error = ended.error or {}
@@ -281,11 +277,9 @@ class Bench(build_context.Bench):
     def _recording(
         self, judge: Callable[[], FreshnessCheck], reason: str, began: Sequence[str]
     ) -> watcher.RecordingPage:
-        """What a watch takes hold of."""
-
         async def capture(lineage: Lineage) -> None:
             assert self.browser is not None, "what is captured has a browser"
-            # A page that cannot be read (a dialog is open, a popup is tied to another tab) has no state to go on from.
+            # A page that cannot be read (a dialog is open, a popup is tied to another tab) has no state to continue from.
             with contextlib.suppress(SiteError):
                 await self.known.states.keep(lineage, await self.browser.capture(), reason)
 

@@ -1,4 +1,4 @@
-"""The browser of the bench: opened when the first node needs it, gone on with from call to call, and lent to each run."""
+"""The browser of the bench: opened for the first node that needs it, kept from call to call, and lent to each run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Chosen:
-    """What the settings say about browsers, for one that is the bench's."""
+    """The browser settings of the bench."""
 
     browser: Path | None
     browser_mode: Mode | None
@@ -40,7 +40,7 @@ class _Chosen:
 
 
 class Browser:
-    """Keeps it, with what was done to its page."""
+    """Keeps the browser, with the history of its page."""
 
     def __init__(self, build: BuildContext, private: Path) -> None:
         """Nothing is opened yet; ``private`` is the bench's own folder."""
@@ -48,25 +48,25 @@ class Browser:
         self.now: port.Browser | None = None
         """As the last nodes left it; None before any ran."""
         self.lineage: Lineage = ()
-        """What was done to its page."""
+        """The nodes that changed its page."""
         self.ears: page_errors.PageErrors | None = None
         self._made_as: Json = None
-        """How it was asked for: another one is needed where the draft asks for it otherwise."""
+        """The options it was opened with. If the draft needs others, a new browser is opened."""
         self._shown: tuple[object, Observation] | None = None
-        """The last page that a call told of, with what it showed."""
+        """The last page shown to the model, and its observation."""
 
     def fits(self, prepared: prepare.Prepared) -> bool:
-        """Whether the draft asks for such a browser still."""
+        """Return whether the draft still needs the same browser options."""
         return _said(_options(prepared)) == self._made_as
 
     async def close(self) -> None:
-        """End it."""
+        """Close it."""
         browser, self.now, self.ears, self.lineage = self.now, None, None, ()
         if browser is not None:
             await browser.close()
 
     async def open(self, prepared: prepare.Prepared) -> port.Browser:
-        """The browser in which a run works: the one that is there, or a new one. Raises SetupError."""
+        """Return the browser for a run: the existing or a new one. Raises SetupError."""
         origins = prepared.loaded.origins(prepared.inputs)
         if self.now is not None:
             if isinstance(self.now, Session):
@@ -80,36 +80,36 @@ class Browser:
         return self.now
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
-        """A new browser. Raises SetupError."""
+        """Open a new browser. Raises SetupError."""
         chosen = self._build.here.settings
         self._private.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A part of a browser that is there already costs a tenth of a new one; what it cannot do needs its own.
+        # A context in an existing browser costs a tenth of a new browser; options that it does not support need a new one.
         mode: Mode = "shared" if options is None or options.unfit("shared") is None else "own"
         own = options.model_copy(update={"mode": mode}) if options is not None else None
         settled = _Chosen(chosen.browser, mode, chosen.headed)
         return await open_browser.open_browser(own, origins=origins, private=self._private, chosen=settled)
 
     def lender(self, prepared: prepare.Prepared) -> run.Browsers:
-        """Lends it to a run."""
+        """Return the port that lends it to a run."""
         return _Lender(self, prepared)
 
-    # What it shows.
+    # The page in it.
 
     def status(self) -> int | None:
-        """The error with which the site answered for the document that is shown, if with any."""
+        """The site's error status for the current document, if any."""
         if self.ears is None or not isinstance(self.now, Session):
             return None
         return self.ears.status(self.now.page.page)
 
     async def look(self, browser: port.Browser) -> Observation:
-        """A look that the eyes of the build remember: what a model is told of it, it may point at. Raises SiteError."""
+        """Observe the page for the build's observer: the model may point at what it is shown. Raises SiteError."""
         page, seeing = browser.page, self._build.observer
         if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             return await seeing.look_at(page)
         return (await cast("ports.Page", page).look()).masked(self._build.writer.masker.text)
 
     def shown(self) -> tuple[object, Observation] | None:
-        """What the model of the build was last shown: the page, and how it was; None before it was shown any."""
+        """Return the page last shown to the build's model, and its observation; None before any."""
         page, seeing = self.now.page if self.now is not None else None, self._build.observer
         if (
             isinstance(page, Tab)
@@ -121,18 +121,18 @@ class Browser:
         return self._shown
 
     def around(self) -> Collection[str]:
-        """The frames of sites that the model of the build was told, and need not be told again."""
+        """Return the site frames already shown to the build's model, which need not be repeated."""
         page, seeing = self.now.page if self.now is not None else None, self._build.observer
         if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             return seeing.around(page, entries.SESSION_THREAD)
         return self._shown[1].around if self._shown is not None else ()
 
     def is_shown(self, page: object) -> bool:
-        """Whether this is the page that stands there."""
+        """Return whether this is the current page."""
         return self.now is not None and self.now.page is page
 
     def told(self, view: Observation, text: str, *, whole: bool) -> None:
-        """The model of the build is told this of the page as the last nodes left it; where it is the ``whole`` of it, it is not shown it again."""
+        """Note what the build's model was shown of the page after the last nodes; the ``whole`` of it is not shown again."""
         page, seeing = self.now.page if self.now is not None else None, self._build.observer
         self._shown = (page, view)
         if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
@@ -141,7 +141,7 @@ class Browser:
 
 
 class _Lender(run.Browsers):
-    """Lends a run the browser of the bench."""
+    """Lends the bench's browser to a run."""
 
     def __init__(self, browser: Browser, prepared: prepare.Prepared) -> None:
         self._browser, self._prepared = browser, prepared

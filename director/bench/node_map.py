@@ -1,4 +1,4 @@
-"""A draft as the bench sees it: where each node stands, what it reads, what it does, and what comes before it. Pure."""
+"""A draft from the bench's view: the place of each node, its inputs, its action, and the nodes before it. Pure."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.recovery.compatibility import JUDGED
 
 FACTS = ("errors", "taken", "failures")
-"""What ``run`` tells of nodes, by their ids."""
+"""Facts in ``run`` about nodes, by their ids."""
 
 Items = Mapping[str, str]
-"""Which turn is meant of the loops around a node, by their ids: the segment of the turn in a step path, ``[#1007]``."""
+"""The selected items of the loops around a node, by loop id: the segment of the item in a step path, ``[#1007]``."""
 
 NO_ITEMS: Items = {}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Read:
-    """A name that a node reads from elsewhere."""
+    """A name that a node reads from outside."""
 
     chain: Chain
-    """As far as it tells where the value comes from: an id, ``inputs`` or ``vars`` and a name, ``run``, a fact and an id."""
+    """The part of the reference that names its source: an id, ``inputs`` or ``vars`` and a name, ``run``, a fact and an id."""
     guarded: bool
-    """Whether its absence is no error."""
+    """True if its absence is no error."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class NodePlace:
 
     node: Node
     position: int
-    """As the outline counts."""
+    """Position in the outline."""
     around: tuple[Node, ...]
-    """The containers in which it stands, outermost first."""
+    """The containers around it, outermost first."""
     confirms: bool
-    """Whether it belongs to a ``confirm``, and is run by nothing else."""
+    """True if it belongs to a ``confirm``, which alone runs it."""
 
     @property
     def id(self) -> str:
@@ -65,12 +65,12 @@ class NodePlace:
         return [each for each in self.around if isinstance(each, Iterate)]
 
     def key(self, items: Items) -> str:
-        """What it is called on the bench: its id, and which turns it is in. Where it is put into a group, it stays the same."""
+        """Return its key on the bench: its id, and its items. The key does not change if the node is moved into a group."""
         return self.id + "".join(items.get(each.id, "") for each in self.loops)
 
 
 class NodeMap:
-    """The nodes of a draft, by id, in the order of the file."""
+    """The nodes of a draft, by id, in file order."""
 
     def __init__(self, loaded: workflow.Loaded, positions: Mapping[str, int]) -> None:
         """``positions`` are those of the outline, by id."""
@@ -92,7 +92,7 @@ class NodeMap:
         return self.all[node_id]
 
     def path(self, node_id: str, items: Items = NO_ITEMS) -> str:
-        """The step path of a node; a turn that is not named is left out of it."""
+        """Return the step path of a node, without items that are not given."""
         place = self.all[node_id]
         steps: list[str] = []
         for outer, inner in itertools.pairwise([*place.around, place.node]):
@@ -104,7 +104,7 @@ class NodeMap:
         return "/".join([*steps, place.id])
 
     def items_in(self, path: str) -> dict[str, str]:
-        """The turns that a step path names, by the ids of the loops."""
+        """Return the items in a step path, by loop id."""
         found: dict[str, str] = {}
         for step in path.split("/")[:-1]:
             name, bracket, rest = step.partition("[")
@@ -113,21 +113,21 @@ class NodeMap:
         return found
 
     def below(self, node_id: str) -> Iterator[NodePlace]:
-        """A node and all nodes in its blocks, in the order of the file."""
+        """Yield a node and all nodes in its blocks, in file order."""
         return (each for each in self.in_order if each.id == node_id or any(o.id == node_id for o in each.around))
 
     def block(self, place: NodePlace) -> Sequence[Node]:
-        """The block in which it stands."""
+        """Return the block that contains it."""
         if not place.around:
             return self.loaded.workflow.nodes
         return next(block for _field, block in place.around[-1].blocks() if any(each is place.node for each in block))
 
-    # What comes before.
+    # The nodes before.
 
     def before(self, node_id: str, items: Items) -> list[tuple[NodePlace, str]]:
-        """What leaves the page as it is right before a node, in order, each with its key: nodes that change the page, a container as a whole.
+        """Return the nodes before a node that change the page, in order, each with its key; containers as a whole.
 
-        Of the loops around the node only the one turn counts, of a ``route`` and a ``handle`` only the node's own block.
+        Of the loops around the node only the given item counts, of a ``route`` and a ``handle`` only the node's own block.
         """
         place = self.all[node_id]
         found: list[tuple[NodePlace, str]] = []
@@ -139,11 +139,11 @@ class NodeMap:
         return found
 
     def up_to(self, node_id: str, items: Items) -> list[tuple[NodePlace, str]]:
-        """The same right after it."""
+        """Return the same up to and including the node."""
         return [*self.before(node_id, items), *self._units_of(self.all[node_id], items)]
 
     def is_unit(self, place: NodePlace, within: Sequence[Node] = ()) -> bool:
-        """Whether the node changes the page by itself, and is not only a name for some that do; ``within`` are containers that are run as a whole."""
+        """Return whether the node itself changes the page, and is not just a name for nodes that do; containers ``within`` run as a whole."""
         inner = [each for each in place.around if each not in within]
         return self.changes_page(place) and not transparent(place.node) and all(map(transparent, inner))
 
@@ -158,21 +158,21 @@ class NodeMap:
                 yield from self._units_of(self.all[node.id], items)
 
     def leaves(self, place: NodePlace) -> Iterator[Leaf]:
-        """The leaves of a node, those of files that it uses too."""
+        """Return the leaves of a node, with those of files that it uses."""
         return _leaves(self.loaded, place.node)
 
     def changes_page(self, place: NodePlace) -> bool:
-        """Whether it may leave the page another than it was."""
+        """Return whether it may change the page."""
         return any(leaf.moves_page for leaf in self.leaves(place))
 
     def on_page(self, place: NodePlace) -> bool:
-        """Whether it looks at the page."""
+        """Return whether it observes the page."""
         return any(on_page(leaf) for leaf in self.leaves(place))
 
-    # What a node says.
+    # Properties of a node.
 
     def print(self, node_id: str) -> str:
-        """A digest of what the node, and all in it, does: how it is watched, judged and described does not count."""
+        """Return a digest of what the node, and all in it, does, without its checks and descriptions."""
         if node_id not in self._prints:
             said: list[str] = []
             for each in self.below(node_id):
@@ -183,7 +183,7 @@ class NodeMap:
         return self._prints[node_id]
 
     def reads(self, node_id: str) -> list[Read]:
-        """What the node, with all in it, reads from elsewhere, in the order of the file; items and ``loop`` of loops around it are read like the others."""
+        """Return what the node, with all in it, reads from outside, in file order, with items and ``loop`` of loops around it."""
         if node_id not in self._reads:
             self._reads[node_id] = list(self._read(self.all[node_id]))
         return self._reads[node_id]
@@ -214,7 +214,7 @@ class NodeMap:
         yield from (Read(chain, guarded) for chain, guarded in found.items())
 
     def reads_of_list(self, loop: str) -> list[Read]:
-        """What the list of a loop is made of."""
+        """Return what the list of a loop reads."""
         unit = self._units[loop]
         over = [slot.text for slot in unit.slots if slot.field in ("over", "limit", "key")]
         uses = [use for text in over for use in self.loaded.templates[text].names]
@@ -224,7 +224,7 @@ class NodeMap:
 
     @functools.cached_property
     def setters(self) -> Mapping[str, list[str]]:
-        """The nodes that set each variable, by its name, in the order of the file."""
+        """Return the nodes that set each variable, by name, in file order."""
         found: dict[str, list[str]] = {}
         for each in self.in_order:
             for name in variables_of(self._units[each.id]):
@@ -233,28 +233,28 @@ class NodeMap:
 
 
 def transparent(node: Node) -> bool:
-    """Whether a container is but a name for the nodes in it: they do the same by themselves."""
+    """Return whether a container only groups its nodes, which do the same without it."""
     return isinstance(node, Group) and node.nodes is not None and node.when is None and node.on_error == "fail"
 
 
 def on_page(leaf: Leaf) -> bool:
-    """Whether a leaf looks at the page."""
+    """Return whether a leaf observes the page."""
     return leaf.touches_page or any(rule.kind != "expr" for rule in leaf.verify)
 
 
 def digest(value: Json) -> str:
-    """A short digest of a value: the same for the same value."""
+    """Return a short digest of a value."""
     said = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def written(chain: Chain) -> str:
-    """A name as a file has it."""
+    """Return a name as it is written in a file."""
     return ".".join(str(each) for each in chain)
 
 
 def _source(chain: Chain, bound: set[str], given: set[str], ids: set[str]) -> Chain | None:
-    """How much of what is read tells where it comes from; None for what the node has by itself."""
+    """Return the part of a reference that names its source; None if the node itself provides it."""
     root = str(chain[0])
     match root:
         case "secrets":
@@ -292,21 +292,21 @@ _RANGE = re.compile(r"([0-9]{1,6})\s*[-–]\s*([0-9]{1,6})")
 
 
 LONGEST = 2_000
-"""Characters of a selection."""
+"""Limit of a selection, in characters."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selection:
-    """Nodes that are meant."""
+    """The selected nodes."""
 
     ids: tuple[str, ...]
-    """In the order of the file, each once. What stands in a container that is meant is not named beside it."""
+    """In file order, each once. Nodes in a selected container are not listed separately."""
     items: dict[str, str]
-    """The turns that step paths have named, by the ids of their loops: a key, or a number."""
+    """The items in step paths, by loop id: a key, or a number."""
 
 
 def chosen(text: str, places: NodeMap) -> Selection:
-    """The nodes that a text means. Raises ModelError ``node-unknown`` for what means none, with what was meant."""
+    """Return the nodes that a text selects. Raises ModelError ``node-unknown`` if it selects none, with the closest id."""
     text = text.strip()[: LONGEST + 1]
     if not text or len(text) > LONGEST:
         raise _unknown(
@@ -328,7 +328,7 @@ def chosen(text: str, places: NodeMap) -> Selection:
 
 
 def _parts(text: str) -> list[str]:
-    """The text at its commas; a key may hold one."""
+    """Split the text at its commas, except those in a key."""
     return re.split(r",(?![^\[]*\])", text)
 
 
@@ -345,12 +345,12 @@ def _part(part: str, places: NodeMap, items: dict[str, str]) -> list[NodePlace]:
 
 
 def _end(place: NodePlace, places: NodeMap) -> int:
-    """The position of the last node in it."""
+    """Return the position of the last node in it."""
     return max(each.position for each in places.below(place.id))
 
 
 def _between(first: int, last: int, places: NodeMap, said: str) -> list[NodePlace]:
-    """The nodes from one position to another; of a container that goes on behind the last one only what comes before."""
+    """Return the nodes between two positions; of a container that extends beyond the last one only the nodes before that."""
     within = [each for each in places.in_order if first <= each.position <= last]
     if not within:
         turned = " the other way round" if first > last else ""
@@ -359,7 +359,7 @@ def _between(first: int, last: int, places: NodeMap, said: str) -> list[NodePlac
 
 
 def _one(said: str, places: NodeMap, items: dict[str, str]) -> NodePlace:
-    """The node of a position, an id, or a step path."""
+    """Return the node of a position, an id, or a step path."""
     if _NUMBER.fullmatch(said):
         found = next((each for each in places.all.values() if each.position == int(said)), None)
     else:
@@ -385,7 +385,7 @@ def _one(said: str, places: NodeMap, items: dict[str, str]) -> NodePlace:
 
 
 def _take_items(said: str, place: NodePlace, places: NodeMap, items: dict[str, str]) -> None:
-    """Note the turns that a step path names. Raises ModelError ``node-unknown`` where the node stands elsewhere."""
+    """Add the items in a step path. Raises ModelError ``node-unknown`` if the node has another path."""
     bare = re.sub(r"\[[^\]]*\]", "", said)
     there = places.path(place.id)
     if bare != there:

@@ -1,4 +1,4 @@
-"""What a run of the bench is given, and how the page comes to be what its first node finds. Nothing is opened or run here."""
+"""Plans the runs of the bench: their inputs, and how to reach the page for the first node. Nothing is opened or run here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nodes.values import Json
 from runtime.runs import excerpt
 
 From = Literal["before", "live", "fresh"]
-"""Where a run begins: on the page as it is right before its first node, on the page as it stands, in a new browser."""
+"""Start of a run: the page as it is right before the first node, the current page, or a new browser."""
 
 LACKING: Mapping[How, str] = {
     "missing": "has no value yet",
@@ -28,40 +28,37 @@ LACKING: Mapping[How, str] = {
 }
 
 MOST_TOLD = 5
-"""Names that an error tells of."""
+"""Limit of the names listed in an error."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Live:
-    """The browser of the bench, as far as it can be gone on with."""
+    """The bench's current browser."""
 
     lineage: Lineage
-    """What was done to it."""
+    """The nodes that changed its page."""
     fits: bool
-    """Whether the draft asks for such a browser still."""
+    """True if the draft still needs the same browser options."""
 
 
 @dataclasses.dataclass(slots=True)
 class Start:
-    """How the page comes to be what the first node finds."""
+    """The way to the page for the first node."""
 
     redo: list[tuple[NodePlace, str]] = dataclasses.field(default_factory=list[tuple[NodePlace, str]])
-    """What is done again first: nodes that may be done twice, each with its key."""
+    """Nodes to repeat first, each with its key; all may be done twice."""
     fresh: bool = False
-    """Whether a new browser is opened."""
     state: Path | None = None
-    """The state to which it is brought then."""
     lineage: Lineage = ()
-    """What was done to the page with which the run begins."""
+    """The nodes that changed the page with which the run begins."""
     how: str = ""
-    """What a model is told of it."""
     astray: bool = False
-    """Whether it may be another page than the draft leads to."""
+    """True if the page may differ from the one that the draft reaches."""
 
 
 @dataclasses.dataclass(slots=True)
 class Plan:
-    """What one run is given."""
+    """Inputs of one run."""
 
     start: Start
     segments: list[excerpt.Segment | excerpt.Placed]
@@ -70,7 +67,7 @@ class Plan:
     facts: dict[str, dict[str, Json]] = dataclasses.field(default_factory=dict[str, dict[str, Json]])
 
     def give(self, read: Read, value: Json) -> None:
-        """Have a name have this value."""
+        """Set the value of a name."""
         match [str(each) for each in read.chain]:
             case ["inputs", *_]:
                 pass
@@ -95,12 +92,15 @@ class Planner:
         pins: Mapping[str, Json],
         given: Mapping[str, str],
     ) -> None:
-        """``records`` grow while a run goes on; ``given`` are the turns that were named, by the ids of their loops."""
+        """``records`` grow during a run; ``given`` are the requested items, by loop id."""
         self._places, self._judge, self._records = places, judge, records
         self._pins, self._given = pins, given
 
     def plan(self, ids: Sequence[str], begin: From, live: Live | None, kept: results.States) -> Plan:
-        """The plan for these nodes, in a row. Raises ModelError ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``; UsageError ``item-unknown``."""
+        """Return the plan for these nodes, in sequence.
+
+        Raises ModelError ``value-missing``, ``value-stale``, ``state-missing``, ``no-page``; UsageError ``item-unknown``.
+        """
         first = next((each for each in ids if self._places.on_page(self._places[each])), None)
         start = Start()
         if first is not None:
@@ -115,7 +115,7 @@ class Planner:
     # The page.
 
     def _start(self, first: str, ahead: Sequence[str], begin: From, live: Live | None, kept: results.States) -> Start:
-        """How the first node that works on a page finds it; those ``ahead`` of it in the run work on none."""
+        """Return the start for the first node that works on a page; those ``ahead`` of it in the run work on none."""
         made = {each.id for node_id in ahead for each in self._places.below(node_id)}
         items = {} if self._lists(self._places[first]) & made else self._items(self._places[first])
         leads = [] if self._opens(first) else [key for _place, key in self._places.before(first, items)]
@@ -134,12 +134,12 @@ class Planner:
         return self._before(first, items, live, kept)
 
     def _opens(self, node_id: str) -> bool:
-        """Whether it does not matter to a node what page it finds: it opens an address first."""
+        """Return whether a node works from any page: it opens an address first."""
         on_page = (each for each in self._places.leaves(self._places[node_id]) if each.touches_page)
         return getattr(next(on_page, None), "action", None) in requests.OPENS
 
     def _before(self, first: str, items: Mapping[str, str], live: Live | None, kept: results.States) -> Start:
-        """The live page, where it is just that, else the last state that was kept; what lies between is done again, if it may be."""
+        """Return the current page if it is the required one, else the last kept state; nodes between are repeated if they may be."""
         places, judge = self._places, self._judge
         before = places.before(first, items)
         keys = [key for _place, key in before]
@@ -163,7 +163,7 @@ class Planner:
     # Values.
 
     def _items(self, place: NodePlace) -> dict[str, str]:
-        """Which turns of the loops around a node are meant, by the values that there are now. Raises ModelError where a list has none that counts."""
+        """Return the selected items of the loops around a node, by the current values. Raises ModelError if a list has no valid value."""
         items: dict[str, str] = {}
         names: dict[str, Json] = {}
         for loop in place.loops:
@@ -183,23 +183,23 @@ class Planner:
         return items
 
     def _lists(self, place: NodePlace) -> set[str]:
-        """What the lists of the loops around a node are made of."""
+        """Return what the lists of the loops around a node read."""
         return {str(read.chain[0]) for loop in place.loops for read in self._places.reads_of_list(loop.id)}
 
     def _turn(self, loop: Iterate, names: Mapping[str, Json]) -> Item:
-        """The turn of a loop that is meant, given these names; where its item is pinned, that one."""
+        """Return the selected item of a loop, given these names; a pinned item takes precedence."""
         wanted = self._given.get(loop.id)
         if loop.as_ is not None and loop.as_ in self._pins:
             loop, wanted = loop.model_copy(update={"over": [self._pins[loop.as_]], "limit": None}), None
         return excerpt.turn(loop, excerpt.turns(self._places.loaded, loop, names), wanted)
 
     def _refuse_missing(self, row: Sequence[str]) -> None:
-        """Raise ModelError where a node reads what has no value that counts, and nothing before it in the row makes it."""
+        """Raise ModelError if a node reads a name without a valid value, and no node before it in the run provides it."""
         made: set[str] = set()
         lacks: list[MissingRecord] = []
         for node_id in row:
             place = self._places[node_id]
-            # A list that is made in this run tells its items only then.
+            # The items of a list made in this run are known only then.
             items = {} if self._lists(place) & made else self._items(place)
             lacks += self._judge.lacks(node_id, items, bound_by(place), made)
             made |= {each.id for each in self._places.below(node_id)}
@@ -207,7 +207,7 @@ class Planner:
             raise self._lacking(lacks)
 
     def _give(self, plan: Plan, node_id: str) -> None:
-        """Have a node run, with what it reads."""
+        """Add a node to the plan, with the values that it reads."""
         place, places = self._places[node_id], self._places
         for read in self._judge.sources(node_id):
             root = str(read.chain[0])
@@ -221,7 +221,7 @@ class Planner:
             plan.segments.append(excerpt.Segment(place.node, places.path(node_id)))
 
     def _placed(self, place: NodePlace, names: Mapping[str, Json]) -> excerpt.Segment:
-        """A node of a loop in its turn, by the values that there are once it is next."""
+        """Return a node of a loop in its item, by the values at its start."""
         items: dict[str, str] = {}
         bound: dict[str, Json] = {}
         for loop in place.loops:
@@ -231,7 +231,7 @@ class Planner:
         for read in self._judge.sources(place.id):
             root = str(read.chain[0])
             if root in self._places.all and self._places[root].loops and root not in bound:
-                # What a node before it in the same turn has yielded: in this run, or in one before.
+                # The values of earlier nodes for the same item: from this run, or from one before.
                 made = self._records.get(self._places[root].key(items))
                 if root in self._pins:
                     bound[root] = self._pins[root]
@@ -240,7 +240,7 @@ class Planner:
         return excerpt.Segment(place.node, self._places.path(place.id, items), bound)
 
     def _lacking(self, lacks: Sequence[MissingRecord]) -> ModelError:
-        """The error for what has no value that counts, with the selection that makes it."""
+        """Return the error for missing values, with the selection of nodes that provides them."""
         stale = any(each.how != "missing" for each in lacks)
         once = {(each.reader, each.chain): each for each in lacks}
         words = [
@@ -258,13 +258,13 @@ class Planner:
 
 
 def bound_by(place: NodePlace) -> set[str]:
-    """The names that the turns around a node bring."""
+    """Return the names that the loops around a node bind."""
     names = {name for each in place.loops if each.as_ for name in (each.as_, f"{each.as_}_loop")}
     return names | ({"loop"} if place.loops else set())
 
 
 def given(selection: node_map.Selection, item: str | None, places: NodeMap) -> dict[str, str]:
-    """The turns that were named, by the ids of their loops: by step paths, else by ``item``, for loops in loops with slashes between."""
+    """Return the requested items, by loop id: from step paths, else from ``item``, which lists nested loops with slashes between."""
     found = dict(selection.items)
     if item is None or not item.strip():
         return found
@@ -278,7 +278,7 @@ def given(selection: node_map.Selection, item: str | None, places: NodeMap) -> d
 
 
 def gaps(places: NodeMap, row: Sequence[str]) -> list[str]:
-    """What was left out between the nodes of one run though it changes the page."""
+    """Return the nodes omitted between those of a run although they change the page."""
     notes: list[str] = []
     on_page = [each for each in row if places.on_page(places[each])]
     for one, other in itertools.pairwise(on_page):
@@ -292,7 +292,7 @@ def gaps(places: NodeMap, row: Sequence[str]) -> list[str]:
 
 
 def _put(names: dict[str, Json], read: Read, value: Json) -> None:
-    """Put a value where a reference finds it."""
+    """Insert a value where a reference finds it."""
     *way, last = (str(each) for each in read.chain)
     owner = names
     for step in way:
@@ -301,5 +301,5 @@ def _put(names: dict[str, Json], read: Read, value: Json) -> None:
 
 
 def _not_again(places: NodeMap, place: NodePlace) -> bool:
-    """Whether a node does what must not be done twice unasked, or asks a model."""
+    """Return whether a node must not be repeated unasked, or asks a model."""
     return any(effects.changes(leaf) or leaf.asks is not None for leaf in places.leaves(place))

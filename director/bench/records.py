@@ -1,8 +1,8 @@
-"""What the bench knows of nodes that ran, and whether it still holds. Pure.
+"""Results of executed nodes, and whether they are still valid. Pure.
 
-A value is known by what the node did, by what it read, and by what had been done to the page it worked on. Where any of that is another by now, the
-value is *stale*: nobody reads it any more until the node has run again. What a node read is compared by content, so a node that runs again and yields
-the same makes nothing stale.
+A value depends on the node's action, on what it read, and on what had been done to its page. If any of these has changed, the value is
+*stale*: it is not used until the node has run again. Values that a node read are compared by content. So a node that runs again with the
+same result makes nothing stale.
 """
 
 from __future__ import annotations
@@ -16,65 +16,63 @@ from nodes.values import Json
 from runtime.language.expressions.names_read import Chain
 
 How = Literal["missing", "stale", "hidden"]
-"""In what way there is no value: nobody made it yet; it rests on something that was changed since; it held a secret, and was not kept."""
+"""Reason why there is no value: nothing made it yet; a dependency has changed since; it contained a secret and was not kept."""
 
 
 EDITED = "edited since"
-"""Why what came of a node counts no more where the node itself was changed."""
+"""Cause of staleness: the node itself was changed."""
 
 BROKEN = "!"
-"""How a key begins of a node that was broken off: what it has left of the page is that of no node."""
+"""Prefix of the key of a node that was interrupted: the page after it belongs to no node."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
-    """A node that ran, as far as what comes behind it rests on that."""
+    """A node that ran, with everything on which later nodes depend."""
 
     key: str
     id: str
     print: str
-    """What it did (``NodeMap.print``)."""
+    """Digest of its action (``NodeMap.print``)."""
     reads: Mapping[str, str]
-    """What it read: names as a file has them, each with a digest of its value."""
+    """The names that it read, as in the file, each with a digest of its value."""
 
     def as_json(self) -> Json:
-        """As the log keeps it."""
+        """Return it as logged."""
         return [self.key, self.id, self.print, dict(self.reads)]
 
     @classmethod
     def of(cls, data: Json) -> Done:
-        """From what the log keeps."""
+        """Parse it from the log."""
         key, node_id, said, reads = data
         return cls(key, node_id, said, reads)
 
 
 Lineage = tuple[Done, ...]
-"""What was done to a browser since it was fresh, in order: the nodes that change the page."""
+"""The nodes that changed a browser's page since it was fresh, in order."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:
-    """What came of a node the last time that it ended well."""
+    """Result of a node, the last time that it ended well."""
 
     done: Done
     items: Mapping[str, str]
-    """The turns that it was in, by the ids of the loops."""
+    """Its items, by loop id."""
     page: Lineage
-    """What its page rests on (``FreshnessCheck.page_of``); nothing for one that looks at none."""
+    """The nodes on which its page depends (``FreshnessCheck.page_of``); empty for one that observes no page."""
     run: str
-    """The run in which it ran."""
     ran: bool
-    """False where its ``when`` passed it by, or its error was passed over: it has no value then."""
+    """False if its ``when`` skipped it, or its error was tolerated: it has no value then."""
     value: Json = None
     masked: bool = False
-    """Whether the value held a secret, and is not known any more."""
+    """True if the value contained a secret, and is unknown now."""
     sets: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The variables that it set."""
     facts: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """What ``run`` tells of it: ``errors``, ``taken``, ``failures``, as far as they tell anything."""
+    """Its facts in ``run``: ``errors``, ``taken``, ``failures``, if it has any."""
 
     def as_json(self) -> Json:
-        """As the log keeps it."""
+        """Return it as logged."""
         return {
             "done": self.done.as_json(),
             "items": dict(self.items),
@@ -88,7 +86,7 @@ class Record:
 
     @classmethod
     def of(cls, data: Json, *, masked: bool = False) -> Record:
-        """From what the log keeps; ``masked``: it was kept without the secrets in it."""
+        """Parse it from the log; ``masked``: secrets were removed from it."""
         page = tuple(Done.of(each) for each in data["page"])
         return cls(
             Done.of(data["done"]),
@@ -105,20 +103,20 @@ class Record:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MissingRecord:
-    """A name that a node reads, and that has no value that counts."""
+    """A name that a node reads, and that has no valid value."""
 
     reader: str
     """Id of the node that reads it."""
     chain: Chain
     how: How
     maker: str | None
-    """Id of the node that would give it one."""
+    """Id of the node that provides it."""
     why: str | None = None
-    """Of what it is stale, where it is."""
+    """Cause of its staleness, if it is stale."""
 
 
 class FreshnessCheck:
-    """What of the records counts, for one version of the draft."""
+    """Decides which records are valid for one version of the draft."""
 
     def __init__(
         self,
@@ -127,32 +125,32 @@ class FreshnessCheck:
         inputs: Mapping[str, Json],
         pins: Mapping[str, Json],
     ) -> None:
-        """``records`` by key; ``pins`` are values that stand in the place of all others, by name (``orders``, ``vars.seen``)."""
+        """``records`` by key; ``pins`` override all other values, by name (``orders``, ``vars.seen``)."""
         self._places, self._records = places, records
         self._inputs, self._pins = inputs, pins
         self._known: dict[str, bool] = {}
         self._digests: dict[tuple[Chain, tuple[str, ...], str], str | None] = {}
 
     def pinned(self, name: str) -> bool:
-        """Whether a value stands in the place of all others of this name."""
+        """Return whether a pin overrides this name."""
         return name in self._pins
 
     def record(self, node_id: str, items: Mapping[str, str]) -> Record | None:
-        """What came of a node in these turns, stale or not."""
+        """Return the result of a node for these items, stale or not."""
         place = self._places.all.get(node_id)
         return self._records.get(place.key(items)) if place is not None else None
 
     def holds(self, record: Record) -> bool:
-        """Whether what came of the node still counts."""
+        """Return whether the result of the node is valid."""
         key = record.done.key
         if key not in self._known:
-            # What reads itself around a corner is no workflow; until it is judged it does not count.
+            # A value that depends on itself is no workflow; until it is checked it is invalid.
             self._known[key] = False
             self._known[key] = self.still(record.done, record.items) and all(map(self._same_page, _last(record)))
         return self._known[key]
 
     def why(self, record: Record) -> str | None:
-        """What was changed since, where what came of the node counts no more: ``read `orders`, which has changed since``."""
+        """Return the cause of staleness of a result: ``read `orders`, which has changed since``. None if it is valid."""
         if self.holds(record):
             return None
         if (said := self._changed(record.done, record.items)) is not None:
@@ -163,10 +161,10 @@ class FreshnessCheck:
         return None
 
     def page_of(self, page: Lineage, done: Done, items: Mapping[str, str]) -> Lineage:
-        """What the page of a node rests on that has just run: what was done to it, each as it was done last, as far as it leads there in the draft as it is.
+        """Return the nodes on which the page of a node that has just run depends.
 
-        What is otherwise by now than it was done has been gone on from all the same, and so has what stands behind the node, or in another turn: whoever
-        went on from there has been told of it, and wanted to.
+        Each is as last done, and on the way there in the current draft. Excluded are nodes changed since, nodes after this one, and nodes of
+        other items. The model was shown that, and chose to continue from there.
         """
         own = self._places.all[done.id]
         latest = {each.key: each for each in page if not each.key.startswith(BROKEN)}
@@ -182,11 +180,11 @@ class FreshnessCheck:
         return tuple(found)
 
     def still(self, done: Done, items: Mapping[str, str]) -> bool:
-        """Whether a node would do now what it did then."""
+        """Return whether a node would now do the same as then."""
         return self._changed(done, items) is None
 
     def _changed(self, done: Done, items: Mapping[str, str]) -> str | None:
-        """Why a node would not do now what it did then; None where it would."""
+        """Explain why a node would not do the same now; None if it would."""
         if done.id not in self._places.all or self._places.print(done.id) != done.print:
             return EDITED
         for name, was in done.reads.items():
@@ -196,11 +194,11 @@ class FreshnessCheck:
         return None
 
     def _same_page(self, done: Done) -> bool:
-        """Whether what was done to a page is still what the draft does. What is gone from the draft may have been of no account for what was read there."""
+        """Return whether the draft still changes the page so. A node deleted from the draft may have been irrelevant to what was read there."""
         return done.id not in self._places.all or self.still(done, _turns(done, self._places))
 
     def fits(self, lineage: Lineage, wanted: Sequence[str]) -> bool:
-        """Whether just this was done to a page, in this order (keys), as the draft has it now."""
+        """Return whether exactly these keys changed a page, in this order, as in the current draft."""
         if [each.key for each in lineage] != list(wanted):
             return False
         return all(self.still(each, _turns(each, self._places)) for each in lineage)
@@ -208,7 +206,7 @@ class FreshnessCheck:
     # Values.
 
     def value(self, chain: Chain, items: Mapping[str, str], reader: str = "") -> tuple[bool, Json]:
-        """The value that a name has by now, for a node in these turns; whether it has one that counts."""
+        """Return whether a name has a valid value for a node with these items, and the value."""
         name = written(chain)
         if name in self._pins:
             return True, self._pins[name]
@@ -233,7 +231,7 @@ class FreshnessCheck:
                 return False, None
 
     def _variable(self, name: str, items: Mapping[str, str], reader: str) -> tuple[bool, Json]:
-        """What the last node before the reader has set it to."""
+        """Return the value set by the last node before the reader."""
         behind = self._places.all[reader].position if reader in self._places.all else 1_000_000
         for setter in reversed(self._places.setters.get(name, [])):
             if self._places[setter].position >= behind:
@@ -252,7 +250,7 @@ class FreshnessCheck:
         return self._digests[asked]
 
     def sources(self, node_id: str) -> list[Read]:
-        """What the node reads, and what the lists of the loops around it are made of."""
+        """Return what the node and the lists of the loops around it read."""
         place = self._places[node_id]
         own = {each.id for each in place.around} | {each.as_ for each in place.loops}
         found = {read.chain: read for read in self._places.reads(node_id)}
@@ -268,7 +266,7 @@ class FreshnessCheck:
     def lacks(
         self, node_id: str, items: Mapping[str, str], bound: Iterable[str], made: Iterable[str]
     ) -> list[MissingRecord]:
-        """What the node reads and has no value that counts. ``bound`` are names that its turns bring, ``made`` ids of nodes that run before it in the same run."""
+        """Return what the node reads without a valid value. ``bound`` are names of its items, ``made`` ids of nodes before it in the same run."""
         bound, made = set(bound), set(made)
         found: list[MissingRecord] = []
         for read in self.sources(node_id):
@@ -279,13 +277,13 @@ class FreshnessCheck:
         return found
 
     def missing(self, chain: Chain, reader: str, items: Mapping[str, str]) -> list[MissingRecord]:
-        """The name, where it has no value that counts and should have one."""
+        """Return the name, if it needs a valid value and has none."""
         if self.value(chain, items, reader)[0] or chain[:1] == ("inputs",):
             return []
         makers = self._makers(chain, reader)
         records = [record for each in makers if (record := self.record(each, items)) is not None]
         hidden = any(each.masked for each in records)
-        # What ran, and has no value, has none: whoever reads it takes care of that, or is to fail as the run would.
+        # A node that ran without a value has none: its reader handles that, or fails as it would in the run.
         if records and not hidden and all(map(self.holds, records)):
             return []
         how: How = "hidden" if hidden else "stale" if records else "missing"
@@ -293,7 +291,7 @@ class FreshnessCheck:
         return [MissingRecord(reader, chain, how, makers[-1] if makers else None, why)]
 
     def _makers(self, chain: Chain, reader: str) -> list[str]:
-        """The nodes that give a name its value, in the order of the file."""
+        """Return the nodes that provide a name, in file order."""
         match [str(each) for each in chain]:
             case ["vars", name, *_]:
                 limit = self._places[reader].position
@@ -308,13 +306,13 @@ class FreshnessCheck:
         return [name] if name in self._places.all else []
 
     def _outside(self, node_id: str, reader: str) -> str:
-        """The node, or the outermost loop around it in which the reader does not stand."""
+        """Return the node, or the outermost loop around it that does not contain the reader."""
         around = {each.id for each in self._places[reader].around}
         loops = [each.id for each in self._places[node_id].loops if each.id not in around]
         return loops[0] if loops else node_id
 
     def refresh(self, lacks: Sequence[MissingRecord]) -> str | None:
-        """The selection that makes everything that lacks, with what that lacks in turn, and then runs the readers; None where no node makes it."""
+        """Return the selection of nodes that provides all missing values, dependencies included, and runs the readers. None if no node does."""
         first, seen = [self._places[each.reader].position for each in lacks], set[str]()
         last = max(first)
         pending = [each.maker for each in lacks]
@@ -341,9 +339,9 @@ class FreshnessCheck:
 
 
 def _last(record: Record) -> list[Done]:
-    """What a node's page rests on: what was done again counts as it was done last, and what was broken off or was itself an earlier try counts as nothing.
+    """Return the nodes on which a node's page depends, each as last done, without interrupted ones and earlier attempts of the node itself.
 
-    Whoever goes on from such a page has been told of it, and wanted to.
+    The model was shown that such a page is used, and chose to continue from it.
     """
     latest = {each.key: each for each in record.page if not each.key.startswith(BROKEN)}
     latest.pop(record.done.key, None)
@@ -351,7 +349,6 @@ def _last(record: Record) -> list[Done]:
 
 
 def _turns(done: Done, places: NodeMap) -> dict[str, str]:
-    """The turns that a key tells of, by the ids of the loops."""
     loops = [each.id for each in places[done.id].loops]
     rest, found = done.key.removeprefix(BROKEN)[len(done.id) :], dict[str, str]()
     for loop in loops:

@@ -1,4 +1,4 @@
-"""What a model is told of a call of ``execute_nodes``: each node with its status, value, addresses, error and what changed on the page, in a bounded text."""
+"""Report of ``execute_nodes`` for the model: each node with its status, value, addresses, error and page changes, in a bounded text."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from runtime.observation import page_text
 from runtime.observation.observation import Observation
 
 LONGEST = 5_000
-"""Characters of the whole."""
+"""Limit of the whole, in characters."""
 
 AN_ERROR = 900
-"""Characters of what is known of an error."""
+"""Limit of an error's details, in characters."""
 
 A_VALUE, AN_ITEM = 600, 250
-"""Characters of a value that is told whole, and of an item of one that is longer."""
+"""Limits in characters: of a value shown whole, and of an item of a longer one."""
 
 _LOOK = re.compile(r"(: )look\((?:ref=(\w+))?\)$", re.MULTILINE)
-"""How a page that does not fit says what shows the rest."""
+"""Mention of the tool that shows the rest of a page."""
 
 
 def told(report: Report) -> str:
-    """The whole of it. Masked already, as far as the session knows secrets."""
+    """Return the whole report. It is already masked, as far as the session knows secrets."""
     lines = [_head(report)]
     lines += [f"note: {each}" for each in report.notes]
     shown = [(setup, seen) for setup in report.trips for seen in setup.seen]
@@ -47,7 +47,7 @@ def told(report: Report) -> str:
 
 
 def _head(report: Report) -> str:
-    """What was executed, how far it came, and on what page it began."""
+    """Return what was executed, how far, and on what page it began."""
     done = [seen for setup in report.trips for seen in setup.seen if seen.over and not seen.redone and not seen.inner]
     last = report.trips[-1]
     how = {"passed": "all done", "failed": "stopped at the first failure", "paused": "stopped"}
@@ -68,7 +68,7 @@ def _head(report: Report) -> str:
 
 
 def _doubts(report: Report) -> list[str]:
-    """What is said first of all: where the site answered with an error. Rules may hold there that were meant for success, and what is read there says nothing."""
+    """Return the first warning: pages on which the site answered with an error. Rules may hold there by accident, and values there prove nothing."""
     shown = [seen for setup in report.trips for seen in setup.seen if seen.status is not None and not seen.inner]
     met = [seen for seen in shown if _meets(seen)]
     if shown and not met:
@@ -77,18 +77,18 @@ def _doubts(report: Report) -> list[str]:
 
 
 def _meets(seen: Seen) -> bool:
-    """Whether it was this node that the site answered so, and not one before it."""
+    """Return whether this node received the error page, and not one before it."""
     return seen.place.node.container or (isinstance(seen.place.node, Leaf) and seen.place.node.moves_page)
 
 
 def _ask(report: Report, seen: Seen) -> str:
-    """Of a side effect: whether it was done is not known."""
+    """State for a side effect that it is unknown whether it was done."""
     does = any(map(effects.changes, report.places.leaves(seen.place)))
     return ": look whether it was done" if does and not seen.redone else ""
 
 
 def _number(report: Report) -> int:
-    """How many nodes were wanted, as they are told: those in groups one by one."""
+    """Return the number of requested nodes, with those in groups counted one by one."""
     found = 0
     for node_id in report.ids:
         for each in report.places.below(node_id):
@@ -98,7 +98,7 @@ def _number(report: Report) -> int:
 
 
 def _node(setup: Setup, seen: Seen, *, last: bool) -> Iterator[str]:
-    """One node: our own words, and behind them what the page says, fenced."""
+    """Yield one node: our own text, then the page's, fenced."""
     place = seen.place
     stopped = seen is setup.stopped
     if not (seen.over or stopped):
@@ -123,7 +123,7 @@ def _inspect(found: re.Match[str]) -> str:
 
 
 def _answered(seen: Seen) -> str:
-    """That the page is an error of the site."""
+    """State that the page is an error of the site."""
     if seen.status is None:
         return ""
     but = ", but" if seen.ran else ","
@@ -159,7 +159,7 @@ def _values(seen: Seen) -> Iterator[str]:
 
 
 def _value(seen: Seen) -> str:
-    """What a node yields: whole, or how it begins (of a loop how it ends, too) and where the whole is."""
+    """Return a node's value: whole, or its beginning (of a loop also its end) and the path of the whole."""
     name, value = seen.place.id, seen.value
     text = json.dumps(value, ensure_ascii=False)
     if len(text) <= A_VALUE:
@@ -180,13 +180,13 @@ def _value(seen: Seen) -> str:
         text = f"{{{text}}} ({len(fields)} keys)"
     else:
         text = f"{_short(value, A_VALUE)} ({len(str(value)):,} characters)"
-    # Of the turns of a loop no value is kept by the id of the node.
+    # Values of a loop's items are not kept under the id of the node.
     where = "" if seen.place.loops else f"; whole: get_workflow_variables key={name}"
     return f"{name} = {text}{where}"
 
 
 def _error(setup: Setup, seen: Seen) -> Iterator[str]:
-    """What is known of the error: the nearest candidates, the address, what was expected and seen."""
+    """Yield the details of the error: the nearest candidates, the address, the expected and actual values."""
     if seen is not setup.stopped:
         return
     if setup.held is not None:
@@ -206,7 +206,6 @@ def _error(setup: Setup, seen: Seen) -> Iterator[str]:
 
 
 def _end(report: Report) -> Iterator[str]:
-    """How it goes on."""
     last = report.trips[-1]
     ended = last.ended
     if last.held is not None:
@@ -237,7 +236,7 @@ def _short(value: Json, longest: int) -> str:
 
 
 def _fitted(lines: list[str]) -> str:
-    """The lines in at most ``LONGEST`` characters: of nodes in the middle only what became of them stays, the first ones first."""
+    """Return the lines in at most ``LONGEST`` characters: nodes in the middle are reduced to their status, the first ones first."""
     fenced = [number for number, each in enumerate(lines) if each.startswith(page_text.BEGIN)]
     for number in fenced[:-1]:
         if sum(map(len, lines)) + len(lines) <= LONGEST:
@@ -246,7 +245,7 @@ def _fitted(lines: list[str]) -> str:
     text = "\n".join(each for each in lines if each)
     if len(text) <= LONGEST:
         return text
-    # Only the names of many nodes are that long. What stands in a fence is one line here, and is kept or left out as a whole.
+    # Only the names of many nodes are that long. Fenced text is one line here, and is kept or omitted as a whole.
     kept, left = list[str](), LONGEST - len(lines[0]) - 10
     for each in reversed([each for each in lines[1:] if each]):
         left -= len(each) + 1
@@ -257,7 +256,7 @@ def _fitted(lines: list[str]) -> str:
 
 
 def found_out(runs: Mapping[str, history.History | None]) -> str:
-    """What is told of a call that the session's end has interrupted: what its runs say of each step."""
+    """Return the text for a call that the session's end interrupted: the state of each step by the logs of its runs."""
     lines = ["interrupted: the session ended while these nodes ran; nothing was done again"]
     if not runs:
         return "interrupted before any node ran: nothing was done"
@@ -288,22 +287,22 @@ A_PAGE = 3_000
 
 
 A_CHANGE = 350
-"""Characters of a page, and of what changed on it behind one node; behind the last one twice that."""
+"""Limit of a page, and of its changes after one node, in characters; twice that after the last one."""
 
 
 MOST_PAGE_ERRORS = 5
-"""Complaints of a page that are told of one node."""
+"""Limit of the page errors reported for one node."""
 
 
 A_COMPLAINT = 160
 
 
 NOT_SHOWN = "page not shown: nothing changed on it since you saw it"
-"""What is told where there is nothing else to tell of the page."""
+"""Text if nothing else is to be shown of the page."""
 
 
 def of_node(seen: Seen, *, last: bool) -> Iterator[str]:
-    """Where a node has led, what the page complains of, and what changed on it. Of another document only its address: the last one is shown behind all nodes."""
+    """Yield the address after a node, its page errors and page changes. For a new document only the address: the last one is shown at the end."""
     moved = seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before
     if moved and not proving_report.by_address(seen.error or {}):
         yield f"url: {seen.url_before} -> {seen.url_after}"
@@ -316,23 +315,22 @@ def of_node(seen: Seen, *, last: bool) -> Iterator[str]:
 
 
 def _changed(seen: Seen, *, last: bool) -> str:
-    """What changed of one document."""
     if seen.before is None or seen.after is None or not same(seen.before, seen.after):
         return ""
     changed = seen.after.since(seen.before, 2 * A_CHANGE if last else A_CHANGE)
     if seen.after.title == seen.before.title:
-        # Its address stands above already.
+        # Its address is above already.
         changed = "\n".join(each for each in changed.split("\n") if not each.startswith("now: page "))
     return changed if changed != page_text.UNCHANGED else ""
 
 
 def same(one: Observation, other: Observation) -> bool:
-    """Whether two looks show one document, or one that was loaded again at its address."""
+    """Return whether two observations are of one document, or of one reloaded at its address."""
     return one.url.partition("#")[0] == other.url.partition("#")[0] or other.continues(one)
 
 
 def behind(report: Report) -> Iterator[str]:
-    """The page as the last node left it: whole where its document was never shown, else what changed and was not told of a node."""
+    """Yield the page after the last node: whole if its document was never shown, else the changes that no node's report has."""
     view, known = report.view, report.known
     if view is None:
         return
@@ -351,7 +349,7 @@ def behind(report: Report) -> Iterator[str]:
 
 
 def whole(report: Report, budget: int) -> str:
-    """All of the page, the frame of the site only where it was not told yet; of one where only the address was not meant how it begins."""
+    """Return the page, with the site's frame only if it was not shown yet; if only the address was wrong, its beginning."""
     assert report.view is not None, "there is a page"
     stopped = report.trips[-1].stopped
     glance = stopped is not None and proving_report.by_address(stopped.error or {})
@@ -359,7 +357,7 @@ def whole(report: Report, budget: int) -> str:
 
 
 def is_whole(report: Report, told: str) -> bool:
-    """Whether all that there is to see of the page stands in what was told."""
+    """Return whether the shown text was the whole page."""
     if report.view is None or report.known is not None:
         return False
     page = report.view.render(10 * A_PAGE, known=report.around)

@@ -1,4 +1,4 @@
-"""What was wanted of the bench, and what came of it."""
+"""Requests to the bench, and their results."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from runtime import events
 from runtime.observation.observation import Observation
 
 Row = Literal["flow", "isolated"]
-"""Whether the nodes run in a row, or each by itself from its own state."""
+"""Nodes run in sequence, or each alone from its own state."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """What is to be executed."""
+    """The nodes to execute."""
 
     nodes: str
     mode: Row = "flow"
     begin: plans.From = "before"
     item: str | None = None
-    """A key, or a number from 1; of loops in loops one for each, outermost first, with slashes between."""
+    """A key, or a number from 1; for nested loops one for each, outermost first, with slashes between."""
     reason: str = ""
 
 
 @dataclasses.dataclass(slots=True)
 class Setup:
-    """One run of the bench, and what was seen of it."""
+    """One run of the bench, and what was observed of it."""
 
     ids: Sequence[str]
     start: plans.Start
     seen: list[watcher.Seen]
     ended: events.RunEnded
     held: dict[str, Json] | None
-    """What was ready, where an action was held."""
+    """The prepared action, if it was withheld."""
     stopped: watcher.Seen | None
-    """The node at which it ended, where that was not the end."""
+    """The node at which it ended early, if it did."""
     view: Observation | None = None
-    """The page as it left it; None where no node worked on one, or it could not be looked at."""
+    """The page after it; None if no node worked on one, or it could not be observed."""
     confirmed: frozenset[str] = frozenset()
-    """The paths of the actions of which the site was asked whether they were done."""
+    """The paths of the actions that the site has confirmed or denied."""
 
 
 @dataclasses.dataclass(slots=True)
 class Report:
-    """What came of a call."""
+    """Result of a call."""
 
     places: NodeMap
     wanted: BenchRequest
@@ -56,11 +56,11 @@ class Report:
     trips: list[Setup] = dataclasses.field(default_factory=list[Setup])
     notes: list[str] = dataclasses.field(default_factory=list[str])
     known: Observation | None = None
-    """The same page as the model was last shown it; None where it never was."""
+    """The same page as last shown to the model; None if it never was."""
     around: Collection[str] = ()
-    """The frames of sites that it was shown: they need not be told again."""
+    """The site frames shown to the model, which need not be repeated."""
 
     @property
     def view(self) -> Observation | None:
-        """The page behind the last node."""
+        """The page after the last node."""
         return self.trips[-1].view if self.trips else None

@@ -1,6 +1,6 @@
-"""What a run that failed had come by, for a bench on which it is fixed: the values of its steps, and the browser as its last checkpoint has it.
+"""Restores a bench from a failed run: the values of its steps, and the browser at its last checkpoint.
 
-The engine walks through what is recorded, as a run does that goes on, and does nothing.
+The engine replays the log, as for a resumed run, without acting.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ WHY = "what the run that failed had come by"
 
 
 class Restore(watcher.Watcher):
-    """Looks on while a walk goes through what is recorded: what nodes yielded, and which of them lie before a line of the log."""
+    """Watches a replay of the log: values of nodes, and which of them are before a line of the log."""
 
     def __init__(
         self, known: Results, recording: watcher.RecordingPage, line: int, replayed_to: Callable[[], int]
     ) -> None:
-        """``replayed_to`` tells by which line the walk has come; ``line`` is that of the last checkpoint."""
+        """``replayed_to`` returns the line that the replay has reached; ``line`` is that of the last checkpoint."""
         super().__init__(known.places, (), recording)
         self._line, self._replayed = line, replayed_to
         self.before_line: Lineage = ()
-        """What had been done to the page by then."""
+        """The nodes that had changed the page by then."""
         self.within = False
-        """Whether something had moved it that is no whole node of that: the first nodes of a container, and not by turns."""
+        """True if after that a part of a container, other than a loop, changed the page."""
 
     @override
     async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
@@ -56,12 +56,12 @@ class Restore(watcher.Watcher):
             self.before_line, self.within = self.lineage, False
         elif isinstance(node, Leaf) and node.moves_page and ran:
             place = self._own(node, path)
-            # A loop goes on from wherever its last turn has left the page.
+            # A loop continues from wherever its last item has left the page.
             self.within = self.within or place is None or not place.loops
 
 
 async def take(build: BuildContext, known: Results, recording: watcher.RecordingPage, run: str) -> None:
-    """Take what there is, where the file says still what it said to that run; where not, nothing is taken."""
+    """Restore the results of the run if the file still is the same for it; otherwise nothing."""
     with contextlib.suppress(RunOpsError):
         past, _reading = await asyncio.to_thread(run_index.load_history, build.here.kept, run)
         loaded = draft_runs.as_saved(build)
@@ -82,7 +82,7 @@ async def take(build: BuildContext, known: Results, recording: watcher.Recording
         line = past.checkpoint.after if past.checkpoint is not None else 0
         watch = state.watch = Restore(known, recording, line, lambda: state.replayed_to)
         with contextlib.suppress(RunOpsError):
-            # Where it fails on the way, it failed there.
+            # An error during the replay is the error of that run.
             await walker.find_open_step()
         if past.checkpoint is not None and watch.before_line and not watch.within:
             await _take_state(build, known, past.checkpoint, watch.before_line, run)

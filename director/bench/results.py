@@ -1,4 +1,4 @@
-"""What the bench knows of the draft: its nodes, the last good value of each, the states between them, and what of that still counts."""
+"""Results of the draft's nodes: the last good value of each, the states between them, and which of that is still valid."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """Reads it from the session's log once it is asked for, and keeps what comes."""
+    """Reads results from the session's log on demand, and adds new ones."""
 
     def __init__(self, build: BuildContext, private: Path) -> None:
         """``private`` is the bench's own folder; nothing is read yet."""
@@ -40,7 +40,7 @@ class Results:
         draft = self._build.state.draft
         text = draft.text if draft is not None else ""
         if draft is None or self._places is None or self._places[0] != text:
-            # Files beside it are those of the place where it will be left.
+            # Its files are those of its future place.
             loaded = draft_runs.as_saved(self._build)
             positions = {each.id: each.position for each in layout.Layout(loaded.document).nodes}
             self._places = (text, NodeMap(loaded, positions))
@@ -48,7 +48,7 @@ class Results:
 
     @property
     def records(self) -> dict[str, Record]:
-        """What came of each node the last time that it ended well, by key."""
+        """The last good result of each node, by key."""
         if self._records is None:
             history = self._build.state.history
             self._records = {}
@@ -61,13 +61,13 @@ class Results:
 
     @property
     def states(self) -> States:
-        """The states that were kept."""
+        """The kept states."""
         if self._states is None:
             self._states = States(self._build.state, self._private)
         return self._states
 
     def keep(self, record: Record, reason: str) -> None:
-        """Take what came of a node in the place of what came of it before."""
+        """Replace the result of a node."""
         self.records[record.done.key] = record
         version = entries.Version(of="bench", name=record.done.key, number=0, reason=reason, by="model")
         self._build.state.keep(version, record.as_json())
@@ -75,13 +75,13 @@ class Results:
     def judge(
         self, places: NodeMap, inputs: Mapping[str, Json] | None = None, pins: Mapping[str, Json] | None = None
     ) -> FreshnessCheck:
-        """Judges what is known, for these inputs and pins, or those that the person gave. Raises UsageError for inputs that do not fit."""
+        """Return the check of results for these inputs and pins, by default the person's. Raises UsageError for inputs that do not fit."""
         if inputs is None:
             inputs = places.loaded.check_inputs(self.given(places.loaded))
         return FreshnessCheck(places, self.records, inputs, self.pins(places) if pins is None else pins)
 
     def pins(self, places: NodeMap) -> dict[str, Json]:
-        """The session's variables that are called like something that a node reads."""
+        """Return the session's variables named like something that a node reads."""
         items = {loop.as_ for place in places.in_order for loop in place.loops if loop.as_}
         return {
             name: value
@@ -90,28 +90,28 @@ class Results:
         }
 
     def pinned(self, places: NodeMap, ids: Sequence[str]) -> list[str]:
-        """What is said of pins that these nodes read."""
+        """Describe the pins that these nodes read."""
         read = {written(each.chain) for node_id in ids for each in places.reads(node_id)}
         names = [f"`{each}`" for each in self.pins(places) if each in read]
         return [f"pinned by a variable of the session: {', '.join(names)}"] if names else []
 
     def given(self, loaded: workflow.Loaded) -> dict[str, Json]:
-        """The inputs that the person gave, as far as the draft declares them."""
+        """Return the person's inputs that the draft declares."""
         declared = loaded.workflow.inputs
         return {name: each for name, each in self._build.goal.inputs.items() if name in declared}
 
 
 MARK = "@"
-"""How the names of states begin among what the bench keeps: no id of a node does."""
+"""Prefix of the names of states, which no node id has."""
 
 
 MOST = 60
-"""States that are kept; the oldest gives way."""
+"""Limit of the states; the oldest is dropped."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class State:
-    """The browser as it was once."""
+    """An earlier state of the browser."""
 
     lineage: Lineage
     file: str
@@ -119,10 +119,10 @@ class State:
 
 
 class States:
-    """Keeps them, for one session."""
+    """Keeps the states of one session."""
 
     def __init__(self, state: SessionState, folder: Path) -> None:
-        """``folder`` is the bench's own; it is made once there is a state to keep."""
+        """``folder`` is the bench's own; it is made for the first state."""
         self._state, self._folder = state, folder
         self._states: dict[str, State] = {}
         for name in state.history.names_of("bench"):
@@ -132,7 +132,7 @@ class States:
                 self._states[name] = State(lineage, str(data["file"]), str(data["sha256"]))
 
     async def keep(self, lineage: Lineage, captured: port.Captured, reason: str) -> None:
-        """Keep what was captured, in the place of an earlier state to which the same nodes had led. Raises LogError."""
+        """Keep a captured state, and replace an earlier one reached by the same nodes. Raises LogError."""
         name = MARK + digest([each.key for each in lineage])
         sha256 = hashlib.sha256(captured.data).hexdigest()
         file = f"{name.removeprefix(MARK)}-{sha256[:8]}.json"
@@ -156,13 +156,13 @@ class States:
             self._state.keep(gone, None)
 
     def after(self, keys: Sequence[str]) -> Iterator[State]:
-        """The state to which just these nodes had led, in this order, where there is one."""
+        """Yield the state reached by exactly these nodes, in this order, if there is one."""
         found = self._states.get(MARK + digest(list[Json](keys)))
         if found is not None and self._is_whole(found):
             yield found
 
     def path(self, state: State) -> Path:
-        """Its file."""
+        """Return its file."""
         return self._folder / state.file
 
     def _is_whole(self, state: State) -> bool:

@@ -45,12 +45,12 @@ EXECUTE = tool(
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """The tools of the bench."""
+    """Return the tools of the bench."""
     return (Execute(build, EXECUTE),)
 
 
 class Execute(OfBuild):
-    """Runs nodes of the draft, each once, and tells what became of each."""
+    """Runs nodes of the draft, each once, and reports the result of each."""
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:

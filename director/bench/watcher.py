@@ -1,4 +1,4 @@
-"""What the bench sees of nodes while they run: values, addresses, what changed on the page, what it complained of, and the states in between."""
+"""Observes nodes while they run: values, addresses, page changes, page errors, and the states between."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runtime.engine import run_state, scopes
 from runtime.observation.observation import Observation
 
 LOOK_SECONDS = 5.0
-"""How long a look at the page may take; where it takes longer, that is told in its place."""
+"""Limit of an observation of the page; a longer one is reported as failed."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -32,7 +32,7 @@ class Seen:
     place: NodePlace
     path: str
     redone: bool
-    """Whether nobody asked for it: it leads to the page on which the others begin."""
+    """True if it was not requested, but leads to the page on which the others begin."""
     done: Done
     page: Lineage
     begun: float = dataclasses.field(default_factory=time.monotonic)
@@ -40,59 +40,55 @@ class Seen:
     over: bool = False
     ran: bool = False
     tolerated: bool = False
-    """Whether it failed, and the run went on."""
+    """True if it failed, and the run continued."""
     value: Json = None
     hidden: bool = False
-    """Whether a secret stands in the value."""
+    """True if the value contains a secret."""
     url_before: str | None = None
     url_after: str | None = None
     before: Observation | None = None
     after: Observation | None = None
     unseen: str | None = None
-    """Why the page could not be looked at."""
+    """Reason why the page could not be observed."""
     page_errors: list[str] = dataclasses.field(default_factory=list[str])
     status: int | None = None
-    """The error with which the site answered for the document that is shown."""
+    """The site's error status for the current document."""
     error: dict[str, Json] | None = None
-    """With which it ended."""
     at: str | None = None
-    """The step in it that failed, where it is not itself."""
+    """The failed step in it, if it is not the node itself."""
     inner: bool = False
-    """Whether it stands in a way that was taken, and was not asked for by itself: its page is that of the whole."""
+    """True if it is in a taken branch, and was not requested itself: its page is that of the whole."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingPage:
-    """What a watch takes hold of: the bench's."""
+    """The bench's functions for a watch."""
 
     judge: Callable[[], FreshnessCheck]
-    """Judges what is known by now."""
     keep: Callable[[Record], None]
-    """Told what came of each node."""
+    """Called with the result of each node."""
     masks: Callable[[Json], bool]
-    """Whether a secret stands in a value."""
     run: Callable[[], str]
-    """The id of the run."""
     own: browser.Browser | None = None
-    """The bench's browser; without it only what nodes yield is taken, and no page is looked at."""
+    """The bench's browser; without it only values are recorded, and no page is observed."""
     capture: Callable[[Lineage], Awaitable[None]] | None = None
-    """Told where its page is just what nodes in their order have made of it."""
+    """Called when the page is exactly the result of nodes in their order."""
 
 
 class Watcher(run_state.Watch):
-    """Looks on during one run of the bench."""
+    """Watches one run of the bench."""
 
     def __init__(self, places: NodeMap, lineage: Lineage, recording: RecordingPage, redone: Sequence[str] = ()) -> None:
-        """``lineage`` is what was done to the page with which the run begins; the nodes ``redone`` nobody asked for."""
+        """``lineage`` are the nodes that changed the page before the run; the nodes ``redone`` were not requested."""
         self.lineage = lineage
         self.seen: list[Seen] = []
         self._places, self._judge, self._recording = places, recording.judge(), recording
         self._redone = set(redone)
         self._open: list[Seen] = []
-        """The nodes that are begun and not over, the innermost last."""
+        """The nodes that have begun and not ended, the innermost last."""
         self._last_look: Observation | None = None
         self._looked = False
-        """Whether that was behind the last node that worked on the page."""
+        """True if that observation followed the last node that worked on the page."""
 
     @override
     async def before(self, node: Node, frame: scopes.Scope, path: str) -> None:
@@ -100,7 +96,7 @@ class Watcher(run_state.Watch):
         if place is None:
             return
         items = self._places.items_in(path)
-        # What an error has ended is not told of by the engine.
+        # The engine does not report nodes that an error has ended.
         while self._open and not path.startswith((f"{self._open[-1].path}/", f"{self._open[-1].path}[")):
             self._open.pop()
         reads = self._reads(place, frame) if self._alone(place) else {}
@@ -155,7 +151,7 @@ class Watcher(run_state.Watch):
             await capture(self.lineage)
 
     def failed(self, error: dict[str, Json], path: str | None) -> Seen | None:
-        """The run ended in the middle: note with which error; the node that was under way, where there is one."""
+        """Note the error that ended the run; return the node in progress, if there is one."""
         shown = [each for each in self._open if not self._inside(each.place)]
         if not shown:
             return None
@@ -166,17 +162,17 @@ class Watcher(run_state.Watch):
         return seen
 
     def break_off(self) -> None:
-        """What was under way may have left the page in any state: from here on it is that of no node."""
+        """Mark the page as belonging to no node: the node in progress may have left it in any state."""
         shown = [each for each in self._open if not self._inside(each.place)]
         if not shown:
-            # It ended on the way to the first node: a state was being restored, or a node placed.
+            # It ended before the first node: a state was being restored, or a node placed.
             self.lineage = (*self.lineage, Done(BROKEN, "", "", {}))
         for each in shown[-1:]:
             if self._places.changes_page(each.place):
                 self.lineage = (*self.lineage, dataclasses.replace(each.done, key=f"{BROKEN}{each.done.key}"))
 
     async def look_behind(self, stopped: Seen | None) -> Observation | None:
-        """The page as the run has left it, at the node where it ``stopped`` or behind the last one; None where none worked on a page, or it cannot be looked at."""
+        """Return the page after the run, at the ``stopped`` or the last node; None if no node worked on one, or it cannot be observed."""
         if stopped is not None:
             await self._look_after(stopped)
         own = self._recording.own
@@ -186,10 +182,10 @@ class Watcher(run_state.Watch):
             self._last_look, _why = await self._look(own, own.now)
         return self._last_look
 
-    # What is behind it.
+    # Internals.
 
     def _own(self, node: Node, path: str) -> NodePlace | None:
-        """The node's place in the draft; None for a node of a file that it uses."""
+        """Return the node's place in the draft; None for a node of a file that it uses."""
         found = self._places.loaded.find(path)
         place = self._places.all.get(node.id)
         if found is None or found.user or place is None or place.confirms:
@@ -197,27 +193,27 @@ class Watcher(run_state.Watch):
         return place
 
     def _inside(self, place: NodePlace) -> bool:
-        """Whether it stands in a container that is run as a whole, and is more than a name for its nodes."""
+        """Return whether it is in a container that runs as a whole, and does more than group its nodes."""
         running = {each.place.id for each in self._open}
         return any(each.id in running and not transparent(each) for each in place.around)
 
     def _taken(self, place: NodePlace) -> bool:
-        """Whether all that is being run around it are ways that were taken, and groups."""
+        """Return whether only taken branches and groups around it are being run."""
         running = {each.place.id for each in self._open}
         return all(isinstance(each, Route | Group) for each in place.around if each.id in running)
 
     def _alone(self, place: NodePlace) -> bool:
-        """Whether none of the loops around it is being run as a whole: then what it yields is kept, by itself."""
+        """Return whether no loop around it runs as a whole: then its value is kept separately."""
         running = {each.place.id for each in self._open}
         return not any(each.id in running for each in place.loops)
 
     def _around_items(self, place: NodePlace) -> list[Node]:
-        """The containers around the node that are not being run: only their one block, or turn, counts."""
+        """Return the containers around the node that are not being run: of them only the one block, or item, counts."""
         running = {each.place.id for each in self._open}
         return [each for each in place.around if each.id not in running]
 
     def _reads(self, place: NodePlace, frame: scopes.Scope) -> dict[str, str]:
-        """What the node reads, each with a digest of its value; what its turns bring stands in its key."""
+        """Return what the node reads, each with a digest of its value; values of its items are part of its key."""
         brought = {"loop", "error"} | {
             name for each in place.loops if each.as_ for name in (each.as_, f"{each.as_}_loop")
         }

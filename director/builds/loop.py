@@ -1,8 +1,8 @@
-"""The loop of a build: the model's turns, from the goal to a `finish` that was accepted, or to where it stops.
+"""The loop of a build: the model's turns, from the goal to an accepted `finish`, or to where it stops.
 
-You know what a build does: look, write a few nodes, try them, go on. All of that is the model's; what is enforced here is that it comes to an end. One
-turn is a request and every call of its answer, in order (``runtime.models.turns.turn``); the log has each before the next begins, so that whoever takes the build up
-again, after a crash, Ctrl-C, a budget or a question, goes on where it stood.
+The model decides what to do: observe, write a few nodes, test them, continue. This module ensures that the build ends. One turn is a
+request and every call of its answer, in order (``runtime.models.turns.turn``). Each is logged before the next begins. So a build
+resumes where it stopped: after a crash, Ctrl-C, a budget limit or a question.
 """
 
 from __future__ import annotations
@@ -20,39 +20,36 @@ from runtime.log import entries, threads
 OPTIONS = reply.ReplyOptions(turns=60, an_answer=3600.0, max_output=16_000, left_open=True)
 
 REMINDER = f"Nothing is finished yet. Go on with the build; end it with `{FINISH}`, and ask the person with `ask_user`."
-"""What a model is told that answers without asking for a tool."""
+"""Message for a model that answers without a tool call."""
 
 NOWHERE = frozenset({"agent-stuck", "build-stopped", "talk-turns"})
-"""Codes of errors after which a build got nowhere by itself: the draft is left as far as it came."""
+"""Codes of errors that mean that the build made no progress; the draft is left as far as it is."""
 
 GO_ON = "Go on with the build."
-"""What a person's `--resume` says where the model has the last word, or gave none."""
+"""The message for `--resume` without one, if the model had the last word or gave none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ended:
-    """How a build ended by itself."""
+    """Result of a build that ended by itself."""
 
     done: bool
-    """Whether the workflow does what was asked for."""
+    """True if the workflow does what was requested."""
     value: dict[str, Json]
-    """What `finish` left."""
     answer: str
-    """What the model said with it."""
 
 
 class Build:
     """A build, in this process."""
 
     def __init__(self, build: BuildContext, talk: reply.Talk) -> None:
-        """``talk`` has the tools of ``build``."""
         self._build, self._talk = build, talk
 
     async def to_its_end(self, word: str | None = None) -> Ended:
-        """Begin the build, or go on with it; ``word`` is what the person says besides, then.
+        """Begin or resume the build; ``word`` is a message of the person.
 
-        Raises ModelError where the model gets nowhere, BudgetReached, Paused, SetupError, LogError and Replaced; what was done stands, and the build can be
-        gone on with from there.
+        Raises ModelError if the model makes no progress, BudgetReached, Paused, SetupError, LogError and Replaced. Completed work
+        stays, and the build can be resumed.
         """
         await self._build.runs.settle()
         repair_builds.equip(self._build)
@@ -64,7 +61,7 @@ class Build:
                 answer = await self._reminded(answer)
         except ModelError as error:
             if error.code in NOWHERE:
-                # What there is of it is worth a file, for whoever goes on by hand.
+                # The draft is saved even so, for a person who continues by hand.
                 raise error.replaced(evidence={**error.evidence, **self._left(error.message)}) from None
             raise
         value = self._talk.ended.value
@@ -72,7 +69,7 @@ class Build:
         return Ended(bool(left.get("done", True)), left, answer)
 
     def _left(self, why: str) -> dict[str, Json]:
-        """Where the draft was left, if there is one, or why it could not be: that must not stand in the place of why the build ended."""
+        """Return where the draft was left, or why it could not be: that error must not hide why the build ended."""
         try:
             left = finish.leave_partial(self._build, why)
         except UsageError as error:
@@ -90,7 +87,7 @@ class Build:
         return found if found is not None else await self._talk.say(GO_ON)
 
     async def _reminded(self, answer: str) -> str:
-        """Tell a model that talks to go on; a second time in a row is too much."""
+        """Remind a model that answers without a call to continue; a second time in a row is too much."""
         if self._was_reminded():
             raise ModelError(
                 "build-stopped",
@@ -101,7 +98,7 @@ class Build:
         return await self._talk.remind(REMINDER)
 
     def _was_reminded(self) -> bool:
-        """Whether the last answer is one to the reminder."""
+        """Return whether the last answer follows the reminder."""
         said = self._build.writer.history.thread(entries.SESSION_THREAD).said
         words = [each for each in said if isinstance(each, entries.User | threads.Exchange)]
         before = words[-2] if len(words) > 1 else None

@@ -1,4 +1,4 @@
-"""Opens the build context of a build: over the log that it writes, or one that is only read."""
+"""Opens the build context of a build, over a log that it writes or only reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def of_session(
     who: person.Person,
     price: runs.Price,
 ) -> build_context.BuildContext:
-    """The build context of a build whose goal stands in the log; nothing is opened or written yet. ``here`` has the settings of its runs, ``who`` answers questions."""
+    """Return the build context of a build whose goal is in the log. Nothing is opened or written yet.
+
+    ``here`` has the settings of its runs, ``who`` answers questions.
+    """
     header = writer.history.header
     assert header is not None
     assert header.build is not None, "a build says in its first line what it is to reach"
@@ -60,7 +63,7 @@ def of_session(
 
 
 def subject_of(build: build_context.BuildContext) -> subject.BuildSubject:
-    """What the build is about, as its bench and its tabs are at each moment."""
+    """Return the subject of the build, always with the current state of its bench and tabs."""
     return subject.BuildSubject(
         build.state, build.goal, lambda: _values(build), lambda: _states(build), lambda: _tabs(build)
     )
@@ -75,7 +78,7 @@ def _states(build: build_context.BuildContext) -> Mapping[str, str]:
 
 
 def _tabs(build: build_context.BuildContext) -> Sequence[str]:
-    """A line for each tab: in which browser, its name, and whether it is the one that is meant where none is named."""
+    """Return a line for each tab: its browser, its name, and whether it is the default one."""
     lines: list[str] = []
     for each in build.observer.tabs():
         name = "/".join(filter(None, (each.where, each.name)))
@@ -85,14 +88,14 @@ def _tabs(build: build_context.BuildContext) -> Sequence[str]:
 
 
 def furnish(build: BuildContext) -> None:
-    """Put into the build context what its tools work with. Nothing is opened yet."""
+    """Add to the build context what its tools use. Nothing is opened yet."""
     build.observer = observer.PageObserver(build)
     build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)
     build.bench = bench.Bench(build)
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """The tools of a build, in order of weight."""
+    """Return the tools of a build, most important first."""
     return (
         *ask_user.toolsets(build),
         *editing.toolsets(build),

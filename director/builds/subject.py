@@ -1,4 +1,4 @@
-"""What a build is about: its goal, its draft with what is known of each node, and the tabs of its browsers."""
+"""Subject of a build: its goal, its draft with the state of each node, and the tabs of its browsers."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from runtime.display.text import cut, one_line
 from runtime.observation import page_text
 
 TITLE = 120
-"""Characters of the goal in the title."""
+"""Limit of the goal in the title, in characters."""
 
 NAMED = 5
-"""How many of the nodes are named there of which what they did does not count any more."""
+"""Limit of the stale nodes that are named."""
 
 POLICIES = {
     "ask": "the person is asked before each",
     "allow": "they are done",
     "hold": "none is done: a run stops before it, with its target found; that is no failure",
 }
-"""What becomes of effects, as the model is told it."""
+"""The policies for effects, as shown to the model."""
 
 
 class BuildSubject(DraftSubject):
-    """The draft of a build, in its process or, read from its log, without one."""
+    """The draft of a build, with its process or, read from its log, without one."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class BuildSubject(DraftSubject):
         states: Callable[[], Mapping[str, str]] = dict,
         tabs: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """``values`` and ``states`` are those that nodes have on the bench, by id; ``tabs`` are lines about those of its browsers."""
+        """``values`` and ``states`` of nodes are those of the bench, by id; ``tabs`` returns lines about the tabs of its browsers."""
         super().__init__(state)
         self._goal, self._values, self._states, self._tabs = goal, values, states, tabs
 
@@ -76,7 +76,7 @@ class BuildSubject(DraftSubject):
         return "\n".join([f"Goal: {self._goal.goal}", *said, self._next(draft)])
 
     def _next(self, draft: Draft) -> str:
-        """What comes next for the nodes of the draft."""
+        """Describe the next work on the nodes of the draft."""
         states = self._states()
         stale = [each.id for each in draft.layout.nodes if states.get(each.id, "").startswith("stale")]
         waits = [each.id for each in draft.layout.nodes if not each.depth and each.id not in states]
@@ -101,7 +101,7 @@ class BuildSubject(DraftSubject):
 
     @override
     def variables(self) -> dict[str, object]:
-        # What the first nodes can read is known before there are any.
+        # The values for the first nodes are known before there are any nodes.
         given = self._goal.inputs if self._state.draft is not None else header.given(self._goal)
         inputs = {f"inputs.{name}": value for name, value in given.items()}
         return {**super().variables(), **inputs, **self._values()}
@@ -140,7 +140,7 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def told(goal: Goal) -> str:
-    """The goal, as the model is told it with each request."""
+    """Return the goal as shown to the model in each request."""
     lines = ["What to build", f"Goal: {goal.goal}"]
     base = header.given(goal).get(header.BASE)
     named = f" (inputs.{header.BASE} = {base})" if base is not None else ""

@@ -1,4 +1,4 @@
-"""``runops build``: have a workflow built from a sentence."""
+"""``runops build``: builds a workflow from a sentence."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def build(
     """
     from director.cli.builds import (
         foreground,
-        options,  # a help needs none of it
+        options,  # not needed for a help text
     )
     from runtime.workspace import host
 

@@ -1,4 +1,4 @@
-"""``runops chat``: talk about runs and workflows."""
+"""``runops chat``: a conversation about runs and workflows."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def chat(
     }
     from director.cli import session_options
     from director.cli.session import foreground
-    from director.session import settings  # a help needs none of it
+    from director.session import settings  # not needed for a help text
     from runtime.workspace import host
 
     its = {"model_director": model, "delegate_clean_context": delegate_clean, "chat_knowledge": knowledge}
@@ -200,7 +200,7 @@ def chat(
 
 
 def _hard_limit(given: int | None, *, strict: bool) -> int | None:
-    """What the two flags say together. Raises UsageError ``usage`` where they contradict each other."""
+    """Return the meaning of the two flags together. Raises UsageError ``usage`` if they contradict each other."""
     if not strict:
         return given
     if given is not None:

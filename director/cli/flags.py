@@ -1,4 +1,4 @@
-"""Arguments that several commands of the Director share; those of all commands are in ``runtime.cli.flags``."""
+"""Options that several commands of the Director share; those of all commands are in ``runtime.cli.flags``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EffectsFlag = Annotated[
 
 
 def resume(what: str) -> Any:
-    """``--resume``: ``what`` it goes on with."""
+    """Return ``--resume`` of ``what``."""
     return typer.Option(
         "--resume",
         metavar="SESSION",
@@ -27,15 +27,15 @@ def resume(what: str) -> Any:
 
 
 def model(who: str) -> Any:
-    """``--model``: ``who`` it is."""
+    """Return ``--model`` for ``who``."""
     return typer.Option("--model", metavar="NAME", help=f"The model {who}.", show_default=False)
 
 
 def runs(what: str) -> Any:
-    """``--runs``: ``what`` they are for."""
+    """Return ``--runs`` for ``what``."""
     return typer.Option("--runs", metavar="N", min=1, max=10, help=what, show_default=False)
 
 
 def yes(what: str) -> Any:
-    """``--yes``: ``what`` becomes of what would be asked."""
+    """Return ``--yes``; ``what`` happens instead of a question."""
     return typer.Option("--yes", "-y", help=f"Ask nobody: {what}")

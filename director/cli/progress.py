@@ -1,4 +1,4 @@
-"""What a person is told while nothing else is: what is waited for, and for how long."""
+"""Shows during pauses what is waited for, and how long."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from runtime.display.plain import DEADLINE
 from runtime.display.text import cut, duration, one_line
 
 WIDE = 78
-"""Columns of a line that is written over, where nobody knows how wide the terminal is."""
+"""Columns of an overwritten line, if the width of the terminal is unknown."""
 
 
 class Waits:
-    """Says what is waited for: on a terminal that can move its cursor in one line, which goes as soon as something else is written; elsewhere in a line every ten seconds."""
+    """Shows what is waited for.
+
+    On a terminal with cursor control it is one line, which disappears before other output; elsewhere it is a line every ten seconds.
+    """
 
     def __init__(
         self,
@@ -24,15 +27,15 @@ class Waits:
         what: Callable[[], tuple[str, float] | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``what`` is waited for, and since when by the clock; None where nothing is to be told."""
+        """``what`` returns what is waited for, and its start by the clock; None if nothing is to be shown."""
         self._talk, self._what, self._clock = talk, what, clock
         self._told_at = clock()
         self._stands = False
-        """Whether the last line on the terminal is one of these."""
+        """True if the last line on the terminal is one of these."""
         self._timer: asyncio.TimerHandle | None = None
 
     def begins(self) -> None:
-        """From here on, until it ``ends``. Nothing happens where no loop of events runs."""
+        """Begin to show waits, until it ``ends``. Does nothing without an event loop."""
         if self._timer is None:
             try:
                 self._schedule(asyncio.get_running_loop())
@@ -40,20 +43,20 @@ class Waits:
                 return
 
     def ends(self) -> None:
-        """Nothing is told any more. May be called twice."""
+        """Stop showing waits. May be called twice."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self.gives_way()
 
     def gives_way(self) -> None:
-        """Something else is written now."""
+        """Called before other output."""
         if self._stands:
             self._stands = False
             self._talk.write(escapes.ERASED)
 
     def tick(self) -> None:
-        """A second has passed."""
+        """Called every second."""
         found = self._what()
         if found is None:
             self.gives_way()

@@ -1,4 +1,4 @@
-"""Questions of a build on a terminal: a line is awaited, and a signal ends the wait."""
+"""Questions of a build on a terminal: it waits for a line, and a signal ends the wait."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from director.session import person
 from runtime.display.stream import Talk
 
 PROMPT = "answer> "
-"""What stands where the cursor waits."""
+"""The prompt."""
 
 LONGEST_LINE = 1 << 16
-"""Bytes that a terminal gives at once."""
+"""Limit of the bytes read from a terminal at once."""
 
 
 def possible() -> bool:
-    """Whether somebody types, and sees what is asked."""
+    """Return whether a person types, and sees questions."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def person_at(show: Callable[[str], None]) -> person.Person:
-    """Whoever sits at the terminal; ``show`` shows a question."""
+    """Return the person at the terminal; ``show`` shows a question."""
 
     async def prompted() -> str | None:
         talk = Talk(sys.stderr)
@@ -35,7 +35,7 @@ def person_at(show: Callable[[str], None]) -> person.Person:
 
 
 async def line() -> str | None:
-    """The next line that is typed; None at Ctrl-D. No thread waits for it, so that whoever is interrupted is not held up by one."""
+    """Return the next typed line; None at Ctrl-D. No thread waits for it, so that an interruption takes effect at once."""
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[str | None] = loop.create_future()
     number = sys.stdin.fileno()

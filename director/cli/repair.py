@@ -1,4 +1,4 @@
-"""``runops repair``: find out of what a run failed, and propose a fix."""
+"""``runops repair``: explains why a run failed, and proposes a fix."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def repair(
 
     The patch goes to stdout, and is kept beside the run. Exit code 6: a fix is ready for review. 1: nothing in the file would fix it.
     """
-    from director.cli.builds import repairs  # a help needs none of it
+    from director.cli.builds import repairs  # not needed for a help text
     from runtime.workspace import host
 
     goal = repairs.RepairOptions(file, run, effects, apply, yes, runs, model, no_model)

@@ -1,4 +1,4 @@
-"""What a person sees of a session while it is at work: the answer as it comes, each tool in a line, what it cost."""
+"""Screen of a working session: the answer as it is streamed, each tool in a line, the cost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runtime.display.text import cut, harmless, one_line
 DIM, RED, YELLOW = 2, 31, 33
 
 MORE_ROOM = "more room: `--compress-at N`, or `/window compress_at N`; a later warning: `warn_at`"
-"""What a person may do who is told that the window is nearly full."""
+"""Hint for a window that is nearly full."""
 
 WIDE = 100
 """Columns of a line about a tool."""
@@ -26,7 +26,7 @@ WIDE = 100
 class Screen(Listener):
     """Shows a session on two streams: answers on one, everything else on the other.
 
-    Answers are shown as they come where a person sees them come; for a program they are written whole, once they are whole.
+    A terminal shows answers as they are streamed; for a program each is written once it is complete.
     """
 
     more_room = MORE_ROOM
@@ -40,13 +40,13 @@ class Screen(Listener):
         self._as_it_comes = as_it_comes
         self.quiet = quiet
         self._begun = ""
-        """What is on the screen of an answer that is not whole yet."""
+        """The shown part of an incomplete answer."""
         self._asked: dict[str, str] = {}
-        """What was asked for, by the path of the call."""
+        """The request of each call, by its path."""
         self.report: window.Report | None = None
-        """Of the last request."""
+        """Window of the last request."""
         self.warnings: list[str] = []
-        """Of which a person was told, also where nothing is shown."""
+        """Warnings for the person, also if nothing is shown."""
 
     @override
     def asked(self, model: str, report: window.Report) -> None:
@@ -56,7 +56,7 @@ class Screen(Listener):
     @override
     def fills(self, report: window.Report, overflow: window.Overflow) -> None:
         if self.report is not None and self.report.warns:
-            # A talk about another run, whose first request this is, goes on from one of which it was told.
+            # The first request about another run continues from one that was already reported.
             return
         self._line_ends()
         told = warning(report, overflow)
@@ -73,7 +73,7 @@ class Screen(Listener):
 
     @override
     def waiting(self, what: str) -> None:
-        # The wait for the answer itself is told by the answer.
+        # The streamed answer itself shows that it is awaited.
         if "try" in what or " s before " in what:
             self._line_ends()
             self.say(f"..  {one_line(what)}")
@@ -86,7 +86,7 @@ class Screen(Listener):
     @override
     def done(self, path: str, told: str, *, failed: bool) -> None:
         word, why = ("error", told) if failed else ("ok", "")
-        # A delegate's calls have its own call before them.
+        # Before a delegate's calls comes the call of the delegate.
         depth = "  " * path.count("/")
         line = cut("  ".join(filter(None, map(one_line, (self._asked.pop(path, path), why)))), WIDE)
         self.say(f"{word}  {depth}{line}", RED if failed else DIM)
@@ -100,38 +100,38 @@ class Screen(Listener):
         self.say(f"--  {one_line(f'{of} {name}'.strip())} changed", DIM)
 
     def answered(self, text: str) -> None:
-        """The answer is whole."""
+        """The answer is complete."""
         if self._as_it_comes and self._begun:
             self._line_ends()
         else:
             self._answers.line(harmless(text))
 
     def broken(self) -> None:
-        """No more comes of the answer."""
+        """The answer was interrupted."""
         self._line_ends()
 
     def result(self, lines: list[str]) -> None:
-        """Lines that a person has asked for."""
+        """Show lines that a person has requested."""
         for each in lines:
             self._answers.line(harmless(each))
 
     @property
     def unheard(self) -> bool:
-        """Whether nobody reads the answers any more."""
+        """True if nobody reads the answers any more."""
         return self._answers.broken and self._answers.stream is sys.stdout
 
     @property
     def unwritten(self) -> OSError | None:
-        """Why an answer is lost: the disk is full on which stdout stands."""
+        """The error that lost an answer: the disk of stdout is full."""
         return self._answers.full if self.unheard else None
 
     def say(self, text: str, colour: int | None = None) -> None:
-        """Tell something that is no answer."""
+        """Show a message that is no answer."""
         if not self.quiet:
             self.talk.line(self._painted(text, colour) if colour is not None else text)
 
     def meter(self, spent: dict[str, Json] | None, report: window.Report | None) -> None:
-        """What the last word cost, and how full the window is."""
+        """Show the cost of the last message, and the fill of the window."""
         parts = [costs.told(spent)] if spent is not None else []
         if report is not None:
             parts.append(f"window {filled(report)}")
@@ -148,12 +148,12 @@ class Screen(Listener):
 
 
 def filled(report: window.Report) -> str:
-    """How full a window is: ``1,204 of 180,000 tokens (1 %)``."""
+    """Return the fill of a window: ``1,204 of 180,000 tokens (1 %)``."""
     return _of(report.tokens, report.limit)
 
 
 def warning(report: window.Report, overflow: window.Overflow) -> str:
-    """That a window is nearly full, and what comes then. What is left out of it already counts, too: it is what was said that has outgrown it."""
+    """Return the warning of a nearly full window, and its consequence. Parts already omitted count, too: the whole conversation has outgrown it."""
     then = "is summed up" if overflow == "summarize" else "is left out"
     return f"the window is nearly full: {_of(report.wanted, report.limit)}; where there are more, the oldest {then}"
 

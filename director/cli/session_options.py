@@ -1,4 +1,4 @@
-"""From a command line to a session that can be talked in: what it is about, its model, its file."""
+"""Converts a command line to an open session: its subject, its model, its file."""
 
 from __future__ import annotations
 
@@ -32,50 +32,50 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class About:
-    """What a session is about: a run, a workflow file, or nothing."""
+    """Subject of a session: a run, a workflow file, or nothing."""
 
     run: str | None = None
     file: Path | None = None
 
     @classmethod
     def named(cls, name: str | None, here: host.Host) -> About:
-        """What is meant by ``name``. Raises UsageError ``file-not-found``, ``unknown-run``, ``not-a-run``; LogError where the run's log is damaged."""
+        """Return the subject ``name``. Raises UsageError ``file-not-found``, ``unknown-run``, ``not-a-run``; LogError if the log is damaged."""
         if name is None:
             return cls()
         path = Path(name)
         if path.suffix in SUFFIXES or path.is_file():
-            files.of_file(path, here)  # one with mistakes can be talked about, one that is not there cannot
+            files.of_file(path, here)  # a file with mistakes is a subject, a missing one is not
             return cls(file=path.absolute())
         run = run_index.find(here.kept, name)
-        run_index.load_history(here.kept, run)  # what nobody can read is nothing to begin to talk about
+        run_index.load_history(here.kept, run)  # a new session needs a readable subject
         return cls(run=run)
 
     @classmethod
     def of(cls, session: log_session.Session) -> About:
-        """What a session is about by now."""
+        """Return the current subject of a session."""
         if session.about is not None:
             return cls(run=session.about)
         file = session.header.file if session.header is not None else None
         return cls(file=Path(file) if file is not None else None)
 
     def workflow_file(self, kept: store.Kept) -> Path | None:
-        """The workflow that it is, or was run."""
+        """Return the workflow file, also that of a run."""
         return run_index.workflow_file(run_index.load_history(kept, self.run)[0]) if self.run is not None else self.file
 
     def subject(self, here: host.Host, own: SessionState) -> subject.Subject:
-        """It, to be read; ``own`` has the draft of a session that is about nothing else, or about what cannot be read any more."""
+        """Return the readable subject; ``own`` has the session's draft, for a session without a readable subject."""
         try:
             if self.run is not None:
                 return files.of_run(here.kept, self.run)
             if self.file is not None:
                 return files.of_file(self.file, here)
         except (UsageError, LogError) as error:
-            # What was said about it is there still, and can be gone on from.
+            # The conversation about it still exists, and can continue.
             return files.gone(f"run {self.run}" if self.run is not None else f"workflow {self.file}", error, own)
         return files.of_draft(own)
 
     def secrets(self, here: host.Host) -> Mapping[str, str]:
-        """Those secrets of the workflow that are set: they are masked in what is said, too. None where it cannot be read."""
+        """Return the workflow's secrets that have a value: they are masked in messages, too. None if it cannot be read."""
         with contextlib.suppress(RunOpsError):
             if self.run is not None:
                 header = run_index.load_history(here.kept, self.run)[0].header
@@ -87,7 +87,7 @@ class About:
 
 
 def secrets_of(session: log_session.Session, here: host.Host) -> Mapping[str, str]:
-    """The secrets, as far as they are set, of everything that a session was ever about; of a build those that it may use."""
+    """Return the secrets with a value of every subject that the session ever had; of a build those that it may use."""
     header = session.header
     if header is not None and header.build is not None:
         build = header.build
@@ -102,14 +102,14 @@ def secrets_of(session: log_session.Session, here: host.Host) -> Mapping[str, st
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Models:
-    """The model that is talked with, found fit."""
+    """The validated model of the conversation."""
 
     chosen: settings.Settings
     server: selection.Server
 
     @classmethod
     def of(cls, here: host.Host) -> Models:
-        """Raises SetupError ``model-unset``, ``model-key-missing``; UsageError ``bad-setting`` where models may not be asked."""
+        """Return the model. Raises SetupError ``model-unset``, ``model-key-missing``; UsageError ``bad-setting`` if models may not be asked."""
         chosen = here.settings
         if chosen.model_calls != "live":
             raise UsageError(
@@ -121,17 +121,17 @@ class Models:
         return cls(chosen, selection.server(chosen, here.secrets))
 
     def masked(self) -> dict[str, str]:
-        """What nothing may show: the key."""
+        """Return the values that must be masked: the key."""
         return {selection.KEY: self.server.key} if len(self.server.key) >= selection.MASKED_KEY else {}
 
     def check(self, budget: budgets.Budget | None) -> None:
-        """Raise UsageError ``price-unknown`` where money is limited, and the model's price is not known."""
+        """Raise UsageError ``price-unknown`` if money is limited, and the model's price is unknown."""
         if budget is not None and budget.money is not None:
             model = selection.model_for("director", self.chosen)
             prices.require([model], self.chosen.prices, self.server.profile.name)
 
     def supply(self, writer: LogWriter[log_session.Session], kept: store.Kept) -> run_models.RunModels:
-        """The models of a session, within its budget. Raises UsageError ``price-unknown``."""
+        """Return the models of a session, within its budget. Raises UsageError ``price-unknown``."""
         session = writer.history
         budget = budgets.parse(session.budget) if session.budget is not None else None
         self.check(budget)
@@ -141,20 +141,19 @@ class Models:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """Which session is wanted, and how it is to be."""
+    """The requested session, and its options."""
 
     about: str | None = None
     resume: str | None = None
     fork: str | None = None
     mode: entries.Mode | None = None
     window: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """Settings of the window that were given, by name."""
     settings: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """Other settings of the session that were given, by name."""
+    """Other given settings of the session, by name."""
     take_over: bool = False
 
     def check(self) -> None:
-        """Raise UsageError ``usage`` for what does not go together."""
+        """Raise UsageError ``usage`` for contradictions."""
         if self.resume is not None and self.fork is not None:
             raise UsageError("usage", "`--resume` and `--fork` contradict each other", fix="leave one of them out")
         if self.about is not None and (self.resume is not None or self.fork is not None):
@@ -166,7 +165,10 @@ class ChatOptions:
 
 
 def as_kept(goal: ChatOptions, here: host.Host) -> host.Host:
-    """``here`` with the settings of the session that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-session``; LogError."""
+    """Return ``here`` with the settings of the requested session; an existing one has its own.
+
+    Raises UsageError ``unknown-session``, ``not-a-session``; LogError.
+    """
     goal.check()
     named = goal.resume if goal.resume is not None else goal.fork
     if named is None:
@@ -185,13 +187,13 @@ def as_kept(goal: ChatOptions, here: host.Host) -> host.Host:
 async def open_session(
     goal: ChatOptions, here: host.Host, models: Models
 ) -> tuple[LogWriter[log_session.Session], bool]:
-    """The session's writer, and whether it was there before. What the goal says of mode, window and settings is written down."""
+    """Return the session's writer, and whether it existed before. Mode, window and settings of the options are logged."""
     goal.check()
     chosen, kept = here.settings, here.kept
     budget = str(chosen.budget) if chosen.budget is not None else None
     masked = models.masked()
     if chosen.chat_knowledge is not None:
-        # What cannot be read is said before anything is begun.
+        # Unreadable files are reported before anything is begun.
         knowledge.Knowledge.read([chosen.chat_knowledge])
     named = goal.resume if goal.resume is not None else goal.fork
     if named is not None:
@@ -241,7 +243,7 @@ def set_limit(
     value: Json,
     reason: str,
 ) -> None:
-    """Keep a setting of the window, where it is another one than before. Raises UsageError ``bad-setting``."""
+    """Keep a changed setting of the window. Raises UsageError ``bad-setting``."""
     known = limits.checked(name, value)
     if getattr(limits.of_session(writer.history, writer, chosen), name) != known:
         one.keep(entries.Version(of="window", name=name, number=0, reason=reason, by="person"), known)

@@ -1,4 +1,4 @@
-"""What a model would be sent of a conversation now: an entry point, by which ``runops show --window`` finds it."""
+"""Shows the next request of a conversation: an entry point for ``runops show --window``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runtime.workspace import host, session_index
 
 
 def report(here: host.Host, conversation: str) -> context_report.Report:
-    """What the next request of a session would hold; of a run, that of a chat about it. Nothing is claimed, written or sent, and it may be going on.
+    """Return the next request's contents of a session; for a run, of a chat about it. Nothing is claimed, written or sent; it may be active.
 
     Raises UsageError ``not-a-session``, ``unknown-run``; ModelError ``window-too-large``; LogError.
     """
@@ -48,7 +48,7 @@ def report(here: host.Host, conversation: str) -> context_report.Report:
 
 
 def _of_build(writer: open_session.SessionWriter, own: SessionState, here: host.Host) -> reply.Talk:
-    """The talk of a build, with all its tools; none of them is used."""
+    """Return the conversation of a build, with all its tools; none of them is used."""
     here = here.having(options.chosen_for(here.settings))
     quiet, nobody = events.Listener(), person.Nobody()
     build = open_build.of_session(writer, own, here, quiet, nobody, lambda _usage, _model: None)

@@ -1,7 +1,7 @@
-"""``delegate``: a model sends another one to do a task in a thread of its own; only the answer comes back, with what it cost.
+"""``delegate``: a model gives a subagent a task in a separate thread; only the answer is returned, with its cost.
 
-A delegate looks and changes nothing. It begins with nothing but its task, or behind what its sender was told: *clean* or *inherit*. It may send delegates
-itself, down to ``DEPTH``. How one works and ends, ``director.conversation.subagents`` says.
+A delegate only reads. It begins with only its task (*clean*), or after its parent's thread (*inherit*). It may itself send delegates, down
+to ``DEPTH``. ``director.conversation.subagents`` runs and ends them.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ __all__ = ["Delegation", "Sender", "interrupted"]
 NAME = "delegate"
 
 DEPTH = 2
-"""How deep delegates may send delegates."""
+"""Limit of nested delegates."""
 
 TURNS = 20
-"""Requests that one delegate may take."""
+"""Limit of the requests of one delegate."""
 
 BUDGET = Budget(calls=50, tokens=500_000, time=Decimal(1200))
-"""What one delegate may spend, with those that it sends; never more than its sender has left."""
+"""Budget of one delegate, with those that it sends; never more than its parent has left."""
 
 Context = Literal["clean", "inherit"]
 
 
 class Delegation(subagents.SubagentCall):
-    """The tool, as one sender has it."""
+    """The tool, for one parent."""
 
     name = NAME
     who = "delegate"
@@ -62,7 +62,7 @@ class Delegation(subagents.SubagentCall):
         *,
         clean: bool,
     ) -> None:
-        """``tools`` are those of the session; ``clean`` is how a delegate begins of which the call does not say so itself. ``models`` may lack where nothing is sent."""
+        """``tools`` are those of the session; ``clean`` is the default of a call. ``models`` may be missing if none is sent."""
         super().__init__(writer, models, listener, sender)
         self._tools, self._limits, self._clean = tools, limits, clean
 
@@ -95,13 +95,13 @@ class Delegation(subagents.SubagentCall):
 
     @override
     def before(self, arguments: dict[str, Json], asked: str) -> tuple[Item, ...]:
-        """Nothing, or all that its sender was told before the answer that asks for it."""
+        """Return nothing, or the parent's thread before the answer with the call."""
         context: Context | None = arguments.get("context")
         if self._clean if context is None else context == "clean":
             return ()
         items = self._sender.items()
         asks = (number for number, each in enumerate(items) if isinstance(each, ToolCall) and each.id == asked)
-        # Where there is no room for the answer itself, all that is there stands before it.
+        # If the answer itself had no room, all items precede it.
         ends = next(asks, len(items))
         while ends and is_models(items[ends - 1]):
             ends -= 1
@@ -119,7 +119,7 @@ class Delegation(subagents.SubagentCall):
 
 
 class _Tools(subagents.SubagentConfig):
-    """What a delegate may do: what the session's tools read, and, where it is not too deep, send another one."""
+    """Tools of a delegate: the reading tools of the session, and, above the depth limit, sending another one."""
 
     def __init__(
         self,

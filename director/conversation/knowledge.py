@@ -1,4 +1,4 @@
-"""What is known beforehand: Markdown files, section by section, of which those are told that a question is about."""
+"""Knowledge of a session: Markdown files in sections; a request contains the sections relevant for its question."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from runtime.context import window
 from runtime.system import regular_files
 
 TITLE, TEXT = 3, 1
-"""What a word of the question counts that stands in the title of a section, and in its text."""
+"""Scores of a question's word in the title of a section, and in its text."""
 
 MOST_FILES = 200
 LARGEST_FILE = 1 << 20
-"""Bytes."""
+"""Limit in bytes."""
 LONGEST = 8_000
-"""Characters of a section; of a longer one the rest is left out."""
+"""Limit of a section, in characters; the rest is omitted."""
 
 SHORTEST = 3
-"""Letters of a word that counts: shorter ones stand everywhere."""
+"""Least length of a word that counts; shorter ones are everywhere."""
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
-"""A word; where there are no blanks between words, each character is one."""
+"""A word; in scripts without blanks between words, each character is one."""
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -34,15 +34,15 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Section:
-    """What stands below one heading, up to the next."""
+    """The text below one heading, up to the next."""
 
     file: str
     title: str
-    """The heading; of what stands before the first one, the name of the file."""
+    """The heading; before the first one, the name of the file."""
     text: str
 
     def score(self, words: Iterable[str]) -> int:
-        """How much it has to do with these words, each once."""
+        """Return its relevance for these words, each once."""
         title, text = words_of(self.title), words_of(self.text)
         return sum(TITLE * (word in title) + TEXT * (word in text) for word in words)
 
@@ -51,12 +51,11 @@ class Knowledge:
     """Sections, in the order of their files."""
 
     def __init__(self, sections: Iterable[Section] = ()) -> None:
-        """Knows ``sections``."""
         self.sections = tuple(sections)
 
     @classmethod
     def read(cls, paths: Iterable[Path]) -> Knowledge:
-        """What stands in these files, and in the Markdown files of these folders. Raises UsageError where one cannot be read, or is too much."""
+        """Read these files, and the Markdown files of these folders. Raises UsageError if one cannot be read, or is too large."""
         files = [file for path in paths for file in _files(path)]
         if len(files) > MOST_FILES:
             raise UsageError(
@@ -67,7 +66,7 @@ class Knowledge:
         return cls(section for file in files for section in split(_name(file), _content(file)))
 
     def best(self, question: str, top_k: int) -> list[Section]:
-        """The sections that have most to do with the question, at most ``top_k``, the best first; of equals the first one first. None that has nothing to do with it."""
+        """Return the most relevant sections, at most ``top_k``, best first; equal ones in order. Irrelevant ones are omitted."""
         words = words_of(question)
         scored = [(section.score(words), section) for section in self.sections]
         scored = [each for each in scored if each[0] > 0]
@@ -75,21 +74,21 @@ class Knowledge:
         return [section for _score, section in scored[:top_k]]
 
     def parts(self, question: str, top_k: int) -> tuple[window.Part, ...]:
-        """The same, as they stand in a window."""
+        """Return the same as parts of a window."""
         found = self.best(question, top_k)
         return tuple(window.Part(f"{section.file}: {section.title}", section.text) for section in found)
 
 
 @functools.lru_cache(4096)
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text that count, in no case."""
+    """Return the words of a text that count, without case."""
     return frozenset(
         word for word in _WORD.findall(text.casefold()) if len(word) >= SHORTEST or not word.isascii() or word.isdigit()
     )
 
 
 def split(file: str, text: str) -> Iterator[Section]:
-    """The sections of a Markdown text. A line that begins with `#` in a block of code is no heading."""
+    """Yield the sections of a Markdown text. A line that begins with `#` in a block of code is no heading."""
     title, lines, fence = Path(file).stem, list[str](), ""
     for line in text.splitlines():
         marked = _FENCE.match(line)
@@ -120,7 +119,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _name(file: Path) -> str:
-    """What a file is called where it is told: what of its name is no UTF-8 can stand in no request."""
+    """Return the name of a file as it is shown: parts that are not UTF-8 cannot be in a request."""
     return os.fsencode(file.name).decode(errors="replace")
 
 
@@ -128,7 +127,7 @@ def _content(file: Path) -> str:
     if not file.exists():
         raise UsageError("file-not-found", f"there is no file {file}", fix="name a Markdown file, or a folder")
     if not {file.suffix, file.resolve().suffix} == {".md"} or file.is_dir():
-        # What is known is told to a model: no other file gets there by a slip of the hand, or by a link to it.
+        # Knowledge is sent to a model: no other file may get there by mistake, or by a link.
         raise UsageError(
             "file-not-read", f"{file} is no Markdown file", fix="knowledge stands in files that end with .md"
         )

@@ -1,7 +1,7 @@
-"""A talk: one word of a person, then requests and tools until the model answers without asking for any.
+"""Reply to a person's message: requests and tools until the model answers without a tool call.
 
-Everything stands in the session's log, and what the next request holds is made from there. So a talk that ends anywhere, by Ctrl-C, an error, a budget or
-a crash, is gone on with: what was paid for is used, and what was done is not done again.
+Everything is in the session's log, and each request is made from it. So a reply that ends early, by Ctrl-C, an error, a budget or a crash,
+can be resumed: paid answers are used, and completed work is not repeated.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from runtime.settings import settings
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReplyOptions:
-    """How much a model may take for one word of a person."""
+    """Limits of the model for one message of a person."""
 
     turns: int = 40
     """Requests."""
     an_answer: float = 1200.0
-    """Seconds that one answer may take, with all that is tried again for it."""
+    """Seconds for one answer, with all its retries."""
     max_output: int = 4_000
-    """Tokens that one answer may have, reasoning included."""
+    """Limit of one answer, in tokens, reasoning included."""
     left_open: bool = False
-    """Whether who interrupts it ends the session's process, too: then what is open is left to who goes on, as after a crash."""
+    """True if an interruption also ends the session's process: then open calls are left to the resumed session, as after a crash."""
 
 
 CHAT = ReplyOptions()
@@ -53,11 +53,11 @@ NODE = "session"
 """Node type of the calls of a session."""
 
 OWN = budgets.Requester("", None)
-"""The session itself has no budget beside that of all who work for it."""
+"""The session itself has no budget besides that of all its participants."""
 
 
 class Talk:
-    """What a person and a model say to each other in a session."""
+    """The conversation of a person and a model in a session."""
 
     def __init__(
         self,
@@ -71,14 +71,15 @@ class Talk:
         more: Sequence[Toolset] = (),
         options: ReplyOptions | None = None,
     ) -> None:
-        """``limits`` are asked for each request; ``more`` are tools beside those of every session; ``options`` is that of a chat, unless another one is given. Without ``models`` nothing can be said. Nothing is written or sent yet.
+        """``limits`` are requested for each request; ``more`` are additional tools; ``options`` default to those of a chat.
 
-        Raises UsageError where the knowledge that the settings name cannot be read.
+        Without ``models`` nothing can be said. Nothing is written or sent yet. Raises UsageError if the knowledge in the settings cannot be
+        read.
         """
         self._writer, self._subject, self._state, self._listener = writer, subject, state, listener
         self._limits, self._options = limits, options or CHAT
         self.ended: turn.Done | None = None
-        """The call of the last answer that ended the work; None where it asked for no tool."""
+        """The call of the last answer that ended the work; None if it called no tool."""
         known = [chosen.chat_knowledge] if chosen.chat_knowledge is not None else []
         self._known = knowledge.Knowledge.read(known)
         self._until = math.inf
@@ -125,7 +126,7 @@ class Talk:
 
     @property
     def mode(self) -> entries.Mode:
-        """How the session goes on; what is set is written down, and holds from the next request on."""
+        """The mode of the session; a new one is logged, and applies from the next request on."""
         return self._writer.history.mode
 
     @mode.setter
@@ -136,14 +137,14 @@ class Talk:
             )
 
     def window(self) -> window.Report:
-        """What a request would hold now; nothing is sent or written. Raises ModelError ``window-too-large``."""
+        """Return the contents of a request now; nothing is sent or written. Raises ModelError ``window-too-large``."""
         return self._built().report
 
     async def say(self, text: str) -> str:
-        """What the model answers to ``text``, once it asks for no tool any more, or for one that ends the work. What was open before is closed first.
+        """Return the model's answer to ``text``, once it calls no tool or one that ends the work. Open calls are closed first.
 
-        Raises ModelError, after which the talk goes on with another word; BudgetReached and SetupError, after which ``go_on`` goes on with this one;
-        LogError and Replaced. Where it is cancelled, what was going on is closed as interrupted, unless the manner leaves it open.
+        Raises ModelError, after which the conversation continues with another message; BudgetReached and SetupError, after which ``go_on``
+        resumes this one; LogError and Replaced. When cancelled, open calls are closed as interrupted, unless the options leave them open.
         """
         turns = self._ready()
         turns.break_off()
@@ -151,20 +152,20 @@ class Talk:
         return await self._until_answered(turns)
 
     async def remind(self, text: str) -> str:
-        """What the model answers to a word that is not the person's: it has no further requests for it, and what failed before still counts. Raises like ``say``."""
+        """Answer a message that is not the person's: it gets no further requests, and earlier failures still count. Raises like ``say``."""
         turns = self._ready()
         turns.say(text)
         return await self._until_answered(turns)
 
     @property
     def untouched(self) -> bool:
-        """Whether nothing was said yet."""
+        """True if nothing was said yet."""
         return not self._writer.history.thread(entries.SESSION_THREAD).said
 
     async def go_on(self) -> str | None:
-        """The answer to what was said before a crash, or before a budget was reached, and has none; None where the word is the person's.
+        """Answer a message left unanswered by a crash or a budget limit; None if it is the person's turn.
 
-        What the crash left open is closed, and the model is told so. Raises like ``say``.
+        Calls that a crash left open are closed, and the model is shown that. Raises like ``say``.
         """
         turns = self._ready()
         return await self._until_answered(turns) if turns.waiting else None
@@ -196,7 +197,7 @@ class Talk:
             raise
 
     async def _broken_off(self, error: RunOpsError) -> None:
-        """Write that the word has no answer, where the log does not say so yet: then it is the person's turn, also after a crash."""
+        """Log that the message has no answer, unless the log says so: then it is the person's turn, also after a crash."""
         said = self._writer.history.thread(entries.SESSION_THREAD).said
         if self._exchanges is not None and said and not isinstance(said[-1], entries.ModelError):
             self._exchanges.broken_off(error)
@@ -222,7 +223,7 @@ class Talk:
         return self._frame.window(self._exchanges.model() if self._exchanges is not None else "")
 
     def _names(self) -> set[str]:
-        """What no summary of the session may lose: what its subject calls its values, and the session its variables."""
+        """Return the names that a summary must keep: of the subject's values, and of the session's variables."""
         return {*self._subject.variables(), *(each.name for each in self._writer.history.variables())}
 
     def _items(self) -> tuple[Item, ...]:
@@ -230,7 +231,7 @@ class Talk:
 
 
 class _Told(turn.Frame):
-    """A frame of whose requests a listener is told."""
+    """A frame that reports its requests to a listener."""
 
     def __init__(self, frame: context_request.Frame, listener: Listener) -> None:
         self._frame, self._listener = frame, listener

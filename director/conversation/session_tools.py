@@ -1,4 +1,4 @@
-"""The tools that every session has: they tell what it is about, and keep what is agreed."""
+"""The tools of every session: they show its subject, and keep agreements."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _PLAN = toolbox.fields(
 
 
 class Toolbox(ModelTools):
-    """All tools of a session: its own, and ``more``."""
+    """All tools of a session: the standard ones, and ``more``."""
 
     def __init__(
         self,
@@ -67,12 +67,11 @@ class Toolbox(ModelTools):
         listener: Listener,
         more: Sequence[Toolset] = (),
     ) -> None:
-        """``texts`` reads what entries of the session say."""
+        """``texts`` reads the texts of the session's log entries."""
         super().__init__(state, listener, [*_toolsets(state, subject, texts, listener), *more])
 
 
 def _toolsets(state: SessionState, subject: Subject, texts: Texts, listener: Listener) -> Sequence[Toolset]:
-    """The session's own tools, in order of weight."""
     reads, keeps = _Reads(state, subject, texts), _Keeps(state, listener)
 
     def toolset(
@@ -100,7 +99,7 @@ def _toolsets(state: SessionState, subject: Subject, texts: Texts, listener: Lis
 
 
 class _Reads:
-    """What is told."""
+    """Reading tools."""
 
     def __init__(self, state: SessionState, subject: Subject, texts: Texts) -> None:
         self._state, self._subject, self._texts = state, subject, texts
@@ -117,7 +116,7 @@ class _Reads:
         if key is None:
             return page_text.fenced("\n".join(session_variables.told(values))) if values else "(none has a value)"
         if key in values:
-            # What a step has read on a page may stand in any of them.
+            # Each of them may contain what a step has read on a page.
             return page_text.fenced(state_paths.as_text(values[key]))
         within = {name: value for name, value in values.items() if name.startswith(f"{key}.")}
         if not within:
@@ -126,7 +125,7 @@ class _Reads:
 
     def variable(self, arguments: dict[str, Json]) -> str:
         if arguments["key"] not in self._state.variables.names():
-            # What a node has yielded is asked for so as often as it is with the other tool.
+            # Values of nodes are requested with this tool as often as with the other one.
             return self.variables(arguments)
         return page_text.fenced(state_paths.as_text(self._state.variables.get(str(arguments["key"]))))
 
@@ -151,7 +150,7 @@ class _Reads:
 
 
 class _Keeps:
-    """What is kept: each with its reason."""
+    """Writing tools: each change has a reason."""
 
     def __init__(self, state: SessionState, listener: Listener) -> None:
         self._state, self._listener = state, listener

@@ -1,7 +1,7 @@
-"""A model that works for one call of a session, in a thread of its own: a delegate, a scout. Only its answer comes back, with what it cost.
+"""Subagents (delegates, scouts): models that work for one call of a session, in a separate thread. Only the answer is returned.
 
-What it spends, it spends of its sender's budget, also where it fails or is interrupted. A crash ends it: one whose answer is in the log is not asked again,
-any other one is closed as interrupted, with all that works for it.
+The answer comes with its cost. Its spending counts against its parent's budget, even if it fails or is interrupted. A crash ends it. If its
+answer is in the log, it is not asked again. Any other is closed as interrupted, with its own subagents.
 """
 
 from __future__ import annotations
@@ -34,51 +34,47 @@ from runtime.models import budgets, requests, run_models
 from runtime.models.turns import call_checks, turn
 
 MAX_OUTPUT = 4_000
-"""Tokens that one answer of it may have."""
+"""Limit of one answer, in tokens."""
 
 ENDS = barrier.ENDS - {"budget", "paused"}
-"""Who must act on an error after which nothing goes on, so that it is nobody's answer."""
+"""Categories of errors that end all work, and so are not returned as an answer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sender:
-    """Who sends: the session itself, or a delegate of it."""
+    """The parent: the session itself, or a delegate of it."""
 
     depth: int
     """0 for the session itself."""
     budgets: budgets.Requester
-    """Those that hold for it."""
     items: Callable[[], tuple[Item, ...]]
-    """What a request of it would hold of what was said to it, the answer that asks for the child included."""
+    """Returns the thread in its requests, with the answer that calls the subagent."""
 
 
 class SubagentConfig(turn.Tools, Protocol):
-    """The tools of one child, and what it is told of its work."""
+    """The tools of one subagent, and its instructions."""
 
     def around(self) -> window.RequestFrame:
-        """What stands around its conversation."""
+        """Return the frame around its conversation."""
         ...
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        """What came of a call of its tools that a crash left open, where that is known."""
+        """Return the outcome of a call of its tools that a crash left open, if it is known."""
         ...
 
     async def close(self) -> None:
-        """The child is over, however it ended."""
+        """Called when the subagent has ended in any way."""
         ...
 
 
 class SubagentCall(Toolset):
-    """A tool that sends one."""
+    """A tool that starts a subagent."""
 
     name: str
-    """Of the tool, and of the calls in the child's thread."""
+    """Name of the tool, and of the calls in the subagent's thread."""
     who: str
-    """What it is called, where people and models are told of it."""
     turns: int
-    """Requests that one may take."""
     budget: Budget
-    """What one may spend."""
 
     def __init__(
         self,
@@ -87,12 +83,12 @@ class SubagentCall(Toolset):
         listener: Listener,
         sender: Sender,
     ) -> None:
-        """``models`` may lack where nothing is sent."""
+        """``models`` may be missing if none is started."""
         self._writer, self._models, self._listener, self._sender = writer, models, listener, sender
         self._limits: Callable[[], window.Limits] = window.Limits
 
     def employ(self, models: run_models.RunModels | None, limits: Callable[[], window.Limits], sender: Sender) -> None:
-        """Who sends, with which models, and the limits of windows: known once the talk is there."""
+        """Set the parent, its models and window limits, known once the conversation exists."""
         self._models, self._limits, self._sender = models, limits, sender
 
     @property
@@ -102,18 +98,18 @@ class SubagentCall(Toolset):
 
     @abstractmethod
     def config(self, call: entries.Call, subagent: Subagent) -> SubagentConfig:
-        """What one works with; nothing of it is opened yet."""
+        """Return the config of one; nothing of it is opened yet."""
 
     def word(self, arguments: dict[str, Json]) -> str:
-        """What it is told first; empty where there is nothing to do."""
+        """Return its first message; empty if there is no task."""
         return str(arguments["task"]).strip() and str(arguments["task"])
 
     def left(self, _call: entries.Call) -> str:
-        """What one may have done that is not to be done again, and what is to be seen to first; told where no answer of it tells."""
+        """Return possible effects that must not be repeated, and must be checked first, for the case that it gave no answer."""
         return ""
 
     def before(self, _arguments: dict[str, Json], _asked: str) -> tuple[Item, ...]:
-        """What stands before that in its thread."""
+        """Return what precedes that in its thread."""
         return ()
 
     @override
@@ -129,7 +125,7 @@ class SubagentCall(Toolset):
             action=self.name,
             asked=place.asked,
             attempt=1,
-            # Nobody sends it a second time for a sender that asked once.
+            # A call starts it only once.
             effect="effect",
             args=arguments,
             fingerprint="",
@@ -158,7 +154,7 @@ class SubagentCall(Toolset):
         return outcome
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        """What came of one that a crash or a person has interrupted; what it left open is closed. None for a call of another tool."""
+        """Return the outcome of one that a crash or a person has interrupted, and close its open calls. None for a call of another tool."""
         if call.action != self.name:
             return None
         said = self._writer.history.thread(entries.delegate_thread(call.call)).said
@@ -190,7 +186,6 @@ class SubagentCall(Toolset):
         return turn.Outcome(call_checks.told(told), error=told, written=True)
 
     def _cost(self, call: entries.Call) -> str:
-        """What it cost, with all that worked for it."""
         return f"the {self.who} took {costs.told(ledger.totals([*self._writer.history.ledger.within(call.path)]))}"
 
 
@@ -208,7 +203,7 @@ class Subagent:
         call: entries.Call,
         before: tuple[Item, ...],
     ) -> None:
-        """``before`` stands before what it is told."""
+        """``before`` precedes its first message."""
         self.sender = sender
         self._writer, self._limits, self._before = writer, limits, before
         self._thread = entries.delegate_thread(call.call)
@@ -223,7 +218,6 @@ class Subagent:
         )
         self._exchanges = requests.Exchanges(models, writer, requester, None, budget, sender.budgets)
         self.config = sending.config(call, self)
-        """What it works with."""
         frame = context_request.Frame(
             writer,
             self._thread,
@@ -245,11 +239,11 @@ class Subagent:
 
     @property
     def share(self) -> budgets.Requester:
-        """The budgets that hold for whom it sends."""
+        """Return the budgets that apply to its own subagents."""
         return self._exchanges.share
 
     async def work(self, word: str) -> str:
-        """Its answer. Raises RunOpsError."""
+        """Return its answer. Raises RunOpsError."""
         self._turns.say(word)
         while True:
             latest = await self._turns.turn()
@@ -263,7 +257,7 @@ class Subagent:
                 )
 
     def close(self, error: RunOpsError | None = None) -> None:
-        """Leave nothing open in its thread, and write why no answer comes; ``error`` where it has failed, else it was interrupted."""
+        """Close all open calls in its thread, and log why there is no answer: ``error``, or else an interruption."""
         said = self._writer.history.thread(self._thread).said
         if not said:
             return
@@ -272,12 +266,12 @@ class Subagent:
             self._exchanges.broken_off(error or interrupted())
 
     def items(self) -> tuple[Item, ...]:
-        """What a request of it would hold of what was said to it."""
+        """Return the thread in its requests."""
         thread = window_items.Thread(self._writer.history.thread(self._thread), self._writer)
         return (*self._before, *window.build(thread, self.config.around(), self._room()).items)
 
     def _room(self) -> window.Limits:
-        """The limits of its own part of a request: what stands before that has its place."""
+        """Return the limits of its own part of a request: the preceding part has a fixed size."""
         limits = self._limits()
         size = sum(map(estimates.of_item, self._before))
         chars = sum(map(chars_of, self._before))
@@ -293,7 +287,7 @@ class Subagent:
 
 
 class _Behind(turn.Frame):
-    """Requests of a thread that goes on from another one."""
+    """Requests of a thread that continues another one."""
 
     def __init__(self, frame: turn.Frame, before: tuple[Item, ...]) -> None:
         self._frame, self._before = frame, before
@@ -313,7 +307,7 @@ def _no_task(name: str) -> ModelError:
 
 
 def interrupted() -> ModelError:
-    """Why an answer broke off that a person did not wait for, or a crash."""
+    """Return the error of an answer that a person or a crash interrupted."""
     return ModelError("interrupted", "it was interrupted", fix="say `continue`, or what is wanted now")
 
 
@@ -325,7 +319,10 @@ def asks(
     budget: Budget | None = None,
     within: budgets.Requester | None = None,
 ) -> summaries.Asks:
-    """Opens such threads: ``left`` are the seconds that are left, ``tell`` says what is waited for, ``budget`` and ``within`` are those of who speaks."""
+    """Return the opener of summary threads.
+
+    ``left`` returns the remaining time in seconds, ``tell`` reports a wait, ``budget`` and ``within`` are those of the speaker.
+    """
 
     def opened(thread: str) -> requests.Exchanges:
         requester = requests.RequestScope(

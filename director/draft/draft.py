@@ -1,4 +1,4 @@
-"""The workflow that a session builds: YAML text in the language of workflow files, read and checked by the file's own parser."""
+"""The workflow that a session builds: YAML text in the language of workflow files, read and checked by the parser of workflow files."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from runtime.language import callees, reader, workflow, yaml_text
 from runtime.language.diagnostics import Diagnostic, Source, WorkflowInvalid
 
 NAME = "draft.yaml"
-"""What the draft is called where something is wrong with it."""
+"""Name of the draft in diagnostics."""
 
 Limits = Callable[["Draft"], Sequence[Diagnostic]]
-"""What a draft may not, though it is valid: each with its place in the draft."""
+"""Returns what a draft may not contain although it is valid, each with its place in the draft."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Draft:
-    """One version of it. It never changes: whoever adds something gets another one."""
+    """One version of the draft. It is immutable: each edit returns a new one."""
 
     text: str
     loaded: workflow.Loaded
@@ -28,14 +28,14 @@ class Draft:
 
     @classmethod
     def of(cls, text: str, files: callees.Files | None = None) -> Draft:
-        """The draft with this text. Raises WorkflowInvalid with every mistake in it; ``files`` are those that it may use."""
+        """Return the draft with this text; ``files`` are those that it may use. Raises WorkflowInvalid with every mistake in it."""
         return cls(text, reader.parse(text, NAME, files), files)
 
     @classmethod
     def begun(cls, head: str, nodes: str, files: callees.Files | None = None, limits: Limits | None = None) -> Draft:
-        """A draft with its first nodes: ``head`` is all of the file but ``nodes``, such as ``version: 1`` and the ``name``.
+        """Return a draft with its first nodes: ``head`` is all of the file but ``nodes``, such as ``version: 1`` and the ``name``.
 
-        Keys of a head that stand beside ``nodes`` in what is given change it, as ``with_head`` would. Raises WorkflowInvalid.
+        Keys given next to ``nodes`` change the head, as ``with_head`` does. Raises WorkflowInvalid.
         """
         if more := header.beside_nodes(nodes):
             head = header.changed(yaml_text.read(NAME, splices.ended(head)), more).patched.text
@@ -58,11 +58,11 @@ class Draft:
         return layout.Layout(self.loaded.document)
 
     def outline(self) -> str:
-        """Its nodes as a short tree, with their positions."""
+        """Return its nodes as a short tree, with their positions."""
         return self.layout.outline()
 
     def summary(self) -> str:
-        """What it is called and for, what it declares, and how large it is."""
+        """Return its name, purpose, declarations and size."""
         file = self.loaded.workflow
         lines = [f"draft of {file.name}", *([f"For: {file.description}"] if file.description else [])]
         lines += [f"Inputs: {', '.join(file.inputs)}"] if file.inputs else []
@@ -70,29 +70,29 @@ class Draft:
         return "\n".join([*lines, f"Nodes: {self.layout.kinds()}"])
 
     def with_nodes(self, nodes: str, after: str | None = None, limits: Limits | None = None) -> Draft:
-        """The draft with further nodes, given as YAML text: a list of them, or one.
+        """Return the draft with further nodes, given as YAML text: a list of them, or one.
 
-        ``after`` is a node, behind which they come in the same block; ``ID/`` or ``ID/BLOCK``: they begin that block; ``/``: they begin the file; None:
-        they end it.
-        Nothing is done where anything is wrong, here as in the other edits: raises WorkflowInvalid with every mistake at its place in the text that was
-        given, or in the draft as it is, and ModelError for what cannot be done.
+        ``after`` is a node: the new ones follow it in the same block. ``ID/`` or ``ID/BLOCK`` puts them first in that block, ``/``
+        first in the file, None last in the file.
+        If anything is wrong, nothing changes, as in the other edits. Raises WorkflowInvalid with every mistake at its place in the
+        given text or in the draft, and ModelError for an impossible edit.
         """
         return self._edited(self._editor.created(edits.given(nodes), after), limits)
 
     def with_updates(self, nodes: str, node: str | None = None, limits: Limits | None = None) -> Draft:
-        """The draft with another text for ``node``; without it, for each node that is given, by its id."""
+        """Return the draft with a new text for ``node``; without ``node``, for each given node by its id."""
         return self._edited(self._editor.updated(edits.given(nodes), node), limits)
 
     def with_moved(self, ids: Sequence[str], after: str | None, limits: Limits | None = None) -> Draft:
-        """The draft with these nodes elsewhere, in this order; ``after`` as in ``with_nodes``."""
+        """Return the draft with these nodes moved, in this order; ``after`` as in ``with_nodes``."""
         return self._edited(self._editor.moved(ids, after), limits)
 
     def without(self, ids: Sequence[str], limits: Limits | None = None) -> Draft:
-        """The draft without these nodes, and what is in them."""
+        """Return the draft without these nodes and the nodes in them."""
         return self._edited(self._editor.deleted(ids), limits)
 
     def with_head(self, head: str, limits: Limits | None = None) -> Draft:
-        """The draft with another head: a map of its keys, which replace those that are there; null takes one away, and inputs are taken in by name."""
+        """Return the draft with a changed head. ``head`` maps keys to new values; null removes a key, and inputs are merged by name."""
         return self._edited(header.changed(self._document, head), limits)
 
     @property
@@ -111,7 +111,7 @@ class Draft:
 
 
 def _made(edit: edits.Edit, mark: str, files: callees.Files | None, limits: Limits | None) -> Draft:
-    """The draft as an edit makes it, with a byte order mark where there was one. What is written is read again: it must say what was meant."""
+    """Return the draft as an edit makes it, with its byte order mark kept. The text is parsed again: it must yield the intended data."""
     try:
         made = Draft.of(f"{mark}{edit.patched.text}", files)
         problems = limits(made) if limits is not None else ()

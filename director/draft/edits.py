@@ -1,4 +1,4 @@
-"""Nodes of a draft added, changed, moved and taken away: each edit as the text that it makes, and the data that this text must then say."""
+"""Adds, changes, moves and deletes nodes of a draft. Each edit is the new text and the data that this text must yield."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runtime.language.diagnostics import WorkflowInvalid
 from runtime.language.yaml_text import Document, Path
 
 GIVEN = "yaml"
-"""What the text is called that is given for an edit, where something is wrong with it."""
+"""Name of the text given for an edit, in diagnostics."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,7 +29,6 @@ class Edit:
 
     patched: Patched
     data: Json
-    """What it says then."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,19 +41,19 @@ class Given:
 
     @property
     def data(self) -> list[Any]:
-        """What they say."""
+        """Return the data of the nodes."""
         return [each.data for each in self.items]
 
     @property
     def ids(self) -> list[str]:
-        """Their ids, as far as they have any."""
+        """Return the ids of those that have one."""
         return [each.data["id"] for each in self.items if isinstance(each.data.get("id"), str)]
 
 
 def given(text: str, *, whole: bool = False) -> Given:
-    """The nodes of a text: a list of them, one by itself, or a map with nothing but ``nodes``; of a ``whole`` file those in it, too.
+    """Return the nodes of a text: a list, a single node, a map with only ``nodes``, or (``whole``) the nodes of a file.
 
-    Raises WorkflowInvalid where it is no YAML, or holds none.
+    Raises WorkflowInvalid if it is not YAML or holds no nodes.
     """
     document = read(text)
     data: Any = document.data
@@ -75,12 +74,12 @@ def given(text: str, *, whole: bool = False) -> Given:
 
 
 def is_whole(data: Mapping[str, Json]) -> bool:
-    """Whether this is a file, and no node with nodes in it."""
+    """Return whether this is a file, rather than a node with nodes in it."""
     return "nodes" in data and "type" not in data
 
 
 def read(text: str) -> Document:
-    """What was given, as data; a fence around it does not count. Raises WorkflowInvalid where it is no YAML, or nothing."""
+    """Read the given text, without a Markdown fence around it. Raises WorkflowInvalid if it is not YAML, or empty."""
     document = yaml_text.read(GIVEN, draft_splices.ended(_FENCE.sub("", text)))
     if any(each.code == "empty-file" for each in document.problems):
         raise _no_nodes(document, (), "nothing was given", "write `- id: …` for each node")
@@ -90,7 +89,7 @@ def read(text: str) -> Document:
 
 
 _FENCE = re.compile(r"\A\s*?```\w*(?=[\r\n])|^```\s*\Z", re.MULTILINE)
-"""The lines around a text in Markdown: what stands between them keeps its line numbers."""
+"""The fence lines around a text in Markdown. The lines between them keep their numbers."""
 
 HEAD = "give only what stands under `nodes:`; what stands above it is changed by `update_node` with the id `workflow`"
 
@@ -103,15 +102,16 @@ def _no_nodes(document: Document, path: Path, what: str, fix: str) -> WorkflowIn
 
 
 class Editor:
-    """Edits one text, which is valid."""
+    """Edits one valid text."""
 
     def __init__(self, document: Document, places: Mapping[str, Path], laid: layout.Layout) -> None:
-        """``places`` says where each node stands."""
+        """``places`` maps each node to its path."""
         self._document, self._places, self._layout = document, places, laid
 
     def created(self, new: Given, after: str | None) -> Edit:
-        """Further nodes: behind the node ``after``, in the same block; ``ID/`` or ``ID/BLOCK``: at the beginning of a container's block; ``/``: of the file; None: at its end.
+        """Add nodes.
 
+        ``after``: a node, followed in its block; ``ID/`` or ``ID/BLOCK``: first in that block; ``/``: first in the file; None: last.
         Raises ModelError ``node-unknown``, ``block-unknown``, ``edit-not-possible``.
         """
         path, at = self._spot(after)
@@ -120,7 +120,7 @@ class Editor:
         return self._edit(Items(self._document, path).inserted(at, new.items, new.gaps), data)
 
     def updated(self, new: Given, node: str | None) -> Edit:
-        """One node in the place of ``node``; None: each in the place of the one with its id. Raises ModelError as ``created``, and ``update-unclear``."""
+        """Replace ``node`` by one node; None: each node with the same id. Raises ModelError as ``created``, and ``update-unclear``."""
         if node is not None and len(new.items) != 1:
             raise ModelError(
                 "update-unclear",
@@ -149,7 +149,7 @@ class Editor:
         return self._edit(splices, data)
 
     def moved(self, ids: Sequence[str], after: str | None) -> Edit:
-        """Nodes elsewhere, in the order in which they are named; ``after`` as in ``created``. Raises ModelError as there, and ``move-unclear``, ``block-empty``."""
+        """Move nodes, in the order given; ``after`` as in ``created``. Raises ModelError as there, and ``move-unclear``, ``block-empty``."""
         chosen = self._chosen(ids)
         paths = list(chosen.values())
         self._refuse_nested(list(chosen), paths)
@@ -189,9 +189,9 @@ class Editor:
         return [*items.inserted(at, moved), *self._gone(paths)]
 
     def deleted(self, ids: Sequence[str]) -> Edit:
-        """Without these nodes and what is in them. Raises ModelError ``node-unknown``, ``block-empty``, ``edit-not-possible``."""
+        """Delete these nodes and those in them. Raises ModelError ``node-unknown``, ``block-empty``, ``edit-not-possible``."""
         chosen = self._chosen(ids)
-        # What stands within another one of them goes with it.
+        # A node within another one of them is deleted with it.
         chosen = {
             each: path
             for each, path in chosen.items()
@@ -228,7 +228,7 @@ class Editor:
         return found
 
     def _spot(self, after: str | None) -> tuple[Path, int]:
-        """The list, and the number in it, that is meant."""
+        """Return the list, and the index in it, that ``after`` means."""
         if after is None:
             return ("nodes",), len(lines.data_at(self._document.data, ("nodes",)))
         node, slash, block = after.partition("/")
@@ -250,7 +250,6 @@ class Editor:
         return path, 0
 
     def _chosen(self, ids: Sequence[str]) -> dict[str, Path]:
-        """Where each of the nodes stands."""
         if not ids:
             raise ModelError("node-unknown", "no node is named", fix="give the ids of nodes")
         return {each: self._place(each) for each in ids}

@@ -1,4 +1,4 @@
-"""The entries of a map in lines, such as the head of a file: each with its comments, put in the place of another, added, and taken away."""
+"""Entries of a map written in lines, such as the head of a file: replaced, added and removed together with their comments."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Entry:
 
     column: int
     head: int
-    """Where the comments right above it begin, else its line."""
+    """Start of the comments right above it, else of its line."""
     own: int
-    """Where its line begins."""
+    """Start of its line."""
     tail: int
-    """The end of its last line, comments on it and further to the right below it too."""
+    """End of its last line. Includes comments on that line, and indented comments below it."""
 
 
 class Entries:
-    """The map at a path. Raises ModelError ``edit-not-possible`` where it is not written in lines."""
+    """The map at a path. Raises ModelError ``edit-not-possible`` if it is not written in lines."""
 
     def __init__(self, document: Document, path: Path) -> None:
         self._source, self._path = document.source, path
@@ -48,11 +48,11 @@ class Entries:
 
     @property
     def column(self) -> int:
-        """How far to the right its keys stand."""
+        """Return the column of its keys."""
         return next(iter(self.all.values())).column
 
     def put(self, key: str, cuts: Sequence[Cut]) -> list[Splice]:
-        """An entry in the place of the one with this key, or else added; ``cuts`` are its lines at ``column``, the last one without its break."""
+        """Replace or add the entry of a key. ``cuts`` are its lines at ``column``, the last one without a line break."""
         end = splices.newline(self._source.text)
         old = self.all.get(key)
         if old is not None:
@@ -70,12 +70,12 @@ class Entries:
             at = self.all[keys[0]].own
             return [Splice(at, at, [*cuts, splices.put(end, self._source, at)])]
         at = self.all[before].tail
-        # What comes behind the nodes stands by itself.
+        # What follows the nodes stays separate.
         apart = end if before == "nodes" else ""
         return [Splice(at, at, [splices.put(f"{end}{apart}", self._source, at), *cuts])]
 
     def without(self, key: str) -> list[Splice]:
-        """Without an entry, and the comments right above it; an empty line on both sides of it becomes one."""
+        """Remove an entry and the comments right above it. Empty lines on both sides become one."""
         old = self.all.get(key)
         if old is None:
             return []
@@ -85,12 +85,12 @@ class Entries:
         above = lines.start_of(text, lines.end_before(text, start))
         if start and not text[above:start].strip() and not (lines.at(text, stop) or "").strip():
             start = above
-        # From the end of a line to the end of another one: so whatever is put behind it stays.
+        # Cuts from line end to line end, so that text inserted after it stays.
         return [Splice(lines.end_before(text, start), lines.end_before(text, stop))]
 
 
 def written(document: Document, path: Path, column: int, end: str) -> list[Cut]:
-    """The entry at a path as it is written, at ``column``, its lines ending with ``end``."""
+    """Return the entry at a path as written, indented to ``column``, with line ends ``end``."""
     if layout.opening(document, path[:-1]) == "{":
         return [laid_out(str(path[-1]), lines.data_at(document.data, path), document, path, column, end)]
     found = _entry(document, path, 0)
@@ -100,7 +100,7 @@ def written(document: Document, path: Path, column: int, end: str) -> list[Cut]:
 
 
 def laid_out(key: str, value: Json, document: Document, path: Path, column: int, end: str) -> Cut:
-    """An entry written anew, in the place of what stands at ``path``."""
+    """Return an entry formatted anew, which replaces the one at ``path``."""
     mark = document.values[path]
     text = writer.text({key: value}).rstrip("\n")
     return Cut(end.join(" " * column + line for line in text.split("\n")), document.source, mark.start, mark.stop)

@@ -1,4 +1,4 @@
-"""The goal of a build: what a person wants a workflow to do, and how it may be tried."""
+"""The goal of a build: what a workflow should do, and how it may be tried."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from nodes.values import Json
 from runtime.log import entries
 
 Policy = Literal["ask", "allow", "hold"]
-"""What becomes of side effects in a build: a person is asked once for each, all are done, or none."""
+"""Policy for side effects in a build: ask a person once for each, allow all, or hold all."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Goal:
-    """What a build is to reach, as the person said it."""
+    """The goal of a build, as the person gave it."""
 
     goal: str
     url: str | None
-    """Where the site is; the origin is the first that the draft may open."""
+    """Address of the site. Its origin is the first that the draft may open."""
     save: Path
-    """Where the workflow is left."""
+    """File to which the workflow is written."""
     runs: int = 2
-    """How often the draft must pass."""
+    """Number of runs that the draft must pass."""
     policy: Policy = "ask"
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The inputs with which it is proved, by name."""
+    """The inputs of the proof, by name."""
     secrets: Sequence[str] = ()
     """Names of the secrets that it may use."""
     force: bool = False
-    """Whether ``save`` may be a file that was there before."""
+    """True if ``save`` may overwrite an existing file."""
     repairs: entries.Repairs | None = None
-    """Where a workflow is fixed that is there."""
+    """The repair of an existing workflow, if this build is one."""
 
     @property
     def place(self) -> Path:
-        """Where the workflow is meant to stand: what it reads beside itself is found from there."""
+        """Return the intended place of the workflow. Files that it uses are resolved from there."""
         return Path(self.repairs.file) if self.repairs is not None else self.save
 
     @classmethod
     def of(cls, build: entries.Build) -> Goal:
-        """As it stands in the log."""
+        """Return the goal from its log entry."""
         return cls(
             build.goal,
             build.url,
@@ -56,7 +56,7 @@ class Goal:
         )
 
     def as_logged(self) -> entries.Build:
-        """As it stands in the log."""
+        """Return the goal as a log entry."""
         return entries.Build(
             goal=self.goal,
             url=self.url,

@@ -1,4 +1,4 @@
-"""The head of a draft: everything but its nodes. Begun from what the person wants, and changed key by key."""
+"""The head of a draft: everything but its nodes. It begins with what the person gave, and changes key by key."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ if TYPE_CHECKING:
     from director.draft.goal import Goal
 
 BASE = "base_url"
-"""The input that says where the site is."""
+"""The input with the address of the site."""
 
 LONGEST_NAME = 60
-"""Characters of a name that is made from a goal."""
+"""Limit of a name made from a goal, in characters."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 
 
 def begun(goal: Goal) -> str:
-    """The head of a new draft, as text: all of it is what the person has said.
+    """Return the head of a new draft as text. All of it comes from the person.
 
-    Name and purpose come from the goal; the site's origin is the input ``base_url``, with that as its default; the other inputs have none: a run that forgets one
-    must not do an action on what the build was given. The secrets stand there by name; and what may be opened are the origins that the inputs name.
+    Name and purpose come from the goal. The site's origin is the default of the input ``base_url``. The other inputs have no default: a
+    run that omits one must not act on the build's values.
+    Secrets are listed by name. The origins that the inputs name may be opened.
     """
     values = given(goal)
     inputs = {name: _input(value, default=name == BASE) for name, value in values.items()}
@@ -43,7 +44,7 @@ def begun(goal: Goal) -> str:
     data: dict[str, Json] = {"version": 1, "name": name_of(goal.goal)}
     if goal.goal.strip():
         data["description"] = " ".join(goal.goal.split())
-    # An input a line: these are what a person looks for in the head.
+    # One input a line: readers look for these in the head.
     lines = ["inputs:", *(f"  {name}: {writer.inline(each)}" for name, each in inputs.items())] if inputs else []
     behind: dict[str, Json] = {}
     if goal.secrets:
@@ -54,13 +55,13 @@ def begun(goal: Goal) -> str:
 
 
 def given(goal: Goal) -> dict[str, Json]:
-    """The inputs with which a draft begins, each with the value that the person gave; first among them where the site is, as far as that was said."""
+    """Return the first inputs of a draft with the person's values. The site's address comes first, if it is known."""
     at = origin(goal.url) if goal.url is not None else None
     return {**({BASE: at} if at else {}), **goal.inputs}
 
 
 def name_of(goal: str) -> str:
-    """A goal's first sentence, cut behind a word."""
+    """Return a goal's first sentence, cut after a word."""
     sentence = _SENTENCE.split(goal.strip(), maxsplit=1)[0].strip().rstrip(".!?:;,")
     if len(sentence) <= LONGEST_NAME:
         return sentence or "Draft"
@@ -68,9 +69,9 @@ def name_of(goal: str) -> str:
 
 
 def _input(value: Json, *, default: bool) -> dict[str, Any]:
-    """An input that takes such a value, and has it as its default where it is to have one."""
+    """Return an input declaration for such a value, with the value as its default if it has one."""
     kind = _kind(value)
-    # A default is no field for references: what looks like one must be given with each run.
+    # Defaults do not resolve references: a value that looks like one must be given with each run.
     if not default or (isinstance(value, str) and OPENING in value):
         return {"type": kind}
     return {"type": kind, "default": value}
@@ -93,7 +94,7 @@ def _kind(value: Json) -> str:
 
 
 def beside_nodes(text: str) -> str:
-    """The head that stands beside ``nodes`` in what was given, as text; empty where there is none. Raises WorkflowInvalid where it is no YAML."""
+    """Return the head given next to ``nodes``, as text, or an empty text. Raises WorkflowInvalid if it is not YAML."""
     document = read(text)
     data: Any = document.data
     if not isinstance(data, dict) or not is_whole(data) or len(data) < 2:
@@ -104,9 +105,9 @@ def beside_nodes(text: str) -> str:
 
 
 def changed(document: Document, text: str) -> Edit:
-    """The head of ``document`` with what ``text`` says, a map of keys: those replace the ones that are there, null takes one away, and inputs are taken in by name.
+    """Change the head of ``document`` by ``text``, a map of keys. Null removes a key, inputs are merged by name, other keys are replaced.
 
-    Raises WorkflowInvalid where the text is no YAML, and ModelError ``update-unclear``, ``edit-not-possible``.
+    Raises WorkflowInvalid if the text is not YAML, and ModelError ``update-unclear``, ``edit-not-possible``.
     """
     new = read(text)
     given: Any = new.data
@@ -146,7 +147,7 @@ def _inputs_edited(document: Document, new: Document, head: Entries, wanted: dic
     if not wanted:
         return head.without("inputs")
     if layout.opening(document, ("inputs",)) in ("{", "*"):
-        # In braces: all of them are written anew, a line each.
+        # In braces: all of them are rewritten, one a line.
         lines = ["inputs:", *(f"  {name}: {writer.inline(each)}" for name, each in wanted.items())]
         mark = new.keys["inputs",]
         text = end.join(" " * head.column + line for line in lines)
@@ -162,7 +163,7 @@ def _inputs_edited(document: Document, new: Document, head: Entries, wanted: dic
 
 
 def differences(before: Any, now: Any) -> list[str]:
-    """What is new, other and gone in a head, in a line or none."""
+    """Return the added, changed and removed keys of a head, in one line or none."""
     said: list[str] = []
     for name, was, new in (("", before, now), ("inputs.", before.get("inputs") or {}, now.get("inputs") or {})):
         keys = [each for each in {**was, **new} if each != "nodes" and (name or each != "inputs")]

@@ -1,4 +1,4 @@
-"""The nodes of a workflow text by position, with their own words: also of a text with mistakes in it, as far as it can be understood."""
+"""The nodes of a workflow text by position, with their source text. Texts with mistakes are read as far as possible."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.workflow import Workflow
 
 HEAD = "workflow"
-"""What the head of a file is called where nodes are called by their ids."""
+"""Name of the head of a file, used next to the ids of nodes."""
 
 RECENT = 5
-"""How many nodes are the recent ones."""
+"""Number of recent nodes."""
 
 _COMMENT = re.compile(r"[ \t]+#[^\r\n]*")
 _PROPERTIES = re.compile(r"(?:[&!][^\s\[\]{},]*\s+)*")
@@ -34,17 +34,16 @@ class Placed:
     """A node in its file."""
 
     position: int
-    """From 1, over all nodes of the file in the order of the text, those in blocks too."""
+    """From 1, over all nodes of the file in text order, nested ones included."""
     depth: int
     id: str
     kind: str
-    """Its type."""
     action: str
-    """Its action or query, or the file that it uses; empty where it has none."""
+    """Its action or query, or the file that it uses; empty if none."""
     block: str
-    """The block of its container in which it stands, where that is not just ``nodes``: ``catch``, ``otherwise``, the name of a branch."""
+    """The block of its container, unless it is ``nodes``: ``catch``, ``otherwise``, the name of a branch."""
     line: int
-    """Of the text, from 1."""
+    """Line of the text, from 1."""
     start: int
     stop: int
     """Offsets in the text."""
@@ -55,15 +54,14 @@ class Placed:
 
 
 class Layout:
-    """A text taken apart."""
+    """The node layout of one text."""
 
     def __init__(self, document: yaml_text.Document) -> None:
-        """``document`` is what ``yaml_text.read`` made of it; it may hold mistakes."""
+        """``document`` is the result of ``yaml_text.read``; it may hold mistakes."""
         self._document = document
         self.nodes: list[Placed] = []
-        """In the order of their positions."""
         self.blocks: dict[str, dict[str, yaml_text.Path]] = {}
-        """The blocks of each container by its id: what the block is called, as ``Placed.block`` says it, and where its list stands."""
+        """The blocks of each container by its id: name of the block, as in ``Placed.block``, and path of its list."""
         data: Json = document.data
         self._anatomy: Anatomy | None = None
         if isinstance(data, dict):
@@ -90,13 +88,13 @@ class Layout:
             yield from self._placed(anatomy, unit.confirm, depth + 1, ("confirm",), unit.data)
 
     def secrets(self) -> list[str]:
-        """The secrets that the file declares, as far as it can be read."""
+        """Return the secrets that the file declares, as far as it can be read."""
         declared = self._anatomy.clean.get("secrets") if self._anatomy is not None else None
         named: list[Json] = declared if isinstance(declared, list) else []
         return [each for each in named if isinstance(each, str)]
 
     def outline(self, more: Callable[[Placed], str] = lambda _placed: "") -> str:
-        """The nodes as a short tree, a line each; ``more`` says what stands behind a line."""
+        """Return the nodes as a short tree, one a line; ``more`` returns the text appended to a line."""
         lines: list[str] = []
         for each in self.nodes:
             said = more(each)
@@ -104,14 +102,15 @@ class Layout:
         return "\n".join(lines)
 
     def kinds(self) -> str:
-        """How many nodes there are, by type: ``7 (browser_action 4, iterate 1 …)``."""
+        """Return the number of nodes, by type: ``7 (browser_action 4, iterate 1 …)``."""
         by = Counter(each.kind for each in self.nodes)
         return f"{len(self.nodes)} ({', '.join(f'{kind} {number}' for kind, number in by.most_common())})"
 
     def selected(self, which: str, kind: str | None = None, recent: Sequence[str] = ()) -> list[Placed]:
-        """The nodes that are meant: ``1-10``, ``3``, ``2,5-7``, an id, ``all``, or ``recent``: those of the ids ``recent``, without any the last ones of the file.
+        """Return the selected nodes: ``1-10``, ``3``, ``2,5-7``, an id, ``all``, or ``recent``.
 
-        Raises ModelError ``node-unknown`` for a selection that means none, with the id that was meant.
+        ``recent`` means the ids in ``recent``, or the last nodes of the file if there are none.
+        Raises ModelError ``node-unknown`` if nothing is selected, with the closest id.
         """
         chosen = self._chosen(which.strip(), recent)
         if kind is None:
@@ -154,7 +153,7 @@ class Layout:
         return within
 
     def told(self, chosen: Sequence[Placed]) -> str:
-        """These nodes as the file has them, each once: one within another that is told stands in that one only."""
+        """Return the source text of these nodes, each once: a node within another selected one appears only there."""
         lines: list[str] = []
         told_to = 0
         for each in chosen:
@@ -165,14 +164,14 @@ class Layout:
         return "\n".join(lines)
 
     def read(self, which: str, kind: str | None = None, recent: Sequence[str] = ()) -> str:
-        """What is meant, as the file has it: nodes as ``selected`` says, or, for ``workflow``, all but the nodes."""
+        """Return the source of the nodes that ``selected`` returns; for ``workflow``, of everything but the nodes."""
         if which.strip() == HEAD and not any(each.id == HEAD for each in self.nodes):
             return self.head
         return self.told(self.selected(which, kind, recent))
 
     @property
     def head(self) -> str:
-        """The file without its nodes."""
+        """Return the file without its nodes."""
         text, key = self._document.source.text, self._document.keys.get(("nodes",))
         if key is None:
             return text
@@ -180,19 +179,19 @@ class Layout:
         return f"{text[:start].rstrip()}\n{text[end_of(self._document, ('nodes',)) :].strip()}".strip()
 
     def text_of(self, placed: Placed) -> str:
-        """A node as an item of a list, as the file has it, at the left margin."""
+        """Return a node's source as a list item at the left margin."""
         return item(self._document.source.text, placed.start, placed.stop)
 
 
 def opening(document: yaml_text.Document, path: yaml_text.Path) -> str:
-    """The character with which a value begins, behind its anchor: ``{`` and ``[`` are braces and brackets, ``*`` an alias."""
+    """Return the first character of a value, after its anchor: ``{`` for braces, ``[`` for brackets, ``*`` for an alias."""
     text = document.source.text
     found = _PROPERTIES.match(text, document.values[path].start)
     return text[found.end() : found.end() + 1] if found is not None else ""
 
 
 def end_of(document: yaml_text.Document, path: yaml_text.Path) -> int:
-    """Where a value ends in its text. A comment behind it, which the parser takes for a part of it, belongs to what comes next."""
+    """Return the end of a value in its text. A comment after it, which the parser counts as part of it, belongs to the next value."""
     data: Json = document.data
     for step in path:
         data = data[step]
@@ -210,13 +209,13 @@ def end_of(document: yaml_text.Document, path: yaml_text.Path) -> int:
 
 
 def _end_of_text(document: yaml_text.Document, path: yaml_text.Path, mark: Mark, found: re.Match[str]) -> int:
-    """Where a text of several lines ends, with the blanks that are a part of it: on its last line, and, where they reach further than it is indented, below that."""
+    """Return the end of a multi-line text, with the trailing blanks that belong to it: on its last line, and on deeper indented lines below."""
     text, how = document.source.text, found["how"]
     behind = _EMPTY.match(text, mark.stop)
     if behind is None:
         return mark.stop + len(text[mark.stop :]) - len(text[mark.stop :].lstrip(" \t"))
     if "+" in how:
-        # Empty lines behind it are a part of it.
+        # Empty lines after it belong to it.
         return behind.end() - len(Source.BREAKS.findall(behind[0])[-1])
     said = [each for each in Source.BREAKS.split(text[found.end() : mark.stop])[1:] if each.strip()]
     deep = min((len(each) - len(each.lstrip(" ")) for each in said), default=len(behind[0]))
@@ -231,7 +230,7 @@ def _end_of_text(document: yaml_text.Document, path: yaml_text.Path, mark: Mark,
 
 
 def item(text: str, start: int, stop: int) -> str:
-    """What stands in ``text`` from one offset to another, as an item of a list at the left margin; with the comment behind it on its last line."""
+    """Return ``text`` between two offsets as a list item at the left margin, with the comment on its last line."""
     behind = _COMMENT.match(text, stop)
     stop = behind.end() if behind is not None else stop
     column = start - (max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1)
@@ -240,14 +239,13 @@ def item(text: str, start: int, stop: int) -> str:
 
 
 def _moved(line: str, by: int) -> str:
-    """A line further right, or left as far as there are blanks. Blanks alone move too: within a text of several lines they may count."""
+    """Indent a line, or dedent it as far as it has blanks. Blank lines move too: in a multi-line text they may count."""
     if by >= 0:
         return " " * by + line if line else ""
     return line[min(-by, len(line) - len(line.lstrip(" "))) :]
 
 
 def _label(block: tuple[str | int, ...], owner: Any) -> str:
-    """What a block is called within its container."""
     match block:
         case ("nodes",):
             return ""

@@ -18,7 +18,7 @@ _DASH = re.compile(r"([ ]*)-[ \t]+")
 _DASH_ALONE = re.compile(r"([ ]*)-[ \t]*(?:#.*)?")
 
 INDENT = 2
-"""How much further to the right a list stands than the key to which it belongs, where it is written anew."""
+"""Indentation of a newly written list, relative to its key."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -28,25 +28,25 @@ class Item:
     source: Source
     data: Json
     flow: bool
-    """Whether it is written in braces."""
+    """True if it is written in braces."""
     start: int
     stop: int
-    """Of what it says itself; behind the dash, and without a comment."""
+    """Range of its content: after the dash, without a comment."""
     column: int
-    """How far to the right that begins."""
+    """Column of its content."""
     dash: int = 0
-    """How far to the right the list stands; an item by itself stands as far as it begins."""
+    """Column of the list; for an item without a list, the column of its content."""
     head: int = 0
-    """Where the comments above it begin, else its own line."""
+    """Start of the comments above it, else of its own line."""
     own: int = 0
-    """Where the line with its dash begins."""
+    """Start of the line with its dash."""
     behind: int = 0
-    """Behind the comment on its last line."""
+    """End including the comment on its last line."""
     tail: int = 0
-    """Behind the comments below it that are further to the right than its list: the end of its last line."""
+    """End of its last line, including the comments below it that are indented further than its list."""
 
     def in_lines(self, dash: int, end: str) -> list[Cut]:
-        """It as an item of a list that stands so far to the right, with its comments; ends without a line break."""
+        """Return it as a list item at column ``dash``, with its comments, without a final line break."""
         cuts: list[Cut] = []
         if self.head < self.own:
             above = self.source.text[self.head : self.own].rstrip("\r\n")
@@ -58,17 +58,17 @@ class Item:
         return [*cuts, *draft_splices.shifted(self.source, self.start, self.tail, dash + 2 - self.column, end)]
 
     def in_brackets(self) -> Cut:
-        """It as an item of a list in brackets, without its comments."""
+        """Return it as an item of a list in brackets, without its comments."""
         if self.flow:
             return draft_splices.cut(self.source, self.start, self.stop)
         return Cut(writer.inline(self.data), self.source, self.start, self.stop)
 
 
 class Items:
-    """A list of nodes in a text. Raises ModelError ``edit-not-possible`` where it stands there in no way that can be edited."""
+    """A list of nodes in a text. Raises ModelError ``edit-not-possible`` if its notation cannot be edited."""
 
     def __init__(self, document: yaml_text.Document, path: yaml_text.Path) -> None:
-        """``path`` is the list's, which has at least one item."""
+        """``path`` is that of a list with at least one item."""
         self.source, self.path = document.source, path
         self._document = document
         data: Any = lines.data_at(document.data, path)
@@ -76,7 +76,7 @@ class Items:
         if opening == "*":
             raise draft_splices.unsuited("the nodes stand there as an alias")
         self.flow = opening == "["
-        """Whether it is written in brackets."""
+        """True if it is written in brackets."""
         self.all: list[Item] = []
         key = document.keys.get(path)
         floor = key.stop if key is not None else 0
@@ -89,20 +89,19 @@ class Items:
 
     @property
     def _spaced(self) -> bool:
-        """Whether an empty line stands between its items."""
         return len(self.all) > 1 and all(lines.is_blank(self._gap(number)) for number in range(1, len(self.all)))
 
     def _gap(self, number: int) -> str:
-        """What stands between an item and the one before: lines."""
+        """Return the lines between an item and the one before."""
         at = lines.after(self.source.text, self.all[number - 1].tail)
         return self.source.text[at : self.all[number].head]
 
     def gaps(self) -> list[str]:
-        """What stands between its items, where they are in lines."""
+        """Return the text between its items, if they are written in lines."""
         return [self._gap(number) for number in range(1, len(self.all))]
 
     def inserted(self, at: int, new: Sequence[Item], gaps: Sequence[str] = ()) -> list[Splice]:
-        """``new`` before the item of the number ``at``; as many as there are: at the end. ``gaps`` are the lines that stand above each of them but the first."""
+        """Insert ``new`` before item ``at``; the length means the end. ``gaps`` are the lines above each new item but the first."""
         if not self.flow:
             return [self._in_lines(at, new, gaps)]
         owner = layout.opening(self._document, self.path[:-1]) if self.path else ""
@@ -118,7 +117,6 @@ class Items:
         return [Splice(place, place, cuts)]
 
     def _between(self) -> str:
-        """What stands between two items in brackets."""
         if len(self.all) > 1:
             found = self.source.text[self.all[0].stop : self.all[1].start]
             if found.strip() == ",":
@@ -141,11 +139,11 @@ class Items:
         return Splice(place, place, cuts)
 
     def _unfolded(self, at: int, new: Sequence[Item]) -> Splice:
-        """The list in lines of its own, where a node of several lines comes into it."""
+        """Rewrite the list in lines, because a node of several lines is added."""
         end = draft_splices.newline(self.source.text)
         mark = self._document.values[self.path]
         dash = self._document.keys[self.path].column - 1 + INDENT
-        # A comment behind the brackets comes to the key: behind the last node it could be taken for a part of its text.
+        # A comment after the brackets moves to the key: after the last node it could be read as a part of its text.
         stop = lines.behind(self.source.text, mark.stop)
         behind = self.source.text[mark.stop : stop].rstrip()
         cuts = [draft_splices.cut(self.source, mark.stop, mark.stop + len(behind))]
@@ -155,14 +153,14 @@ class Items:
         return Splice(len(self.source.text[: mark.start].rstrip(" \t")), stop, cuts)
 
     def replaced(self, number: int, new: Item) -> list[Splice]:
-        """Another item in the place of one; the comments above it stay, where the new one has none."""
+        """Replace an item. The comments above it stay if the new one has none."""
         old = self.all[number]
         if self.flow:
             return [Splice(old.start, old.stop, [new.in_brackets()])]
         text, end = self.source.text, draft_splices.newline(self.source.text)
         cuts = new.in_lines(old.dash, end)
         if old.tail > old.behind and new.tail == new.behind:
-            # The comments below the old one stay, and no text above may take them for its own.
+            # The comments below the old one stay, and no text above may absorb them.
             start = lines.after(text, old.behind)
             deep = len(text[start : old.tail]) - len(text[start : old.tail].lstrip(" "))
             by = min(0, old.dash + 2 - deep)
@@ -171,7 +169,7 @@ class Items:
         return [Splice(old.head if new.head < new.own else old.own, old.tail, cuts)]
 
     def without(self, numbers: Sequence[int]) -> list[Splice]:
-        """Without these items; at least one stays. An empty line on both sides of them becomes one."""
+        """Remove these items; at least one stays. Empty lines on both sides become one."""
         gone = set(numbers)
         splices: list[Splice] = []
         first = 0
@@ -201,11 +199,11 @@ class Items:
             start -= lines.blank_at_end(before)
         elif not first and behind is not None and lines.is_blank(behind):
             stop += len(behind)
-        # From the end of a line to the end of another one: so whatever is put behind the last one stays.
+        # Cuts from line end to line end, so that text inserted after the last item stays.
         return Splice(lines.end_before(text, start), lines.end_before(text, stop))
 
     def _with_free_comments(self, splice: Splice) -> list[Splice]:
-        """What stands between items and belongs to none of them stays."""
+        """Keep the text between items that belongs to none of them."""
         if self.flow:
             return [splice]
         kept: list[Splice] = []
@@ -218,7 +216,7 @@ class Items:
         return [*kept, Splice(at, splice.stop)]
 
     def ordered(self, order: Sequence[int]) -> list[Splice]:
-        """Its items in another order; what stands between them stays where it is."""
+        """Reorder its items. The text between them stays where it is."""
         splices: list[Splice] = []
         for place, number in zip(self.all, order, strict=True):
             item = self.all[number]
@@ -231,7 +229,7 @@ class Items:
 
 
 def alone(document: yaml_text.Document, path: yaml_text.Path) -> Item:
-    """A node that is no item of a list: the only thing that its text says."""
+    """Return the single node of a text, which is not an item of a list."""
     item = _item(document, path, lines.data_at(document.data, path))
     text = item.source.text
     own = lines.start_of(text, item.start)
@@ -253,7 +251,7 @@ def _item(document: yaml_text.Document, path: yaml_text.Path, value: Json) -> It
 
 
 def _in_lines(item: Item, floor: int) -> Item:
-    """An item of a list in lines; what stands before ``floor`` belongs to something else."""
+    """Return an item of a list in lines. Text before ``floor`` belongs to something else."""
     text = item.source.text
     own = lines.start_of(text, item.start)
     found = _DASH.fullmatch(text, own, item.start)
@@ -270,6 +268,5 @@ def _in_lines(item: Item, floor: int) -> Item:
 
 
 def _gap_lines(gap: str, by: int, end: str) -> str:
-    """Lines between two items, moved."""
     every = Source.BREAKS.split(gap)[:-1]
     return "".join(f"{(' ' * by + line if by >= 0 else line[-by:]) if line.strip() else ''}{end}" for line in every)

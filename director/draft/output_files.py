@@ -1,7 +1,8 @@
-"""The files that a build leaves: the workflow, with a head that says who made it and how far it is proved, and a page of notes beside it.
+"""The files that a build writes: the workflow, whose head names the session and its proof, and a page of notes next to it.
 
-A file that was there before is never overwritten, unless the person said so. One that the build itself has left says so in its head, with a sum of what
-follows: once anybody has edited it since, it is theirs.
+An existing file is never overwritten, unless the person allows it. A file that this build wrote has a checksum of its content in its
+head:
+once anybody has edited it, it belongs to them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from runtime.display.text import one_line
 from runtime.system import files, regular_files
 
 NOTES = ".build.md"
-"""How the page of notes ends that stands beside a workflow ``x.yaml``: ``x.build.md``."""
+"""Suffix of the page of notes: ``x.build.md`` for the workflow ``x.yaml``."""
 
 _HEAD = re.compile(r"\ufeff?# Built by `runops build`, session (\S+), sum ([0-9a-f]{16})\r?\n")
 _PROVED = re.compile(rf"{_HEAD.pattern}# proved: ")
@@ -25,7 +26,7 @@ _NOTES_HEAD = re.compile(r"<!-- Built by `runops build`, session (\S+), sum ([0-
 
 
 def workflow(session: str, text: str, lines: list[str]) -> str:
-    """The text of a workflow with a head: who made it, and ``lines``. The rest is as it was, also its byte order mark and the ends of its lines."""
+    """Return the text of a workflow with a head: the session, and ``lines``. Byte order mark and line ends stay as they are."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     end = "\r\n" if "\r\n" in text else "\n"
     more = "".join(f"# {one_line(each)}".rstrip() + end for each in lines)
@@ -34,24 +35,24 @@ def workflow(session: str, text: str, lines: list[str]) -> str:
 
 
 def patched(text: str, run: str) -> str:
-    """The text of a workflow as a fix of ``run`` has made it: where a head claims a proof for what it was before, it says that this is not that text any more."""
+    """Return the text of a workflow as patched by ``run``. A head with a proof of the text before now says that the text has changed."""
     return _CLAIM.sub(lambda found: f"{found[1]}of the text before it was changed by a fix of run {run}", text, count=1)
 
 
 def notes(session: str, text: str) -> str:
-    """A page of notes with a head that says who made it."""
+    """Return a page of notes with a head that names the session."""
     return f"<!-- Built by `runops build`, session {session}, sum {_sum(text)} -->\n{text}"
 
 
 def notes_of(file: Path) -> Path:
-    """The page of notes that stands beside a workflow."""
+    """Return the page of notes of a workflow."""
     return file.with_name(f"{file.stem}{NOTES}")
 
 
 def may_write(file: Path, session: str) -> bool:
-    """Whether nothing stands there, or just what this session has left there."""
+    """Return whether the file is missing, or unchanged since this session wrote it."""
     try:
-        # Ends of lines count: so nothing is made of them here.
+        # Line ends count: they are not translated here.
         text = regular_files.read(file).decode()
     except FileNotFoundError:
         return not file.is_symlink()
@@ -61,7 +62,7 @@ def may_write(file: Path, session: str) -> bool:
 
 
 def changed(file: Path, session: str) -> str | None:
-    """What has become of the workflow that a session has left there; None where it is just as it was."""
+    """Describe how the workflow that a session wrote has changed; None if it has not."""
     try:
         text = regular_files.read(file).decode()
     except FileNotFoundError:
@@ -77,20 +78,20 @@ def _is_left(text: str, session: str) -> bool:
 
 
 def free_name(file: Path, session: str) -> Path:
-    """The file, or, where something else stands there, one with a number behind its name."""
+    """Return the file, or, if something else is there, a name with a number appended."""
     names = (file.with_name(f"{file.stem}-{number}{file.suffix}") for number in range(2, 1000))
     free = (each for each in (file, *names) if may_write(each, session))
     return next(free, file.with_name(f"{session}{file.suffix}"))
 
 
 def partial_name(file: Path, session: str) -> Path:
-    """Where a draft is left that is not done: in its place, or, where something else or a proved one stands there, as ``x.partial.yaml``."""
+    """Return the path of an unfinished draft: ``file``, or ``x.partial.yaml`` if something else or a proved workflow is there."""
     own = may_write(file, session) and not (file.exists() and _PROVED.match(regular_files.read(file).decode()))
     return file if own else free_name(file.with_name(f"{file.stem}.partial{file.suffix}"), session)
 
 
 def obstacle(file: Path) -> str | None:
-    """Why no workflow could be left there, as far as can be seen without writing one."""
+    """Explain why no workflow could be written there, as far as is visible without writing."""
     folder = next(each for each in file.parents if os.path.lexists(each))
     if os.path.isdir(file):  # noqa: PTH112 - a path raises where a name is too long
         return "it is a folder"
@@ -107,7 +108,7 @@ def obstacle(file: Path) -> str | None:
 
 
 def write(file: Path, text: str) -> None:
-    """Put the text there, whole or not at all, for everybody to read who may read files here. Raises UsageError ``file-not-written``."""
+    """Write the text atomically, readable for all who may read files here. Raises UsageError ``file-not-written``."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         files.write(file, text.encode())

@@ -1,4 +1,4 @@
-"""The files that a draft may use: those of the project in which it will stand, found from there."""
+"""The files that a draft may use: those of its future project, resolved from its future folder."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from runtime.log import entries
 
 
 def of_build(build: entries.Build) -> Beside:
-    """The files for the draft of a build, found from where it will stand."""
+    """Return the files for the draft of a build, resolved from its future place."""
     place = Path(build.repairs.file if build.repairs is not None else build.save)
     return Beside(place.absolute().parent)
 
 
 class Beside:
-    """Implements ``callees.Files`` for a draft that stands nowhere yet."""
+    """Implements ``callees.Files`` for a draft that is not saved yet."""
 
     def __init__(self, folder: Path) -> None:
-        """``folder`` is that in which the draft will stand."""
+        """``folder`` is the future folder of the draft."""
         self._folder = folder
 
     def read(self, name: str) -> bytes:
-        """The content of a file of the project that is a valid workflow. Raises Unusable.
+        """Return the content of a file of the project that is a valid workflow. Raises Unusable.
 
-        What is wrong in another one would be shown with its lines, and what stands in a file that is no workflow is not the business of a model.
+        Mistakes in other files would be shown with their lines, and a model must not see files that are no workflows.
         """
         project = callees.Project(workflow.workspace(self._folder))
         path = callees.joined(str(self._folder), name)
         try:
             text = project.read(path)
         except callees.Unusable as error:
-            # The draft knows the file by its path from there.
+            # The draft refers to the file by its path from there.
             raise callees.Unusable(error.code, error.message.replace(path, name), *error.fix) from None
         if len(text) <= yaml_text.LARGEST_FILE:
             try:

@@ -1,4 +1,4 @@
-"""A text put together from pieces of others, which knows where each piece stands there: so what is wrong in it is told where it was written."""
+"""A text assembled from parts of others. Mistakes in it are reported at the place where the part was written."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from runtime.language.diagnostics import Diagnostic, Mark, Source
 
 _BLANK = re.compile(r"[ \t]*")
 _LINE = re.compile(r"\bline ([0-9]+)(?:, column ([0-9]+))?")
-"""Where a help names another place of the same text."""
+"""A reference in a help text to another place of the same text."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cut:
-    """A piece of a patched text."""
+    """A part of a patched text."""
 
     text: str
     source: Source
-    """Where it comes from."""
     start: int
     stop: int
-    """From where to where it stands there: letter by letter, or, where it is as long no more, as what stands for it."""
+    """Range in ``source``. If its length differs from that of the text, mistakes are reported for the whole range."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Splice:
-    """What stands in a text from one offset to another gives way to other pieces."""
+    """Replaces a range of a text by other parts."""
 
     start: int
     stop: int
@@ -38,7 +37,7 @@ class Splice:
 
 
 def unsuited(what: str) -> ModelError:
-    """The text cannot be edited there as it is written."""
+    """Return the error of a text whose notation cannot be edited there."""
     return ModelError(
         "edit-not-possible",
         f"{what}, so this cannot be done in the text as it is written",
@@ -47,17 +46,17 @@ def unsuited(what: str) -> ModelError:
 
 
 def cut(source: Source, start: int, stop: int) -> Cut:
-    """A piece as it stands in its text."""
+    """Return a part as it is in its text."""
     return Cut(source.text[start:stop], source, start, stop)
 
 
 def put(text: str, source: Source, at: int) -> Cut:
-    """Text that nobody wrote, such as blanks before a line; what is wrong there is told at an offset of ``source``."""
+    """Return generated text, such as indentation; mistakes in it are reported at an offset of ``source``."""
     return Cut(text, source, at, at)
 
 
 class Patched:
-    """The text, and the way back."""
+    """The patched text, with a mapping back to its sources."""
 
     def __init__(self, cuts: Iterable[Cut]) -> None:
         self._cuts = [each for each in cuts if each.text]
@@ -65,7 +64,7 @@ class Patched:
         self.text = "".join(each.text for each in self._cuts)
 
     def back(self, problem: Diagnostic) -> Diagnostic:
-        """The same mistake, at its place in the text from which the piece comes; also the places that its help names."""
+        """Return the same mistake at its place in the source text; places named in its help are mapped too."""
         if problem.mark is None or not self._cuts:
             return problem
         source, mark = self._origin(problem.mark.start, problem.mark.stop)
@@ -104,7 +103,7 @@ def _after_blanks(text: str, start: int) -> int:
 
 
 def spliced(source: Source, splices: Sequence[Splice]) -> Patched:
-    """``source`` with every splice done; those at one place are done in their order. Raises ModelError ``edit-not-possible`` where two overlap."""
+    """Apply every splice to ``source``, those at one place in their order. Raises ModelError ``edit-not-possible`` if two overlap."""
     cuts: list[Cut] = []
     at = 0
     for each in sorted(splices, key=lambda splice: (splice.start, splice.stop)):
@@ -116,20 +115,20 @@ def spliced(source: Source, splices: Sequence[Splice]) -> Patched:
 
 
 def newline(text: str) -> str:
-    """How the lines of a text end, by its first one."""
+    """Return the line end of a text, by its first line."""
     found = Source.BREAKS.search(text)
     return found[0] if found is not None else "\n"
 
 
 def ended(text: str) -> str:
-    """A text whose last line ends: without that its last value may say something else as soon as something comes behind it."""
+    """Return a text whose last line ends. Otherwise appended text could change its last value."""
     return text if text.endswith(("\n", "\r")) else text + newline(text)
 
 
 def shifted(source: Source, start: int, stop: int, by: int, end: str) -> Iterator[Cut]:
-    """What stands there, every line but the first so far to the right, or left as far as there are blanks; lines end with ``end``.
+    """Return the range with every line but the first indented, or dedented as far as it has blanks; lines end with ``end``.
 
-    A line of blanks moves with the others: within a text of several lines they may count.
+    Blank lines move with the others: within a multi-line text they may count.
     """
     at = start
     for found in Source.BREAKS.finditer(source.text, start, stop):

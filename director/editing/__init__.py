@@ -1,1 +1,4 @@
-"""The draft edited: nodes added, changed, moved and taken away as text, so that everything else stays as it was written."""
+"""Tools that edit the draft as text, so that the rest stays as written, with checks and hints.
+
+Start at `tools`. May import `tools` and the layers below; `conversation` and `repair` are on the same level.
+"""

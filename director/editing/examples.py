@@ -1,4 +1,4 @@
-"""An example of every node type, as a model is shown it: short, valid, and of what is needed most."""
+"""An example of every node type for a model: short, valid, with the most used fields."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CONFIRM = """\
       - {id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders/{{ inputs.no }}"}
       - {id: status, type: browser_query, query: text, target: {test_id: status}}
     done: "{{ status == 'paid' }}\""""
-"""An action whose outcome the site can be asked for."""
+"""An action with a ``confirm`` on the site."""
 
 CARD: dict[str, str] = {
     "browser_action": """\

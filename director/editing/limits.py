@@ -1,4 +1,4 @@
-"""What a draft may not, though a file may: what a person has not granted, and what reaches beyond the page."""
+"""Restrictions on drafts that files do not have: nothing that a person has not granted, and nothing that reaches beyond the page."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ HARMLESS = frozenset(
         "offline",
     }
 )
-"""What a draft may say of its browser; the rest (switches, a proxy, certificates, headers, permissions) a person writes into the file."""
+"""Browser options allowed in a draft; the rest (switches, a proxy, certificates, headers, permissions) is written into the file by a person."""
 
 MEANT = {
     "workflow": "the draft's head",
     "all": "all nodes",
     "recent": "the nodes that were written last",
 }
-"""What the tools of a build call by these names."""
+"""Names with a meaning in the tools of a build."""
 
 _ADDRESS = re.compile(r"https?://[^\s\"'<>()]+", re.IGNORECASE)
 
 
 def refused(made: Draft, before: Draft | None, goal: Goal, allowed: Sequence[str]) -> list[Diagnostic]:
-    """What keeps a draft from being written, though it is valid, each at its place; what stood in it ``before`` may stay.
+    """Return what prevents a valid draft from being written, each at its place; what was there ``before`` may stay.
 
     Its nodes may call functions of the ``allowed`` Python modules.
     """
@@ -65,7 +65,7 @@ def refused(made: Draft, before: Draft | None, goal: Goal, allowed: Sequence[str
 
 
 def granted(goal: Goal) -> set[str]:
-    """The origins that the person has named: with ``--url``, as an input, in the goal."""
+    """Return the origins that the person has named: with ``--url``, as an input, in the goal."""
     named = [
         goal.url or "",
         *(each for each in goal.inputs.values() if isinstance(each, str)),
@@ -75,7 +75,7 @@ def granted(goal: Goal) -> set[str]:
 
 
 def given(made: Draft, goal: Goal) -> dict[str, Json]:
-    """The values of the draft's inputs in a proof: as the person gave them, else the defaults. Raises UsageError."""
+    """Return the draft's inputs in a proof: the person's values, else the defaults. Raises UsageError."""
     declared = made.loaded.workflow.inputs
     values = {name: value for name, value in goal.inputs.items() if name in declared}
     known = {name: each for name, each in declared.items() if name in values or not each.required}
@@ -145,7 +145,7 @@ def _inputs(made: Draft, goal: Goal) -> list[Diagnostic]:
 
 
 def _unknown(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
-    """New inputs of which nobody knows a value: no run of the draft could begin."""
+    """Return new inputs without a value: no run of the draft could begin."""
     was = before.loaded.workflow.inputs if before is not None else {}
     return [
         diagnostic(
@@ -161,7 +161,7 @@ def _unknown(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
 
 
 def _names(made: Draft, before: Draft | None) -> list[Diagnostic]:
-    """Ids that mean something else to the tools: what is called so could not be named."""
+    """Return ids with another meaning in the tools, which could not be selected."""
     was = before.loaded.places if before is not None else {}
     return [
         diagnostic(
@@ -177,7 +177,6 @@ def _names(made: Draft, before: Draft | None) -> list[Diagnostic]:
 
 
 def _origins(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
-    """Origins that nobody has granted."""
     try:
         wanted = _opens(made, given(made, goal))
     except RunOpsError as error:
@@ -205,6 +204,6 @@ def _opens(draft: Draft, values: Mapping[str, Json]) -> Sequence[str]:
 
 
 def diagnostic(made: Draft, path: tuple[str | int, ...], code: str, message: str, fix: str) -> Diagnostic:
-    """What is refused, at a place of the draft."""
+    """Return a diagnostic at a place of the draft."""
     document = made.loaded.document
     return document.source.diagnostic(code, message, document.mark(path), help=[fix])

@@ -1,4 +1,4 @@
-"""What a draft could say better, though it is valid: found without a run, and told as hints. Only a secret's value is an error."""
+"""Improvements of a valid draft, found without a run, and shown as hints. Only the value of a secret is an error."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from runtime.language import hints as of_file
 from runtime.language import workflow
 
 SHORTEST = 3
-"""Characters of an input's value that is looked for: shorter ones stand everywhere."""
+"""Least length of an input's value that is searched for; shorter ones are everywhere."""
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 _POSITION = re.compile(r":nth-|:(?:first|last)-(?:child|of-type)|\bnth=|\[\s*(?:\d+\s*\]|last\(\)|position\(\))")
-"""What makes a css or xpath selector count elements."""
+"""Parts of css or xpath selectors that count elements."""
 
 CLICKS = frozenset({"click", "dblclick"})
-"""Actions of which it is seldom known what they do."""
+"""Actions with an unpredictable effect."""
 
 _CLOSED = frozenset(
     {
@@ -49,17 +49,16 @@ _CLOSED = frozenset(
         "on_redo",
     }
 )
-"""Fields with words of the language, and words that are only the file's own."""
+"""Fields with keywords of the language, or names of the file itself."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hint:
-    """Something that could be better."""
+    """A possible improvement."""
 
     level: Literal["error", "hint"]
     code: str
     node: str
-    """The id of the node."""
     text: str
     fix: str
 
@@ -68,7 +67,7 @@ class Hint:
 
 
 def hints(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
-    """All of them: ``literals``, ``effects``, ``after_crashes``, ``defaults``, ``addresses``, ``positions``, ``descriptions``."""
+    """Return all hints: ``literals``, ``effects``, ``after_crashes``, ``defaults``, ``addresses``, ``positions``, ``descriptions``."""
     found = [
         effects(draft),
         after_crashes(draft),
@@ -81,9 +80,9 @@ def hints(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) ->
 
 
 def literals(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
-    """Values of inputs that stand in nodes as they are, addresses of the site, and (errors) values of ``secrets``, which are given by name.
+    """Return literal values of inputs in nodes, addresses of the site, and (errors) values of ``secrets``, which must be given by name.
 
-    A value of an input is meant where a whole field is just that, or where it stands as whole words of a text; never within an address.
+    A value counts if it is a whole field, or whole words of a text; never within an address.
     """
     found: list[Hint] = []
     declared = draft.loaded.workflow.inputs
@@ -137,7 +136,7 @@ def _values(node: Node, text: Json, values: Mapping[str, Json]) -> Iterator[Hint
 
 
 def _holds(text: Json, value: Json) -> bool:
-    """Whether a text is a value, or has it as whole words; what stands beside a slash is a part of an address."""
+    """Return whether a text is a value, or has it as whole words; text next to a slash is a part of an address."""
     if isinstance(text, bool) or text is None:
         return False
     if str(text) == str(value):
@@ -155,14 +154,14 @@ def _outside_references(text: str) -> str:
 
 
 def _telling(value: Json) -> bool:
-    """Whether a value is one that tells: that no other text is by chance."""
+    """Return whether a value is specific: no other text equals it by chance."""
     return (isinstance(value, str) and len(value.strip()) >= SHORTEST) or (
         isinstance(value, int | float) and not isinstance(value, bool) and len(str(abs(value))) >= SHORTEST
     )
 
 
 def _said(node: Node) -> Iterator[Json]:
-    """The values in a node's fields, those of nodes in it aside."""
+    """Yield the values in a node's fields, without nested nodes."""
     said: dict[str, Any] = workflow.plain(node)
     confirm = said.pop("confirm", None)
     yield from _texts({**said, "done": confirm["done"] if confirm is not None else None})
@@ -183,7 +182,7 @@ def _texts(value: Any) -> Iterator[Json]:
 
 
 def effects(draft: Draft) -> list[Hint]:
-    """Actions that may not be done twice, and of which nothing says whether they succeeded."""
+    """Return actions that may not be repeated, and have no check of their success."""
     found: list[Hint] = []
     for node, around in draft.loaded.index.values():
         if isinstance(node, Leaf) and effects_effects.presses(node) and not _in_confirm(node, around):
@@ -211,12 +210,12 @@ def effects(draft: Draft) -> list[Hint]:
 
 
 def after_crashes(draft: Draft) -> list[Hint]:
-    """What `runops validate` says of a valid file."""
+    """Return the hints of `runops validate` for a valid file."""
     return [Hint("hint", each.code, each.node, each.text, each.fix) for each in of_file.of(draft.loaded)]
 
 
 def defaults(draft: Draft, goal: Goal) -> list[Hint]:
-    """Inputs that say on what an action is done, and have for a default what the person gave this once: whoever forgets them later does the action on that again."""
+    """Return inputs that select an action's target, with this build's value as default: later runs without them would repeat the action."""
     loaded, found = draft.loaded, dict[str, Hint]()
     same = {
         name: each.default
@@ -232,7 +231,7 @@ def defaults(draft: Draft, goal: Goal) -> list[Hint]:
 
 
 def _read_next(node: Leaf, around: Sequence[Node]) -> bool:
-    """Whether a click stands in a loop in which the next node reads the page: in the same turn, or, behind its last node, in the next one."""
+    """Return whether a click is in a loop in which the next node reads the page: for the same item, or, after its last node, for the next."""
     if getattr(node, "action", None) not in CLICKS or not around or not isinstance(around[-1], Iterate):
         return False
     block = next(each for _field, each in around[-1].blocks() if any(one is node for one in each))
@@ -246,7 +245,7 @@ def _in_confirm(node: Node, around: Sequence[Node]) -> bool:
 
 
 def addresses(draft: Draft) -> list[Hint]:
-    """Rules of an address that speak of a query which does not count."""
+    """Return address rules with a query that does not count."""
     return [
         Hint(
             "hint",
@@ -263,7 +262,7 @@ def addresses(draft: Draft) -> list[Hint]:
 
 
 def positions(draft: Draft) -> list[Hint]:
-    """Targets that count elements: what stands there changes as soon as something is added."""
+    """Return targets that count elements: they change when something is added."""
     found: list[Hint] = []
     for node in draft.loaded.nodes():
         for target in _targets(node):
@@ -282,7 +281,7 @@ def positions(draft: Draft) -> list[Hint]:
 
 
 def _targets(value: Any) -> Iterator[Target]:
-    """The targets in the fields of a node, those in its blocks aside."""
+    """Yield the targets in the fields of a node, without those in its blocks."""
     if isinstance(value, Target):
         yield value
         yield from _targets([value.within, *(value.any_of or [])])
@@ -301,7 +300,7 @@ def _targets(value: Any) -> Iterator[Target]:
 
 
 def descriptions(draft: Draft) -> list[Hint]:
-    """Containers that do not say what they are for."""
+    """Return containers without a description."""
     return [
         Hint("hint", "no-description", node.id, "it does not say what it is for", "add a `description`")
         for node in draft.loaded.nodes()

@@ -1,4 +1,4 @@
-"""How nodes are written, for a model: short, and made from the models of the language."""
+"""Reference of the node types for a model: short, and generated from the models of the language."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.language import reference
 from runtime.language.expressions import builtins, filters
 
 LONGEST = 3_500
-"""Characters of one answer."""
+"""Limit of one answer, in characters."""
 
 TOPICS = {
     "targets": "target",
@@ -31,7 +31,7 @@ TOPICS = {
     "step": "step",
     "container": "container",
 }
-"""What is asked for besides types, and what it is called in the reference."""
+"""Topics besides types, with their names in the reference."""
 
 REFERENCES = """\
 Text with `{{ … }}` is a reference, and stands in quotes. Exactly one expression gives the value itself (list, number); other text gives text.
@@ -58,13 +58,13 @@ Changed by `update_node` with id `workflow`: keys given replace those keys, `inp
 
 
 def card() -> str:
-    """All node types in brief: how each is written, in a line."""
+    """Return all node types in brief, a line each."""
     others = [each for each in registry.node_types() if each not in examples.CARD]
     return "\n".join([*examples.CARD.values(), *([f"Other types: {', '.join(others)}."] if others else [])])
 
 
 def told(name: str) -> str:
-    """The reference of a type, of a kind of it, or of a topic. Raises ModelError ``type-unknown`` with the nearest name."""
+    """Return the reference of a type, of a kind of it, or of a topic. Raises ModelError ``type-unknown`` with the closest name."""
     name = name.strip().strip("`")
     if name in ("references", "reference", "filters"):
         return _bounded([REFERENCES, f"Filters: {_filters()}"])
@@ -106,14 +106,13 @@ def _entry(entry: reference.Entry) -> list[str]:
 
 
 def _effect() -> str:
-    """What the classes mean, as the documents say it."""
+    """Return the meaning of the effect classes, as in the docs."""
     text = next(each.text for each in reference.entry("step").fields if each.name == "effect")
     text = re.sub("`(read|idempotent|effect)`", r"\1", text)
     return text[0].lower() + text[1:]
 
 
 def _sketch(entry: reference.Entry) -> str:
-    """A kind of node with the fields that it must have."""
     kind, _, name = entry.name.rpartition(".")
     field = next((each.name for each in entry.fields if each.kind == f"`{name}`"), "kind")
     needed = [each for each in _shown(entry.fields) if each.required and each.name != field]
@@ -122,11 +121,11 @@ def _sketch(entry: reference.Entry) -> str:
 
 
 _SKETCHED = {"target": "{role: …, name: …}", "list of rule": "[{visible: {…}}]"}
-"""What stands for a field."""
+"""Placeholder of a field."""
 
 
 def _shown(fields: Iterable[reference.Field]) -> list[reference.Field]:
-    # The type of a node is its name; that of an input is one to choose.
+    # The type of a node is its name; that of an input is a choice.
     return [each for each in fields if each.name != "type" or "," in each.kind]
 
 
@@ -155,7 +154,7 @@ def _filters() -> str:
 
 
 def _bounded(lines: Sequence[str]) -> str:
-    """The text, each line of it shorter where it is too long as a whole."""
+    """Return the text, with long lines shortened if it is too long as a whole."""
     text = "\n".join(lines)
     wide = 200
     while len(text) > LONGEST and wide > 40:

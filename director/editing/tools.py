@@ -1,4 +1,4 @@
-"""The tools that edit the draft, and the one that tells how its nodes are written."""
+"""The tools that edit the draft, and the one that shows how to write its nodes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from runtime.language.diagnostics import WorkflowInvalid
 from runtime.secrets import masking
 
 MOST_PROBLEMS = 10
-"""Mistakes that are told of one edit."""
+"""Limit of the mistakes reported for one edit."""
 
 MOST_NODES = 25
-"""Nodes that are told of one edit, a line each."""
+"""Limit of the nodes reported for one edit, a line each."""
 
 MOST_HINTS = 4
-"""Hints that are told of one edit."""
+"""Limit of the hints reported for one edit."""
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """The tools, in order of weight."""
+    """Return the tools, most important first."""
     edit = _Edits(build)
     after = of(PERHAPS, "Node id; `ID/` or `ID/BLOCK`: first in that block; null: last.")
     flag: dict[str, Json] = {"type": ["boolean", "null"], "description": "Only check."}
@@ -119,7 +119,7 @@ class _Edits:
         *,
         dry: bool = False,
     ) -> str:
-        """Make the edit, and keep it as a version; what is told of it. ``named`` are nodes that are told though they are as they were."""
+        """Make the edit, keep it as a version, and return the report. ``named`` are nodes reported even if unchanged."""
         state = self._build.state
         reason = str(arguments["reason"])
         before = state.draft
@@ -140,7 +140,7 @@ class _Edits:
         return masker.text("\n".join(lines))
 
     def _taken_again(self, make: Callable[[Draft | None], Draft], reason: str) -> tuple[Draft | None, Draft] | None:
-        """The draft before and after this very edit, where it is the last one that was kept: a crash came before its answer, and it is not done twice."""
+        """Return the draft before and after this edit if it is already the last version: a crash came before its answer, and it is not repeated."""
         state = self._build.state
         versions = state.history.versions("draft")
         said = state.masker.text(" ".join(reason.split()))
@@ -162,7 +162,7 @@ def _texts(value: Json) -> list[str]:
 
 
 def refused(error: WorkflowInvalid, masker: masking.Masker, *, first: bool = False) -> ModelError:
-    """Every mistake of an edit as a model is told it; of the ``first`` one there is no draft yet."""
+    """Return the error with every mistake of an edit; at the ``first`` edit there is no draft yet."""
     every = error.diagnostics
     shown = [each.render() for each in every[:MOST_PROBLEMS]]
     more = [f"… and {len(every) - MOST_PROBLEMS} more"] if len(every) > MOST_PROBLEMS else []
@@ -181,7 +181,7 @@ def refused(error: WorkflowInvalid, masker: masking.Masker, *, first: bool = Fal
 
 
 def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
-    """What an edit has done: the nodes that are new, changed or gone, with their positions now, and what is new in the head."""
+    """Report an edit: new, changed and deleted nodes, with their current positions, and changes of the head."""
     was, now = _said(before), _said(made)
     touched = {each for each, said in now.items() if was.get(each) != said} | set(named)
     lines = [f"{each.position:>3} {'  ' * each.depth}{each}" for each in made.layout.nodes if each.id in touched]
@@ -195,12 +195,12 @@ def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
 
 
 def _said(draft: Draft | None) -> dict[str, dict[str, Json]]:
-    """What each node says, its description too; the nodes in its blocks aside."""
+    """Return the data of each node, with its description, without the nodes in its blocks."""
     return {each.id: workflow.plain(each) for each in draft.loaded.nodes()} if draft is not None else {}
 
 
 def advised(before: Draft | None, made: Draft, goal: Goal) -> list[str]:
-    """What could be better in the nodes that are new or changed, a line each."""
+    """Return possible improvements of the new and changed nodes, a line each."""
     was: Mapping[str, str] = before.loaded.fingerprints if before is not None else {}
     found = [each for each in lint.hints(made, goal) if was.get(each.node) != made.loaded.fingerprints[each.node]]
     more = [f"… and {len(found) - MOST_HINTS} more hints"] if len(found) > MOST_HINTS else []

@@ -1,4 +1,4 @@
-"""What of a workflow is a side effect: which of its leaves, where, and what each does on the site."""
+"""Finds the side effects of a workflow: their leaves, their paths, and what each does on the site."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from nodes.values import Json
 from runtime.language import workflow
 
 NO_ACTION = frozenset({"description", "verify", "retry", "timeout", "on_error", "after_crash", "confirm"})
-"""Fields of a leaf that do not change what it does on the site."""
+"""Fields of a leaf that do not change its action on the site."""
 
 NO_ACTION_OF_AGENT = NO_ACTION | {"max_turns", "max_output", "budget", "model", "output"}
 
 FIELDS = frozenset({"fill", "type", "check", "uncheck", "select"})
-"""Actions that fill in a form, and send none."""
+"""Actions that fill in a form without sending it."""
 
 HARMLESS = frozenset({"http:", "https:", "about:"})
-"""What addresses may begin with whose documents are made by the site, or are blank."""
+"""Beginnings of addresses whose documents come from the site, or are blank."""
 
 _INVISIBLE = re.compile(r"[\x00-\x20]")
-"""What browsers leave out of an address before they look at its scheme."""
+"""Characters that browsers remove from an address before they read its scheme."""
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 _KEYS = re.compile(r"\[[^\]]*\]")
 
 
 def changes(leaf: Leaf) -> bool:
-    """Whether the leaf does a side effect.
+    """Return whether the leaf does a side effect.
 
-    An address that is none of a site is one, whatever it is said to be: it may be a script, or a page of one's own that sends a form to the site. The click
-    of a download is one, unless it is on a link, or the file says what it is: a button may send a form.
+    An address outside of sites is one, whatever it is declared to be: it may be a script, or a local page that sends a form to the
+    site. The click of a download is one, unless it is on a link, or the file declares its class: a button may send a form.
     """
     if leaf.effect_class == "effect" or presses(leaf):
         return True
@@ -43,14 +43,14 @@ def changes(leaf: Leaf) -> bool:
 
 
 def presses(leaf: Leaf) -> bool:
-    """Whether a download clicks what may be no link, and the file does not say what that does."""
+    """Return whether a download clicks something other than a link, and the file does not declare the class of that."""
     if not isinstance(leaf, Download) or leaf.target is None or leaf.effect is not None:
         return False
     return any(each.role != "link" for each in leaf.target.any_of or [leaf.target])
 
 
 def core(leaf: Leaf) -> Json:
-    """What a leaf does on the site: all its fields but those that say how it is checked, waited for and tried again."""
+    """Return what a leaf does on the site: all its fields except those for checks, waiting and retries."""
     left_out = set(NO_ACTION_OF_AGENT if leaf.asks == "agent" else NO_ACTION)
     if repeats(leaf):
         left_out.remove("retry")
@@ -58,12 +58,12 @@ def core(leaf: Leaf) -> Json:
 
 
 def repeats(leaf: Leaf) -> bool:
-    """Whether the file has the action done again behind an error, whatever may have happened by then."""
+    """Return whether the file repeats the action after an error, whatever may have happened by then."""
     return leaf.retry is not None and leaf.retry.on is not None
 
 
 def is_filled(said: Json, written: Json) -> bool:
-    """Whether these are the fields of an action as it was asked for, or the same with its references filled in."""
+    """Return whether these are the fields of the requested action, or the same with references resolved."""
     if isinstance(written, str) and OPENING in written:
         return True
     if isinstance(said, dict) and isinstance(written, dict):
@@ -76,37 +76,37 @@ def is_filled(said: Json, written: Json) -> bool:
 
 
 def static(path: str) -> str:
-    """A step path without the keys and numbers of items: the same for every turn of a loop."""
+    """Return a step path without the keys and numbers of items: the same for every item of a loop."""
     return _KEYS.sub("", path)
 
 
 def key_of(loaded: workflow.Loaded | None, path: str) -> str:
-    """What tells a step from the others of its workflow, whatever turn it is in: its id, behind the groups by which its file is used."""
+    """Return the key that identifies a step in its workflow, for all items: its id, after the groups that use its file."""
     found = loaded.find(path) if loaded is not None else None
     if found is None:
         return static(path)
     users = static(found.user)
     if not users:
         return found.node.id
-    # Of the path of the group only the groups that use a file count.
+    # Of the groups in the path only those that use a file count.
     assert loaded is not None
     return f"{key_of(loaded, found.user)}/{found.node.id}"
 
 
 def above(loaded: workflow.Loaded | None, path: str) -> Iterator[str]:
-    """The keys of the steps above a path."""
+    """Yield the keys of the steps above a path."""
     parts = path.split("/")
     for number in range(len(parts) - 1, 0, -1):
         yield key_of(loaded, "/".join(parts[:number]))
 
 
 def actions_of(loaded: workflow.Loaded) -> list[tuple[Leaf, str]]:
-    """Every leaf of class *effect* of a file and of the files that it uses, each with its path, in the order in which they are run."""
+    """Return every leaf of class *effect* of a file and of the files that it uses, each with its path, in order of execution."""
     return [(leaf, path) for leaf, path in leaves_of(loaded) if changes(leaf)]
 
 
 def leaves_of(loaded: workflow.Loaded, within: str = "") -> Iterator[tuple[Leaf, str]]:
-    """Every leaf that a run of the file may come to, each with its path (``_key``): those of files that it uses too, those of ``confirm`` not."""
+    """Yield each leaf that a run can reach, with its path (``_key``). Includes leaves of used files, not those of ``confirm``."""
     for node in loaded.nodes():
         if isinstance(node, Leaf) and not confirms(loaded, node):
             yield node, f"{within}{node.id}"
@@ -115,13 +115,13 @@ def leaves_of(loaded: workflow.Loaded, within: str = "") -> Iterator[tuple[Leaf,
 
 
 def confirms(loaded: workflow.Loaded, node: Leaf) -> bool:
-    """Whether the node belongs to a ``confirm``: it changes nothing, and nobody who builds does it."""
+    """Return whether the node belongs to a ``confirm``: it changes nothing, and builds do not execute it."""
     around = loaded.index[node.id][1]
     return bool(around) and isinstance(around[-1], Leaf)
 
 
 def only_signs_in(loaded: workflow.Loaded, path: str) -> bool:
-    """Whether an action seems to do nothing but sign in: it comes right behind the fields of a form, into one of which a secret was typed."""
+    """Return whether an action seems only to sign in: it directly follows form fields, and a secret was typed into one of them."""
     found, typed = loaded.find(path), False
     if found is None:
         return False
@@ -136,12 +136,12 @@ def only_signs_in(loaded: workflow.Loaded, path: str) -> bool:
 
 
 def without_checks(node: Node) -> Json:
-    """The fields of a node that say what it does."""
+    """Return the fields of a node that define its action."""
     return node.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(NO_ACTION), warnings=False)
 
 
 def texts(value: Json) -> Iterator[str]:
-    """Every text in a value."""
+    """Yield every text in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

@@ -1,8 +1,9 @@
-"""What a build may do on the site of class *effect*: each action is asked for as it is, done, or held.
+"""Permissions of a build for side effects: each action is requested as it is, then done or withheld.
 
-A yes is for one action: this node, at this place, with this action, target and value, on the page to which these steps lead and with what they fill in, over
-these items, with these inputs. Where any of that is edited, it is another action, and a person is asked again. A yes to a click never lets an agent click: an
-agent is asked for as one that acts by itself, and only then its own actions are covered. What was answered stands in the session's log, so that a build that goes on asks nothing twice.
+A yes is for one action: this node, at this place, with this action, target and value, with these items and inputs, on the page that
+these steps reach and fill in. If any of that is edited, it is another action, and a person is asked again. A yes to a click never lets
+an agent click: an agent is requested as one that acts by itself, and only then its actions are covered. Answers are in the session's
+log, so that a resumed build asks nothing twice.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from runtime.log.writer import LogWriter
 
 YES, NO, HOLD_ALL = "yes", "no", "hold all"
 CHOICES = (YES, NO, HOLD_ALL)
-"""What a person may answer where an action is asked for. Whatever else they say is no yes."""
+"""The answers to a requested action. Any other answer is not a yes."""
 
 ALL = "all"
-"""The name of the grant that holds every action from then on."""
+"""Name of the grant that withholds every later action."""
 
 _SCOUTING = re.compile(r"(?:^|/)\d+_debug_\w+$")
 
 
 def is_loopback(origin: str) -> bool:
-    """Whether a site at this origin runs on this machine."""
+    """Return whether a site at this origin runs on this machine."""
     host = urllib.parse.urlsplit(origin).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -48,7 +49,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def refuse_allow(origins: Sequence[str]) -> None:
-    """Raise UsageError ``effects-not-local`` where actions are all to be done without a question, and any of the sites is not on this machine."""
+    """Raise UsageError ``effects-not-local`` if all actions are to be done without a question, and any of the sites is on another machine."""
     others = [each for each in origins if not is_loopback(each)]
     if others or not origins:
         where = ", ".join(others) or "a site that is not named"
@@ -60,12 +61,11 @@ def refuse_allow(origins: Sequence[str]) -> None:
 
 
 class Grants:
-    """What was asked for, and what was answered. Implements ``director.tools.build_context.Effects``."""
+    """Requests and answers. Implements ``director.tools.build_context.Effects``."""
 
     def __init__(
         self, writer: LogWriter[session.Session], state: SessionState, goal: Goal, person: persons.Person
     ) -> None:
-        """Nobody is asked yet."""
         self._writer = writer
         self._state = state
         self._goal = goal
@@ -82,7 +82,7 @@ class Grants:
         pins: Mapping[str, Json] | None = None,
         astray: bool = False,
     ) -> run_state.Withholds:
-        """What of these actions is held, as ``director.tools.build_context.Effects`` says."""
+        """Return the withheld ones of these actions, as ``director.tools.build_context.Effects`` specifies."""
         loaded = self._loaded
         given = self._inputs(loaded, inputs)
         once = place if astray or _SCOUTING.search(place) else ""
@@ -105,7 +105,7 @@ class Grants:
             action = known.get(where)
             if action is not None:
                 return where not in granted or not effects.is_filled(effects.core(leaf), effects.core(action.leaf))
-            # What an agent does by itself stands below its own path.
+            # The paths of an agent's own actions are below its path.
             return not any(known[each].is_agent for each in effects.above(loaded, path) if each in granted)
 
         return holds
@@ -145,7 +145,7 @@ class Grants:
         known: dict[str, Json] = self._writer.value_of(kept) if kept is not None else {}
         if known.get("answer") is not None:
             return known["answer"] == YES
-        # A question that waits is asked again in the words in which it was asked: its answer was given to these.
+        # A waiting question is repeated in its first wording: its answer was given to that.
         question = str(known.get("question") or self.question(action, page))
         told: dict[str, Json] = {
             "answer": None,
@@ -172,7 +172,7 @@ class Grants:
         await self._writer.barrier()
 
     def question(self, action: requests.EffectRequest, page: str | None) -> str:
-        """What a person is asked: what would be done, on what, for what, and where. The words of the action may come from a page, and are quoted."""
+        """Return the question for a person: the action, its target, items and page. Texts of the action may come from a page, and are quoted."""
         lines = ["The build wants to do what changes the site. May it do just this?"]
         if action.is_agent:
             lines = [
@@ -186,7 +186,7 @@ class Grants:
 
 
 def answers(writer: LogWriter[session.Session]) -> Iterator[dict[str, Json]]:
-    """What was asked in a build, in order: ``answer`` (None while it waits), ``question``, ``what``, ``path``, ``place``."""
+    """Yield the requests of a build, in order: ``answer`` (None while it waits), ``question``, ``what``, ``path``, ``place``."""
     for name in writer.history.names_of("grant"):
         if name != ALL and (found := writer.history.latest("grant", name)) is not None:
             yield writer.value_of(found)

@@ -1,4 +1,4 @@
-"""An action as it is asked for: what is done, on what, over which items, with which values; with any of that otherwise it is another one."""
+"""A requested action: what is done, on what, over which items, with which values. If any of that differs, it is another action."""
 
 from __future__ import annotations
 
@@ -20,60 +20,59 @@ from runtime.display.text import harmless
 from runtime.language import workflow
 
 OPENS = frozenset({"goto", "open_tab"})
-"""Actions behind which it does not matter what was done on a page before."""
+"""Actions after which earlier actions on a page do not matter."""
 
 LONGEST = 300
-"""Characters of a field of an action that a person is shown."""
+"""Limit of an action's field as shown to a person, in characters."""
 
 AROUND = frozenset({"over", "while_", "until", "max", "limit"})
-"""Fields of a loop that say for what the nodes in it are done."""
+"""Fields of a loop that decide for which items its nodes are done."""
 
 _NAMES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rests:
-    """What an action rests on: with any of this otherwise it would be another one."""
+    """Dependencies of an action: if any of them differs, it is another action."""
 
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """The inputs that are read, with their values."""
     nodes: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The nodes whose values are read, by id, as they stand in the file; also those that these read."""
+    """The nodes whose values are read, by id, as they are in the file; also the nodes that those read."""
     pins: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """Values that were set by hand, by the names for which they stand."""
+    """Values set by hand, by the names that they replace."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Way:
-    """What leads to the page of an action, in the order of its file: it decides on which page the action is done, and what that page sends to the site."""
+    """The way to the page of an action, in the order of its file. It decides the page of the action, and what that page sends to the site."""
 
     opened: Json = None
-    """The address that is opened last before it."""
+    """The last address opened before the action."""
     steps: Sequence[Node] = ()
-    """What is done on the page from there on: what is filled in, what is clicked."""
+    """The actions on the page since then: fields filled in, elements clicked."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EffectRequest:
-    """An action as it is asked for."""
+    """An action as it is requested."""
 
     leaf: Leaf
     path: str
     """Without the keys of items."""
     around: Mapping[str, Json]
-    """What the loops around it go over, by their ids."""
+    """The lists of the loops around it, by their ids."""
     rests: Rests
-    """What its fields and those around it read."""
+    """Dependencies of its fields and of those around it."""
     way: Way = dataclasses.field(default_factory=Way)
-    """How its page is reached."""
     only: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """Where the blocks around it are run, by the ids of their nodes."""
+    """The conditions of the blocks around it, by the ids of their nodes."""
     place: str = ""
-    """The call that wants it, where it is asked for each time."""
+    """The requesting call, if the action is requested each time."""
 
     @property
     def key(self) -> str:
-        """A digest of all that a yes is for."""
+        """A digest of everything that a yes covers."""
         rests = dataclasses.asdict(self.rests)
         way = [self.way.opened, [_as_done(each) for each in self.way.steps]]
         said = [self.path, self.place, effects.core(self.leaf), dict(self.around), rests, way, dict(self.only)]
@@ -81,12 +80,12 @@ class EffectRequest:
 
     @property
     def is_agent(self) -> bool:
-        """Whether it is a model that does actions of its own."""
+        """True if a model acts by itself in it."""
         return self.leaf.asks == "agent"
 
 
 def action(loaded: workflow.Loaded | None, leaf: Leaf, path: str, known: Rests, place: str) -> EffectRequest:
-    """The action that a step of the file does, or one that stands in no file; ``known`` are all inputs, and all values set by hand."""
+    """Return the request for a step of the file, or for an action that is in no file; ``known`` are all inputs, and all values set by hand."""
     found = loaded.find(path) if loaded is not None else None
     if loaded is None or found is None or found.node.id != leaf.id:
         return EffectRequest(leaf, effects.key_of(loaded, path), {}, Rests(), place=place)
@@ -115,20 +114,20 @@ def _way(loaded: workflow.Loaded, found: workflow.Found) -> Way:
     user = loaded.find(found.user) if opened is None and found.user else None
     if user is None:
         return Way(opened, steps)
-    # A file that opens nothing before works on the page of the file that uses it.
+    # A file that opens no address before works on the page of the file that uses it.
     before = _way(loaded, user)
     return Way(before.opened, [*before.steps, *steps])
 
 
 def _leads_on(file: workflow.Loaded, node: Node) -> bool:
-    """Whether the page may be another one behind the node."""
+    """Return whether the page may be another one after the node."""
     if isinstance(node, Leaf):
         return node.moves_page and not effects.confirms(file, node)
     return isinstance(node, Group) and node.use is not None
 
 
 def _as_done(node: Node) -> Json:
-    """What a step on the way does, however it is called, and whatever doing it twice would mean."""
+    """Return the action of a step on the way, without its name and its class."""
     if isinstance(node, Group):
         return _used(node)
     assert isinstance(node, Leaf)
@@ -141,7 +140,7 @@ def _used(group: Group) -> Json:
 
 
 def _only(found: workflow.Found) -> dict[str, Json]:
-    """The conditions of the blocks around a step, by the ids of their nodes: of a ``route`` that of its branch, and those before it."""
+    """Return the conditions of the blocks around a step by node id; of a ``route`` those of its branch and of the branches before."""
     only: dict[str, Json] = {}
     for outer, inner in itertools.pairwise([*found.around, found.node]):
         if not isinstance(outer, Node):
@@ -156,9 +155,10 @@ def _only(found: workflow.Found) -> dict[str, Json]:
 
 
 def _rests(loaded: workflow.Loaded, said: Json, known: Rests) -> Rests:
-    """What these fields read, and what that reads in turn, in the file or in any that it uses; ``known`` are all inputs and all values set by hand.
+    """Return what these fields read, and what that reads in turn, in the file or in files that it uses.
 
-    A name of one file is taken for that of another, too: at worst somebody is asked once more.
+    ``known`` are all inputs and all values set by hand. A name of one file also matches that of another: at worst a person is asked
+    once more.
     """
     files, roots = loaded.files(), set[str]()
     every = [node for file in files for node in file.nodes()]
@@ -176,20 +176,20 @@ def _rests(loaded: workflow.Loaded, said: Json, known: Rests) -> Rests:
             if gives and node.id not in nodes:
                 nodes[node.id] = effects.without_checks(node)
                 pending += _chains(files, nodes[node.id])
-                # A statement of SQL names what it reads as its tables.
+                # An SQL statement reads its tables.
                 for statement in _statements(nodes[node.id]):
                     pending += [tuple(each.split(".")) for each in _NAMES.findall(statement)]
     return Rests(inputs, nodes, {name: value for name, value in known.pins.items() if name in roots})
 
 
 def _chains(files: Sequence[workflow.Loaded], said: Json) -> list[tuple[str, ...]]:
-    """What these fields read: names, each with the keys behind it."""
+    """Return what these fields read: names, each with the keys after it."""
     known = (file.templates[text] for text in effects.texts(said) for file in files if text in file.templates)
     return [tuple(map(str, use.chain)) for each in known for use in each.names]
 
 
 def _statements(said: Json) -> Iterator[str]:
-    """The statements of SQL in the fields of a node, those of the nodes in it too."""
+    """Yield the SQL statements in the fields of a node, nested nodes included."""
     if isinstance(said, dict):
         for name, each in said.items():
             if name == "sql" and isinstance(each, str):
@@ -201,7 +201,7 @@ def _statements(said: Json) -> Iterator[str]:
 
 
 def decided_by(loaded: workflow.Loaded, leaf: Leaf, path: str, inputs: Mapping[str, Json]) -> set[str]:
-    """Those of these inputs that say on what the action of a step is done: not those with which somebody only signs in before it."""
+    """Return the inputs that decide the target of a step's action, without those that only serve to sign in before it."""
     one = action(loaded, leaf, path, Rests(inputs), "")
     steps = list(map(_as_done, one.way.steps))
     signed = [
@@ -215,7 +215,7 @@ def decided_by(loaded: workflow.Loaded, leaf: Leaf, path: str, inputs: Mapping[s
 
 
 def one_line(value: Json) -> str:
-    """A value as a person is shown it: in one line, and not all of a long one."""
+    """Return a value as shown to a person: on one line, shortened if long."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = harmless(" ".join(text.split()))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -1,4 +1,4 @@
-"""An action in words, as a person is asked for it: what would be done, on what, for what, and where."""
+"""An action in words for a person: what is done, on what, for what, and where."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from nodes.values import Json
 from runtime.context import briefs
 
 MOST_READ = 8
-"""Nodes of which a person is told that an action reads them, and as many of which that they come before it."""
+"""Limit of the nodes listed as read by an action, and of the steps listed before it."""
 
 VALUES = ("value", "files")
-"""Fields that say what is filled in."""
+"""Fields with the values that are filled in."""
 
 CHOICES = (
     "  yes: just this is done, whenever it comes up again. no: it is held: found, and not done.",
     "  hold all: nothing that changes the site is done from here on, also what was allowed before; you are not asked again.",
 )
-"""What each answer means, a line each."""
+"""The meaning of each answer, a line each."""
 
 ONCE = "  (a look around, or out of its order: a yes is for this once, and it is asked for each time)"
 
 _INPUT = re.compile(r"\{\{ *inputs\.(\w+) *\}\}")
 
 _KINDS = {"label": "field ", "placeholder": "field ", "text": "", "alt": "picture ", "title": "", "test_id": "test id "}
-"""What stands before the words by which an element is found."""
+"""Prefixes for the text by which an element is found."""
 
 _UNTOLD = frozenset({"id", "type", "action", "query", "description", "target", "effect"})
-"""Fields of a node that is read of which nothing is told beside what it does."""
+"""Fields of a read node that are not listed next to its action."""
 
 
 def told(action: EffectRequest, page: Json) -> list[str]:
-    """An action, a line each thing. Its words may come from a page, and are quoted; references to inputs have their values."""
+    """Return an action as lines. Its texts may come from a page, and are quoted; references to inputs are resolved."""
     lines = [f"  what   {one_line(_done(action.leaf))}"]
     lines += [f"  {name:<6} {plainly(value)}" for name, value in sorted(_fields(action.leaf).items())]
     lines += [f"  page   {one_line(page)}"] if page else []
@@ -56,7 +56,7 @@ def told(action: EffectRequest, page: Json) -> list[str]:
 
 
 def filled(text: str, inputs: Mapping[str, Json]) -> str:
-    """A text with the values of inputs in the place of references to them."""
+    """Return a text with references to inputs resolved."""
 
     def value(found: re.Match[str]) -> str:
         given = inputs.get(found[1])
@@ -66,7 +66,7 @@ def filled(text: str, inputs: Mapping[str, Json]) -> str:
 
 
 def element(target: Target) -> str:
-    """A target as people say it: ``button "Pay" in row with "1007"``."""
+    """Return a target as people say it: ``button "Pay" in row with "1007"``."""
     if target.any_of:
         words = " or else ".join(map(element, target.any_of))
     elif target.role is not None:
@@ -82,7 +82,7 @@ def element(target: Target) -> str:
 
 
 def plainly(value: Json) -> str:
-    """A value of a field in one line, without the marks of JSON where it is a map, a list or a target."""
+    """Return a field's value on one line; maps, lists and targets without JSON punctuation."""
     return one_line(_plain(value) if isinstance(value, dict | list) else value)
 
 
@@ -113,13 +113,13 @@ def _quoted(text: str) -> str:
 
 
 def _done(leaf: Leaf) -> str:
-    """What a leaf does, in short, with its target in words."""
+    """Return a leaf's action in short, with its target in words."""
     target, said = getattr(leaf, "target", None), leaf.summary()
     return said.replace(str(target), element(target), 1) if isinstance(target, Target) else said
 
 
 def _read(value: Json) -> str:
-    """What a node does whose value is read."""
+    """Return the action of a node whose value is read."""
     said: dict[str, Json] = value if isinstance(value, dict) else {}
     does = str(said.get("query") or said.get("action") or said.get("type"))
     target = _target(said.get("target"))
@@ -129,7 +129,6 @@ def _read(value: Json) -> str:
 
 
 def _fields(leaf: Leaf) -> dict[str, Json]:
-    """What an action is given beside its target."""
     said: dict[str, Json] = leaf.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)
     left_out = {*effects.NO_ACTION_OF_AGENT, "id", "type", "action", "target", "goal", "effect"}
     if effects.repeats(leaf):
@@ -142,7 +141,7 @@ def _fields(leaf: Leaf) -> dict[str, Json]:
 
 
 def steps(way: Way) -> list[str]:
-    """What is done before the action, a line each, the last ones of many."""
+    """Return the actions before this one, a line each; if there are many, the last ones."""
     lines: list[str] = []
     for each in way.steps:
         values = [getattr(each, name, None) for name in VALUES]

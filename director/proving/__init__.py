@@ -1,1 +1,4 @@
-"""Done means proved: runs of the whole draft, what they have shown of each action, and the end of a build with what it leaves."""
+"""Proves a draft by runs of the whole, and ends a build with its files.
+
+Start at `finish`. May import `scouting` and every layer below; `bench`, `targeting`, `builds` and `cli` import it.
+"""

@@ -1,4 +1,4 @@
-"""Runs of a whole draft: each in a fresh browser, with the inputs that the person gave, as a run of its own that is started from the session."""
+"""Runs of a whole draft: each in a fresh browser, with the person's inputs, as a separate run started from the session."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ WHOLE = (RUN_DRAFT, FINISH)
 """The tools that run whole drafts."""
 
 MOST_BEFORE = 50
-"""Runs of before that are looked at."""
+"""Limit of the earlier runs that are examined."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
-    """A run that is over, with what its log says."""
+    """A finished run, with its log."""
 
     ran: proofs.Ran
     past: history.History | None
-    """None where nobody can read it any more."""
+    """None if it cannot be read any more."""
 
 
 def as_saved(build: BuildContext) -> workflow.Loaded:
-    """The draft as a file at the place where it will stand: what is proved is what is saved.
+    """Return the draft as a file at its future place: the proved text is the saved text.
 
-    Raises ModelError ``draft-missing``, WorkflowInvalid where it does not hold there: it may use files by other paths.
+    Raises ModelError ``draft-missing``, WorkflowInvalid if it is invalid there: it may refer to files by other paths.
     """
     draft = build.state.draft
     if draft is None:
@@ -58,9 +58,9 @@ def as_saved(build: BuildContext) -> workflow.Loaded:
 
 
 def prepared(build: BuildContext, loaded: workflow.Loaded, inputs: Mapping[str, Json]) -> prepare.Prepared:
-    """What a run of the draft is given.
+    """Return the prepared run of the draft.
 
-    Raises UsageError for inputs that do not fit or hold a secret, ModelError ``origin-not-named``, SetupError ``secret-missing``.
+    Raises UsageError for inputs that do not fit or contain a secret, ModelError ``origin-not-named``, SetupError ``secret-missing``.
     """
     functions.check(loaded, build.here.settings.python_modules)
     typed = loaded.check_inputs(inputs)
@@ -83,7 +83,7 @@ def prepared(build: BuildContext, loaded: workflow.Loaded, inputs: Mapping[str, 
 
 
 def _refuse_origins(build: BuildContext, loaded: workflow.Loaded, typed: Mapping[str, Json]) -> None:
-    """Inputs that a model gives lead to no site that the person has not named, and that the draft does not open with theirs."""
+    """Refuse a model's inputs that lead to a site that the person has not named, and that the draft does not open with the person's inputs."""
     named = limits.granted(build.goal)
     if theirs := _theirs(build, loaded):
         named |= set(loaded.origins(theirs))
@@ -97,7 +97,7 @@ def _refuse_origins(build: BuildContext, loaded: workflow.Loaded, typed: Mapping
 
 
 def _theirs(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
-    """The inputs as the person wants them; empty where those do not fit the draft."""
+    """Return the person's inputs; empty if they do not fit the draft."""
     declared = loaded.workflow.inputs
     with contextlib.suppress(UsageError):
         return loaded.check_inputs({name: each for name, each in build.goal.inputs.items() if name in declared})
@@ -107,9 +107,9 @@ def _theirs(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
 async def run(
     build: BuildContext, call: entries.Call, loaded: workflow.Loaded, fit: prepare.Prepared, holds: run_state.Withholds
 ) -> Done:
-    """Run the draft once, from nothing, to its end. Raises RunOpsError only where it could not begin.
+    """Run the draft once, from start to end. Raises RunOpsError only if it could not begin.
 
-    With the inputs of the goal the bench has its values then. With others they would stand in the way of those that count.
+    With the inputs of the goal the bench takes over its values. Values from other inputs would displace the valid ones.
     """
     counts_there = dict(fit.inputs) == _theirs(build, loaded)
     ended = await build.runs.follow(
@@ -138,7 +138,6 @@ async def run(
 
 
 def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> proofs.Ran:
-    """A run with what its log says of its steps."""
     return dataclasses.replace(
         ran,
         actions=proofs.actions_of(loaded, past),
@@ -150,7 +149,7 @@ def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> pro
 
 
 def passed_before(build: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran]:
-    """The whole runs of just this draft, with just these inputs and files, that passed in this session, oldest first: what they did need not be done again to be proved."""
+    """Return this session's passed runs of this draft, inputs and files, oldest first. Their actions need not be repeated for the proof."""
     calls = [call for call in build.writer.history.runs_of if build.writer.history.actions[call].call.action in WHOLE]
     found: list[proofs.Ran] = []
     for run_id in [run_id for call in calls for run_id in build.writer.history.runs_of[call]][-MOST_BEFORE:]:
@@ -163,7 +162,10 @@ def passed_before(build: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran
 
 
 def counts(build: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
-    """Whether a run was one of just this: of the draft as it stands, but for names, descriptions and layout, of the files that it uses and those that it gave to the site as they are, with these inputs."""
+    """Return whether a run was one of this draft, names, descriptions and layout aside.
+
+    The files that it uses and uploaded must be unchanged, and the inputs must be these.
+    """
     header, masker = past.header, build.writer.masker
     if header is None or header.trial is not None or header.inputs != masker.json(dict(fit.inputs)):
         return False
@@ -182,7 +184,7 @@ def _hash(text: str) -> str:
 
 
 def _given_otherwise(build: BuildContext, fit: prepare.Prepared, past: history.History) -> bool:
-    """Whether any file that the run gave to the site, and had not kept itself, is gone, or was written since it began."""
+    """Return whether a file that the run uploaded, and had not kept itself, is gone, or was written since it began."""
     began = dt.datetime.fromisoformat(past.started).timestamp()
     own = {
         str(each["path"]) for attempt in past.all_attempts() for each in (attempt.result and attempt.result.files) or ()
@@ -202,12 +204,12 @@ def _changed(file: Path, since: float) -> bool:
         found = file.stat()
     except (OSError, ValueError):
         return True
-    # Whoever copies a file can set the time at which it was written, and not that at which it came there.
+    # Copying a file can preserve its modification time, but not its change time.
     return max(found.st_mtime, found.st_ctime) > since
 
 
 def done_alone(build: BuildContext, loaded: workflow.Loaded) -> set[str]:
-    """The keys of the actions that nodes of this draft, as they stand in it, did on the bench: tried by themselves, and in no whole run."""
+    """Return the keys of the actions that nodes of the current draft did on the bench alone, and in no whole run."""
     history_ = build.writer.history
     calls = [call for call in history_.runs_of if history_.actions[call].call.action == "execute_nodes"]
     found: set[str] = set()
@@ -221,7 +223,7 @@ def done_alone(build: BuildContext, loaded: workflow.Loaded) -> set[str]:
 
 
 def last_failure(build: BuildContext) -> tuple[str, dict[str, Json]] | None:
-    """The step that ended the last run of the session which did not pass, with its error; None where the last one passed, or none was begun."""
+    """Return the step that ended the last run of the session, with its error; None if that run passed, or there was none."""
     runs = [each for runs in build.writer.history.runs_of.values() for each in runs]
     for run_id in reversed(runs):
         past = build.runs.past(run_id)
@@ -233,5 +235,5 @@ def last_failure(build: BuildContext) -> tuple[str, dict[str, Json]] | None:
 
 
 def refused(work: RunOpsError) -> str:
-    """An error in one sentence, with its fix."""
+    """Return an error in one sentence, with its fix."""
     return f"{work.message} ({work.code}). {work.fix or ''}".rstrip()

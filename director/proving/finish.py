@@ -1,4 +1,4 @@
-"""The end of a build: what is lacking until the draft is done, the runs that prove it, and what is left where it is, or is not."""
+"""The end of a build: the requirements that are missing, the runs that prove the draft, and the files that are written."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ CHANGED = ModelError(
 )
 
 MOST_OTHERS = 8
-"""How many of the things that stay unproved beside actions a headline names."""
+"""Limit of the unproved things besides actions that a headline names."""
 
 MOST_HINTS = 8
-"""How many of the things that could be better a refusal tells."""
+"""Limit of the hints in a refusal."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MissingProof:
-    """Something without which a build is not done."""
+    """A requirement that a build does not meet yet."""
 
     what: str
     fix: str
@@ -52,26 +52,26 @@ class MissingProof:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FinishRequest:
-    """What the model said with ``finish``."""
+    """The model's arguments of ``finish``."""
 
     summary: str
     unproved: str
-    """What stays unproved or empty, and why."""
+    """The parts that stay unproved or empty, with reasons."""
 
     def names(self, name: str) -> bool:
-        """Whether it speaks of this."""
+        """Return whether it mentions this name."""
         return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.unproved) is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    """Runs of one text of the draft, one after the other, up to the first that did not go well."""
+    """Runs of one text of the draft, in sequence, up to the first that did not go well."""
 
     text: str
     loaded: workflow.Loaded
     runs: tuple[draft_runs.Done, ...]
     before: tuple[proofs.Ran, ...] = ()
-    """Runs of the same text with the same inputs that had passed before these."""
+    """Earlier passed runs of the same text with the same inputs."""
     alone: frozenset[str] = frozenset()
     """The keys of the actions that were done on the bench."""
 
@@ -82,30 +82,30 @@ class Proof:
 
     @property
     def effects(self) -> list[proofs.Effect]:
-        """What became of each action."""
+        """The outcome of each action."""
         return proofs.of_runs(self.loaded, [*self.before, *self.ran], self.alone)
 
     @property
     def not_executed(self) -> list[str]:
-        """The keys of the leaves that none of the runs came to."""
+        """The keys of the leaves that none of the runs reached."""
         every = [*self.before, *self.ran]
         return [key for _leaf, key in effects.leaves_of(self.loaded) if not any(key in each.reached for each in every)]
 
     @property
     def went_well(self) -> bool:
-        """Whether each of the runs did."""
+        """True if each of the runs went well."""
         return bool(self.runs) and all(each.went_well for each in self.ran)
 
     @property
     def headline(self) -> str:
-        """How far it goes."""
+        """Summary of the proof."""
         others = proofs.others(self.loaded, [*self.before, *self.ran])
         more = [f"{len(others) - MOST_OTHERS} more"] if len(others) > MOST_OTHERS else []
         return proofs.headline(self.effects, self.ran, [*others[:MOST_OTHERS], *more])
 
 
 def lacks(build: BuildContext, said: FinishRequest) -> list[MissingProof]:
-    """What can be seen to be lacking without a run: everything at once."""
+    """Return all missing requirements that are visible without a run."""
     return list(_lacks(build, said))
 
 
@@ -156,7 +156,7 @@ def _lacks(build: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
 
 
 def _hollow(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> Iterator[MissingProof]:
-    """What no run could prove of this draft, and of which the model did not speak. Where a workflow is fixed, that is as it was."""
+    """Yield what no run could prove of this draft, and the model did not mention. A repaired workflow keeps what it already had."""
     if build.goal.repairs is not None:
         return
     unread = unused_values.unread(loaded, [each for each in build.goal.inputs if each in loaded.workflow.inputs])
@@ -171,7 +171,7 @@ def _hollow(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -
 
 
 def foreseen(build: BuildContext, said: FinishRequest) -> str:
-    """What else ``finish`` would refuse, as far as earlier runs tell: told with what is lacking, so that all of it can be fixed at once."""
+    """Return what else ``finish`` would refuse, by earlier runs. It is reported with the missing requirements, so that all can be fixed at once."""
     with contextlib.suppress(RunOpsError):
         names = expected(build, draft_runs.as_saved(build), said)
         if names:
@@ -180,14 +180,14 @@ def foreseen(build: BuildContext, said: FinishRequest) -> str:
 
 
 def expected(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> list[str]:
-    """The names of which ``finish`` would have to speak, as far as earlier runs of just this draft tell; empty where there were none."""
+    """Return the names that ``finish`` would have to mention, by earlier runs of this draft; empty if there were none."""
     fit = draft_runs.prepared(build, loaded, _declared(build, loaded))
     before = tuple(draft_runs.passed_before(build, fit))
     return unsaid(Proof(text_of(build), loaded, (), before), said) if before else []
 
 
 def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
-    """What ``finish`` wants, in a line behind a run that went well; ``more`` is what was said already of actions."""
+    """Return the requirements of ``finish`` as a line after a run that went well; ``more`` was already reported about actions."""
     times = "once" if build.goal.runs == 1 else f"{build.goal.runs} times"
     told = [f"`finish` runs this draft {times} anew with the goal's inputs."]
     lacking = "; ".join(each.what for each in lacks(build, FinishRequest(summary="-", unproved="")))
@@ -202,7 +202,7 @@ def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str
 
 
 def _declared(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
-    """The inputs of the goal that the draft has."""
+    """Return the goal's inputs that the draft declares."""
     return {name: each for name, each in build.goal.inputs.items() if name in loaded.workflow.inputs}
 
 
@@ -211,20 +211,20 @@ def _quoted(name: str) -> str:
 
 
 def better(build: BuildContext) -> list[str]:
-    """What the draft could say better; no reason to refuse it."""
+    """Return improvements of the draft; they are no reason to refuse it."""
     draft = build.state.draft
     return [str(each) for each in lint.hints(draft, build.goal, build.known())] if draft is not None else []
 
 
 def hints(build: BuildContext) -> str:
-    """The same, as it is told beside a refusal."""
+    """Return the improvements as text next to a refusal."""
     found = better(build)
     more = f"\n- … and {len(found) - MOST_HINTS} more" if len(found) > MOST_HINTS else ""
     return "".join(["\nit could say better:", *(f"\n- {each}" for each in found[:MOST_HINTS]), more]) if found else ""
 
 
 async def prove(build: BuildContext, call: entries.Call, loaded: workflow.Loaded, holds: run_state.Withholds) -> Proof:
-    """Run the draft as often as the goal says, each time in a fresh browser with the inputs of the person; the first run that does not go well is the last."""
+    """Run the draft as often as the goal requires, in fresh browsers with the person's inputs; stop after the first run that does not go well."""
     fit = draft_runs.prepared(build, loaded, build.goal.inputs)
     before = draft_runs.passed_before(build, fit)
     runs: list[draft_runs.Done] = []
@@ -236,7 +236,7 @@ async def prove(build: BuildContext, call: entries.Call, loaded: workflow.Loaded
 
 
 def stands(build: BuildContext, proof: Proof) -> bool:
-    """Whether the draft, and every file that it uses or gives to the site, is still what was proved. Raises WorkflowInvalid where it does not hold any more."""
+    """Return whether the draft, and every file that it uses or uploads, is still the proved one. Raises WorkflowInvalid if it is invalid now."""
     fit = draft_runs.prepared(build, draft_runs.as_saved(build), build.goal.inputs)
     pasts = [each.past for each in proof.runs]
     return proof.text == text_of(build) and all(
@@ -245,14 +245,14 @@ def stands(build: BuildContext, proof: Proof) -> bool:
 
 
 def text_of(build: BuildContext) -> str:
-    """The draft as it stands, with all that its parser leaves out: that is what is left."""
+    """Return the draft's exact text, with what its parser ignores: this text is saved."""
     draft = build.state.draft
     return draft.text if draft is not None else ""
 
 
 def unsaid(proof: Proof, said: FinishRequest) -> list[str]:
-    """What the runs leave unproved or empty, and of which the model did not speak."""
-    # What an earlier run of the same text has yielded is not empty, though the proof finds nothing left to do.
+    """Return what the runs leave unproved or empty, and the model did not mention."""
+    # Output of an earlier run of the same text counts, even if the proof finds nothing left to do.
     names = [*proofs.to_be_said(proof.effects, [*proof.before, *proof.ran]), *_sign_ins(proof)]
     names += [key.rpartition("/")[2] for key in proofs.errors_of(proof.ran)]
     names = list(dict.fromkeys(names))
@@ -260,13 +260,13 @@ def unsaid(proof: Proof, said: FinishRequest) -> list[str]:
 
 
 def _sign_ins(proof: Proof) -> list[str]:
-    """The actions at which runs were held, and which seem to do nothing but sign in: behind them the whole workflow is unproved."""
+    """Return the actions at which runs were withheld, and which seem only to sign in: everything after them is unproved."""
     held = {each.held for each in proof.ran if each.held is not None and effects.only_signs_in(proof.loaded, each.held)}
     return sorted(effects.key_of(proof.loaded, each).rpartition("/")[2] for each in held)
 
 
 def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
-    """Why a proof that did not go well is none: in our words alone, and as it is told with what was seen."""
+    """Return why a proof failed: in our words alone, and with details of the run."""
     last, number = proof.runs[-1], len(proof.runs)
     why = f"not done: proof run {number} of {build.goal.runs} did not pass: {report.head(last)}"
     more = [each for each in (proofs.surprise(proof.ran),) if each]
@@ -274,7 +274,7 @@ def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
 
 
 def say_more(proof: Proof, names: Sequence[str]) -> str:
-    """What is told of a proof that leaves something of which the model did not speak."""
+    """Return the message for a proof that leaves something unmentioned by the model."""
     listed = ", ".join(map(_quoted, names))
     alone = proofs.next_step(proof.effects)
     errors = "; ".join(f"{key}: {said}" for key, said in proofs.errors_of(proof.ran).items())
@@ -287,7 +287,7 @@ def say_more(proof: Proof, names: Sequence[str]) -> str:
 
 
 def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str, Json]:
-    """Leave the workflow and its notes; what ``finish`` yields. Raises UsageError ``file-not-written``."""
+    """Write the workflow and its notes; return the value of ``finish``. Raises UsageError ``file-not-written``."""
     goal, session = build.goal, build.writer.conversation.id
     file, beside = goal.save, output_files.notes_of(goal.save)
     every, headline = proof.effects, proof.headline
@@ -338,16 +338,16 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
 
 
 def _needed(loaded: workflow.Loaded, goal: Goal) -> dict[str, Json]:
-    """The inputs without which the workflow does not run, as they were in the proof."""
+    """Return the inputs that the workflow requires, with their values in the proof."""
     declared = loaded.workflow.inputs
     return {name: value for name, value in goal.inputs.items() if name in declared and declared[name].required}
 
 
 def leave_partial(build: BuildContext, why: str) -> dict[str, Json]:
-    """Leave the draft as far as it came, with the step at which it fails, and its notes; what is told of it. ``file`` is None where there is no draft.
+    """Write the unfinished draft, with the step at which it fails, and its notes; return the report.
 
-    Nothing that stood there before is overwritten, whatever the person said: a draft that is not done is no better than what there is. Then it is left
-    beside it, and ``stays`` is what is as it was. Raises UsageError ``file-not-written``.
+    ``file`` is None if there is no draft. Nothing existing is overwritten, even if the person allowed it: an unfinished draft is no better.
+    It is then written next to the existing file, and ``stays`` names what is kept. Raises UsageError ``file-not-written``.
     """
     draft, session = build.state.draft, build.writer.conversation.id
     left: dict[str, Json] = {"done": False, "file": None, "notes": None, "proved": "not", "summary": why}
@@ -378,7 +378,7 @@ def leave_partial(build: BuildContext, why: str) -> dict[str, Json]:
 
 
 def _notes_place(build: BuildContext, beside: Path) -> Path:
-    """Where the notes are left: beside the workflow, and where somebody else's page stands there, beside that."""
+    """Return the place of the notes: next to the workflow, or, if another page is there, next to that."""
     return beside if build.goal.force else output_files.free_name(beside, build.writer.conversation.id)
 
 

@@ -1,6 +1,7 @@
-"""The page that a build leaves beside its workflow: what was wanted, how it was decided, how it was proved, what it cost. For people, in Markdown.
+"""The page of notes next to a workflow: goal, decisions, proof, cost. For people, in Markdown.
 
-What a page of the site or a model said stands in it as such: in blocks of code, or on one line, where it can be no heading, no link and no end of a block.
+Text of the site or a model is marked as such: it is in code blocks, or on one line, where it cannot be a heading, a link or the end of a
+block.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
 A_LINE, A_BLOCK, MOST = 300, 1_500, 60
-"""Characters of a line and of a block, and how many items a list has."""
+"""Characters of a line and of a block, and items of a list, at most."""
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|!~])")
 
@@ -48,7 +49,7 @@ def page(
     failure: tuple[str, dict[str, Json]] | None = None,
     next_command: str = "",
 ) -> str:
-    """The whole of it, secrets masked."""
+    """Return the whole page, secrets masked."""
     parts = [
         _head(build, file, headline),
         _section("What was wanted", _wanted(build)),
@@ -68,7 +69,7 @@ def page(
 
 
 def run_command(file: Path, needed: Mapping[str, Json]) -> str:
-    """The command that runs what was built, without a model; ``needed`` are the inputs that it must be given."""
+    """Return the command that runs the workflow without a model; ``needed`` are its required inputs."""
     try:
         file = file.absolute().relative_to(Path.cwd())
     except ValueError:
@@ -228,7 +229,7 @@ def _went_well(result: entries.Result | None) -> bool:
 
 
 def _line(text: str, most: int = A_LINE) -> str:
-    """What somebody said, on one line, with no mark of Markdown in it that counts."""
+    """Return a quoted text on one line, without active Markdown."""
     return _MARKS.sub(r"\\\1", _cut(one_line(" ".join(text.split())), most))
 
 

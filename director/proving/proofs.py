@@ -1,4 +1,4 @@
-"""What runs of a draft have proved: of each side effect in how many of them it was really done. Pure: it reads runs that are over."""
+"""Evidence of finished runs of a draft: for each side effect the number of runs that really did it. Pure."""
 
 from __future__ import annotations
 
@@ -16,71 +16,71 @@ from runtime.log import attempts as log_attempts
 from runtime.log import history
 
 Outcome = Literal["done", "idle", "held", "failed", "passed by", "not reached"]
-"""What became of an action in one run. ``idle``: an agent was at work and changed nothing. ``passed by``: it failed or was left out, and the run went on."""
+"""Outcome of an action in one run. ``idle``: an agent worked and changed nothing. ``passed by``: it failed or was skipped, and the run continued."""
 
 READ = "read on an error page"
-"""How what is said of a leaf begins that read there."""
+"""Beginning of the statement about a leaf that read an error page."""
 
 FULL = "full"
-"""What is said of a proof in which every action was done."""
+"""The summary of a proof in which every action was done."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ran:
-    """One run of a whole draft that is over."""
+    """A finished run of a whole draft."""
 
     run: str
     status: str
-    """As runs end: ``passed``, ``failed``, ``paused`` …"""
+    """Status of the run: ``passed``, ``failed``, ``paused`` …"""
     actions: dict[str, Outcome]
-    """What became of each side effect, by its key (``effects.leaves_of``)."""
+    """Outcome of each side effect, by its key (``effects.leaves_of``)."""
     held: str | None = None
-    """The path of the action at which it stopped, ready and not done."""
+    """The path of the withheld action at which it stopped."""
     path: str | None = None
     """The path of the step that ended it otherwise."""
     error: dict[str, Json] | None = None
     output: Json = None
     seconds: float = 0.0
     reached: frozenset[str] = frozenset()
-    """The keys of the leaves that it came to."""
+    """The keys of the leaves that it reached."""
     ended_well: frozenset[str] = frozenset()
-    """The keys of those of them that did what they are for, once at least."""
+    """The keys of those that succeeded at least once."""
     moot: frozenset[str] = frozenset()
-    """The keys of the actions whose ``verify`` held before they were done, too, each time: it tells nothing of them."""
+    """The keys of the actions whose ``verify`` already held before each of them: it proves nothing."""
     on_errors: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
-    """What is to be said of leaves that worked on error pages of the site, by their keys, in the order in which they ran (``on_errors``)."""
+    """Statements about leaves that worked on error pages of the site, by key, in order of execution (``on_errors``)."""
 
     @property
     def went_well(self) -> bool:
-        """Whether it passed, or stopped only before what may not be done."""
+        """True if it passed, or stopped only before a withheld action."""
         return self.status == "passed" or self.held is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Effect:
-    """A side effect of the draft, and what became of it in each run."""
+    """A side effect of the draft, and its outcome in each run."""
 
     key: str
     said: str
     """The action as a line."""
     outcomes: tuple[Outcome, ...]
     alone: bool = False
-    """Whether it was done on the bench, by itself."""
+    """True if it was done on the bench alone."""
     moot: bool = False
-    """Whether its ``verify`` held before it in each run that did it, too."""
+    """True if its ``verify`` already held before it in each run that did it."""
 
     @property
     def done(self) -> int:
-        """In how many runs it was done."""
+        """Number of runs that did it."""
         return self.outcomes.count("done")
 
     @property
     def held(self) -> bool:
-        """Whether it was ready and not done in any run."""
+        """True if it was prepared and withheld in any run."""
         return "held" in self.outcomes
 
     def words(self) -> str:
-        """In how many of the runs what became of it."""
+        """Describe its outcomes and in how many of the runs they occurred."""
         of = len(self.outcomes)
         runs = f"{of} run" if of == 1 else f"{of} runs"
         moot = f"; {attempt.VERIFY_HELD_BEFORE}: its `verify` tells nothing of it" if self.moot else ""
@@ -101,7 +101,7 @@ class Effect:
 
 
 def actions_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outcome]:
-    """What became of each side effect in a run of the file."""
+    """Return the outcome of each side effect in a run of the file."""
     wanted = [path for _leaf, path in effects.actions_of(loaded)]
     found: dict[str, Outcome] = dict.fromkeys(wanted, "not reached")
     for path, attempts in past.attempts.items():
@@ -114,20 +114,20 @@ def actions_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outc
 
 
 def reached(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
-    """The keys of the leaves that a run came to; one that was held among them."""
+    """Return the keys of the leaves that a run reached, with a withheld one."""
     held = held_at(past)
     return frozenset(effects.key_of(loaded, each) for each in (*past.attempts, *([held] if held is not None else [])))
 
 
 def ended_well(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
-    """The keys of the leaves that did in a run what they are for, in one turn at least."""
+    """Return the keys of the leaves that succeeded in a run, for at least one item."""
     return frozenset(
         effects.key_of(loaded, path) for path, attempts in past.attempts.items() if _of(attempts) in ("done", "idle")
     )
 
 
 def moot(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
-    """The keys of the actions that a run did, and whose ``verify`` held each time before they were done."""
+    """Return the keys of the actions that a run did, and whose ``verify`` held each time before they were done."""
     held: dict[str, bool] = {}
     for path, attempts in past.attempts.items():
         if _of(attempts) == "done":
@@ -137,9 +137,9 @@ def moot(loaded: workflow.Loaded, past: history.History) -> frozenset[str]:
 
 
 def on_errors(loaded: workflow.Loaded, past: history.History) -> dict[str, str]:
-    """What is to be said, by their keys, of leaves that read in a run on an error page of the site, in any turn, or got one for an answer.
+    """Return statements, by key, about leaves that in a run read an error page of the site, for any item, or received one as an answer.
 
-    Rules may hold there that were meant for success, and a list is empty there.
+    Rules may hold there by accident, and lists are empty there.
     """
     found: dict[str, str] = {}
     documents = 0
@@ -160,9 +160,9 @@ def on_errors(loaded: workflow.Loaded, past: history.History) -> dict[str, str]:
 
 
 def errors_of(ran: Sequence[Ran]) -> dict[str, str]:
-    """What is to be said of leaves that worked on error pages, or got one for an answer, in any of these runs.
+    """Return statements about leaves that worked on error pages, or received one as an answer, in any of these runs.
 
-    A step that only led to a page from which others read is not named beside them; a side effect is.
+    A step that only led to such a page is omitted if others read it; a side effect is not.
     """
     return {
         key: said
@@ -176,7 +176,7 @@ _RANKS: tuple[Outcome, ...] = ("not reached", "passed by", "failed", "idle", "he
 
 
 def better(one: Outcome, other: Outcome) -> Outcome:
-    """Of what became of an action in two turns of a loop what proves more."""
+    """Return the stronger of two outcomes of an action in a loop."""
     return one if _RANKS.index(one) > _RANKS.index(other) else other
 
 
@@ -191,13 +191,13 @@ def _of(attempts: Sequence[log_attempts.Attempt]) -> Outcome:
 
 
 def held_at(past: history.History) -> str | None:
-    """The path of the action before which the run was stopped, because it may not be done."""
+    """Return the path of the withheld action at which the run stopped."""
     question = past.question
     return str(question.data["path"]) if question is not None and question.data["reason"] == "held" else None
 
 
 def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] = ()) -> list[Effect]:
-    """Each side effect of the file with what became of it in these runs, in the order of the file; ``alone`` are those done on the bench."""
+    """Return each side effect of the file with its outcome in these runs, in file order; ``alone`` are those done on the bench."""
     return [
         Effect(
             key,
@@ -212,7 +212,7 @@ def of_runs(loaded: workflow.Loaded, ran: Sequence[Ran], alone: Container[str] =
 
 
 def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] = ()) -> str:
-    """How far the runs prove the draft: ``full`` only where each of them passed, each action was really done in one of them, none was on an error page of the site, and nothing ``other`` is left, as told."""
+    """Summarise the proof: ``full`` if all runs passed, each action was done in one, none on an error page, and ``others`` is empty."""
     doubts = [f"{key} ({said})" for key, said in errors_of(ran).items()]
     held = list(dict.fromkeys(briefs.ours(each.held) for each in ran if each.held is not None))
     if held:
@@ -229,7 +229,7 @@ def headline(every: Sequence[Effect], ran: Sequence[Ran], others: Sequence[str] 
 
 
 def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
-    """What the runs leave unproved beside actions: leaves that none of them came to, or that did in none what they are for, and fields that all of them left empty."""
+    """Return what the runs leave unproved besides actions: leaves that none reached or that succeeded in none, and fields that are empty in all."""
     actions = {key for _leaf, key in effects.actions_of(loaded)}
     told: list[str] = []
     for _leaf, key in effects.leaves_of(loaded):
@@ -241,7 +241,7 @@ def others(loaded: workflow.Loaded, ran: Sequence[Ran]) -> list[str]:
 
 
 def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:
-    """The names of what the runs leave unproved though nothing was held back, and of what they yield that is empty in all of them."""
+    """Return the names of what the runs leave unproved though nothing was withheld, and of outputs that are empty in all of them."""
     held = any(each.held is not None for each in ran)
     lacking = [] if held else [each.key.rpartition("/")[2] for each in every if not each.done and not each.held]
     passed = [each.output for each in ran if each.status == "passed"]
@@ -249,7 +249,7 @@ def to_be_said(every: Sequence[Effect], ran: Sequence[Ran]) -> list[str]:
 
 
 def next_step(every: Sequence[Effect]) -> str:
-    """What comes next where actions were done on the bench and in no whole run; empty where there are none."""
+    """Return the next step if actions were done on the bench and in no whole run; empty if there are none."""
     names = [f"`{each.key.rpartition('/')[2]}`" for each in every if each.alone and not each.done and not each.held]
     if not names:
         return ""
@@ -260,7 +260,7 @@ def next_step(every: Sequence[Effect]) -> str:
 
 
 def empty_names(outputs: Sequence[Json]) -> list[str]:
-    """What is empty in all of these outputs: the names of fields, ``output`` where it is the whole."""
+    """Return what is empty in all of these outputs: the names of fields, or ``output`` for the whole."""
     if not outputs or any(not _is_empty(each) for each in outputs if not isinstance(each, dict)):
         return []
     if not all(isinstance(each, dict) and each for each in outputs):
@@ -274,7 +274,7 @@ def _is_empty(value: Json) -> bool:
 
 
 def surprise(ran: Sequence[Ran]) -> str:
-    """What to think of where a later run failed and the first one passed; empty where it did not."""
+    """Return an explanation if the first run passed and a later one failed; else empty."""
     if not (ran and ran[0].went_well and not ran[-1].went_well):
         return ""
     return (

@@ -1,4 +1,4 @@
-"""A build that fixes a workflow which is there: it begins with the file as its draft, and ends with a patch beside the run that failed."""
+"""Builds that fix an existing workflow: they begin with the file as their draft, and end with a patch next to the failed run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ UNCHANGED = "change what the fix needs; where it passes as it is, or nothing in 
 
 
 def equip(build: BuildContext) -> None:
-    """Put the file that is to be fixed on the desk, as its first draft; nothing where that is done, or nothing is to be fixed.
+    """Make the file the first draft of a repair, unless that is done or this is no repair.
 
-    Raises UsageError ``file-not-found``, ModelError ``secret-refused`` where a secret stands in it, WorkflowInvalid.
+    Raises UsageError ``file-not-found``, ModelError ``secret-refused`` if it contains a secret, WorkflowInvalid.
     """
     if build.goal.repairs is None or build.state.history.versions("draft"):
         return
@@ -36,7 +36,7 @@ def equip(build: BuildContext) -> None:
 
 
 def text_of(file: Path) -> str:
-    """A workflow's file as it is, ends of lines and a byte order mark included. Raises UsageError ``file-not-found``."""
+    """Return the exact text of a workflow file, with its line ends and byte order mark. Raises UsageError ``file-not-found``."""
     try:
         return regular_files.read(file).decode()
     except (OSError, UnicodeError) as error:
@@ -44,20 +44,20 @@ def text_of(file: Path) -> str:
 
 
 def unchanged(build: BuildContext) -> bool:
-    """Whether the draft of a build that fixes says just what the file said."""
+    """Return whether the draft of a repair means the same as the file."""
     draft = build.state.draft
     return build.goal.repairs is not None and draft is not None and draft.text == _before(build)
 
 
 def _before(build: BuildContext) -> str:
-    """The file's text, as it was when the build began."""
+    """Return the file's text at the beginning of the build."""
     return str(build.writer.value_of(build.state.history.versions("draft")[0]))
 
 
 def missed(build: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ran]) -> ModelError | None:
-    """Why runs that went well prove no fix: none of them came to the step that failed. None where one did, or nothing is to be fixed.
+    """Return the error if runs went well without reaching the failed step, and so prove no fix; None if one reached it, or this is no repair.
 
-    Where the draft has that step no more, each must have gone to its end.
+    If the draft no longer has that step, each run must have passed to its end.
     """
     repairs = build.goal.repairs
     if repairs is None:
@@ -79,16 +79,16 @@ def missed(build: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ra
 
 
 def command(goal: Goal) -> str | None:
-    """What writes the fix into the file; None where nothing is to be fixed."""
+    """Return the command that writes the fix into the file; None if this is no repair."""
     return f"runops repair --run {goal.repairs.run} --apply" if goal.repairs is not None else None
 
 
 def leave(
     build: BuildContext, every: Sequence[proofs.Effect], ran: Sequence[proofs.Ran], *, summary: str
 ) -> dict[str, Json] | None:
-    """Keep the change as a patch beside the run that failed, where ``runops repair --apply`` finds it; what is told of it. None where nothing is to be fixed.
+    """Keep the change as a patch next to the failed run, for ``runops repair --apply``; return the report. None if this is no repair.
 
-    Raises LogError where the disk does not take it.
+    Raises LogError if it cannot be written.
     """
     repairs, draft = build.goal.repairs, build.state.draft
     if repairs is None or draft is None:

@@ -1,4 +1,4 @@
-"""How a run of a whole draft is told to the model: what became of its steps, where it ended and why, what it yields. Bounded; page text stands in fences."""
+"""Report of a whole run for the model: outcome of its steps, its end and the cause, its output. Bounded; page text is fenced."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from runtime.observation import page_text
 from runtime.system import regular_files
 
 OUTPUT, EVIDENCE, STEPS, PAGE = 1_500, 1_200, 800, 2_000
-"""Characters of an output, of what was seen of an error, of the steps of one fate, and of the page where it failed."""
+"""Limits in characters: of an output, of an error's evidence, of the steps with one outcome, and of the page where it failed."""
 
 A_PART = 300
-"""Characters of a part of an output that is too long to be told whole."""
+"""Limit of a part of an output that is not shown whole, in characters."""
 
 A_GLANCE = 500
-"""Characters of a page where only its address was not the one that was meant."""
+"""Limit of a page on which only the address was wrong, in characters."""
 
 SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: idempotent`: signing in twice does no harm, and it is done then."
-"""What is told of a held action that need not be one."""
+"""Hint for a withheld action that need not be one."""
 
 
 def told(done: draft_runs.Done, loaded: workflow.Loaded) -> str:
-    """The whole of it."""
+    """Return the whole report."""
     return "\n".join(_lines(done, loaded))
 
 
@@ -56,7 +56,7 @@ def _lines(done: draft_runs.Done, loaded: workflow.Loaded) -> Iterator[str]:
 
 
 def output(value: Json) -> str:
-    """What a run yields: whole where there is room, else of each part how much it is, with the first and the last of a list."""
+    """Return a run's output: whole if it fits, else the size of each part, with the first and the last item of a list."""
     text = json.dumps(value, ensure_ascii=False)
     if len(text) <= OUTPUT:
         return text
@@ -76,7 +76,7 @@ def _in_short(value: Json) -> str:
 
 
 def head(done: draft_runs.Done) -> str:
-    """How it ended, in a line."""
+    """Return the end of the run, in a line."""
     ran = done.ran
     if ran.held is not None:
         return f"held at {briefs.ours(ran.held)}: ready, not done; what comes behind it was not executed"
@@ -85,7 +85,7 @@ def head(done: draft_runs.Done) -> str:
 
 
 def steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
-    """What became of each step, those of one fate on a line; of a loop how many turns."""
+    """Yield the outcome of each step, those with the same one on a line; of a loop the number of items."""
     fates: dict[str, Counter[str]] = {}
     for path in past.order:
         if (last := past.last(path)) is None:
@@ -107,7 +107,7 @@ def steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
 
 
 def hints(past: history.History) -> Iterator[str]:
-    """Which side effects have a ``verify`` that tells nothing, and what to do about it."""
+    """Yield the side effects whose ``verify`` proves nothing, with the fix."""
     flagged = [flag["path"] for flag in past.flags if flag["code"] == attempt.VERIFY_HELD_BEFORE]
     names = list(dict.fromkeys(effects.static(briefs.ours(path)) for path in flagged))
     if names:
@@ -118,7 +118,7 @@ def hints(past: history.History) -> Iterator[str]:
 
 
 def failure(error: dict[str, Json]) -> str:
-    """Why a run did not pass: our own words, and what may be a page's in a fence."""
+    """Return why a run did not pass: our own words, and page text in a fence."""
     fix, theirs = run_items.fix_of(error)
     seen = [str(error.get("message") or ""), theirs]
     seen += [f"{name}: {_cut(text, EVIDENCE // 3)}" for name, text in evidence_of(error) if text]
@@ -133,7 +133,7 @@ def failure(error: dict[str, Json]) -> str:
 
 
 def evidence_of(error: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
-    """What is known of an error beside its message, by name: nothing that the message says already."""
+    """Yield the evidence of an error by name, without what its message already contains."""
     message, known = str(error.get("message") or ""), error.get("evidence")
     fields: dict[str, Json] = known if isinstance(known, dict) else {}
     for name, value in fields.items():
@@ -143,13 +143,13 @@ def evidence_of(error: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
 
 
 def by_address(error: Mapping[str, Json]) -> bool:
-    """Whether a rule of an address did not hold: the action itself did what it does, and the page behind it is of less account."""
+    """Return whether an address rule failed: the action itself succeeded, and the page after it matters less."""
     known: dict[str, Json] = error.get("evidence") or {}
     return str(known.get("rule") or "").startswith("url ")
 
 
 def _page_then(done: draft_runs.Done) -> Iterator[str]:
-    """What the page showed where it failed, as far as it was kept."""
+    """Yield the page at the failure, as far as it was kept."""
     kept = evidence.of(done.past, done.ran.path) if done.past is not None else None
     if kept is None:
         return

@@ -41,7 +41,7 @@ END = tool(
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """The tools that run the whole draft, and end the build."""
+    """Return the tools that run the whole draft, and end the build."""
     return (RunDraft(build, RUN), Finish(build, END))
 
 
@@ -82,12 +82,12 @@ class RunDraft(OfBuild):
 
 
 class Finish(OfBuild):
-    """Ends the build: with a workflow that is proved, or, given up, with what there is."""
+    """Ends the build: with a proved workflow, or, given up, with the draft as it is."""
 
     def __init__(self, build: BuildContext, offered: Tool) -> None:
         super().__init__(build, offered)
         self._counts: finish.Proof | None = None
-        """Runs that went well, and of which only something was not said."""
+        """Runs that went well, but were refused because something was not mentioned."""
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -145,7 +145,7 @@ class Finish(OfBuild):
 
 
 def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
-    """What is told of a call that a crash broke off: which of its runs were over, and at what the last one was."""
+    """Return the text for a call that a crash interrupted: its finished runs, and the last step of the last one."""
     told: list[str] = []
     for number, run in enumerate(build.runs.of(call), 1):
         past = build.runs.past(run)
@@ -169,14 +169,13 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
 
 
 def _known(build: BuildContext) -> dict[str, Json]:
-    """The inputs of the goal that the draft declares by now."""
     draft = build.state.draft
     declared = draft.loaded.workflow.inputs if draft is not None else {}
     return {name: each for name, each in build.goal.inputs.items() if name in declared}
 
 
 def _map(text: Json) -> dict[str, Json]:
-    """Inputs as a model writes them. Raises ModelError ``tool-arguments``."""
+    """Parse inputs written by a model. Raises ModelError ``tool-arguments``."""
     if text is None or not str(text).strip():
         return {}
     try:

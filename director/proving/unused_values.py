@@ -1,4 +1,4 @@
-"""What a draft makes of what it is given and of what it finds: inputs that nothing reads, and what it yields that no page has told it. Pure."""
+"""Finds inputs that a draft does not read, and outputs that do not depend on a page. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nodes.values import Json
 from runtime.language import workflow
 
 _CALLS = ("now(", "uuid(")
-"""What is another value each time, though it reads nothing."""
+"""Functions with a different value each time, though they read nothing."""
 
 
 def unread(loaded: workflow.Loaded, names: Sequence[str]) -> list[str]:
-    """Those of these inputs that nothing in the file reads: it does the same whatever they are."""
+    """Return the inputs among these that nothing in the file reads: they do not change what it does."""
     chains = [tuple(map(str, use.chain)) for each in loaded.templates.values() for use in each.names]
     if ("inputs",) in chains:
         return []
@@ -27,7 +27,7 @@ def unread(loaded: workflow.Loaded, names: Sequence[str]) -> list[str]:
 
 
 def untold(loaded: workflow.Loaded) -> list[str]:
-    """The fields of the output that are the same whatever a run finds: they read nothing. Where all the others only say again what was given, those, too."""
+    """Return the output fields that are the same in every run: they read nothing. If all others only repeat inputs, those too."""
     output = loaded.workflow.output
     if output is None:
         return []
@@ -41,7 +41,7 @@ def _reads_inputs(loaded: workflow.Loaded, said: Json) -> bool:
 
 
 def _tells(loaded: workflow.Loaded, said: Json) -> bool:
-    """Whether a value depends on what a run finds: on a page, by a model, at a time. Where that is not sure, it does."""
+    """Return whether a value depends on a run: on a page, a model, a time. If that is uncertain, it does."""
     seen: set[str] = set()
     pending = [said]
     while pending:
@@ -60,13 +60,13 @@ def _tells(loaded: workflow.Loaded, said: Json) -> bool:
 
 
 def _roots(loaded: workflow.Loaded, said: Json) -> list[str]:
-    """The names that the texts of a value read, as far as their first part."""
+    """Return the names that the texts of a value read, reduced to their first part."""
     known = (loaded.templates[text] for text in effects.texts(said) if text in loaded.templates)
     return [str(use.chain[0]) for each in known for use in each.names]
 
 
 def _givers(loaded: workflow.Loaded, root: str) -> Iterator[Node]:
-    """The nodes that give a name its value; none for what a run tells of itself."""
+    """Yield the nodes that give a name its value; none for facts of the run itself."""
     for node in loaded.nodes():
         named = node.id == root or (isinstance(node, Iterate) and root in (node.as_, "loop", f"{node.as_}_loop"))
         if named or (root == "vars" and isinstance(node, Context)):
@@ -74,16 +74,16 @@ def _givers(loaded: workflow.Loaded, root: str) -> Iterator[Node]:
 
 
 def _within(loaded: workflow.Loaded, nodes: Sequence[Node]) -> Iterator[Node]:
-    """These nodes, and all that stand in them."""
+    """Yield these nodes, and all in them."""
     for node, around in loaded.index.values():
         if any(node is each or any(outer is each for outer in around) for each in nodes):
             yield node
 
 
 def _only_reckons(node: Node) -> bool:
-    """Whether a node makes its value of others alone."""
+    """Return whether a node computes its value from others alone."""
     if isinstance(node, Container):
-        # A file that is used may do anything.
+        # A used file may do anything.
         return getattr(node, "use", None) is None
     if isinstance(node, Transform):
         return node.python is None and node.sql is None

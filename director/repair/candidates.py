@@ -1,8 +1,8 @@
-"""What an element might be called by now: elements of the page, ranked by how much they have of what was meant. Pure.
+"""Ranks the elements of a page by similarity to the one that a target meant. Pure.
 
-What was meant is told by the target that finds nothing any more, by what the step does, and by what the step is called. An element that shares no word with
-any of that may be it all the same, but nobody can tell; nor where another one is called nearly as much alike. Such a fix is never more than a guess (``named``).
-Where a link leads tells nothing of what it is called.
+The meaning comes from the target that finds nothing any more, from the step's action, and from its name. An element that shares no word with
+these may still be the right one, but that is not decidable; nor is it if another element has a similar name. Such a fix is only a guess
+(``named``). The address of a link does not count.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from nodes.targets import Target
 from runtime.browser.elements.targets import FIELDS
 
 LEAST = 0.2
-"""The score below which an element is no candidate."""
+"""Least score of a candidate."""
 
 ALIKE = 0.75
-"""How alike the spelling of two words must be, to count as the same word."""
+"""Least spelling similarity of two words that count as the same."""
 
 SHARES = 0.5
-"""How much of a name must be the same, to count as called alike."""
+"""Least common part of two names that count as alike."""
 
 SAME = 0.9
-"""How much of a name must be the same where the role is another one."""
+"""The same if the roles differ."""
 
 CLEARLY = 0.2
-"""By how much more of its name an element must share than every other one of its role in the same place."""
+"""Least lead in the common part of the name over every other element of the same role and place."""
 
 LIGHT = 0.3
-"""What an empty word counts beside a telling one."""
+"""Weight of a word without information, relative to others."""
 
 PRESSED = frozenset(
     {
@@ -49,7 +49,7 @@ PRESSED = frozenset(
         "img",
     }
 )
-"""Roles of what is clicked."""
+"""Roles of clickable elements."""
 
 ROLES: Mapping[str, frozenset[str]] = {
     "click": PRESSED,
@@ -62,7 +62,7 @@ ROLES: Mapping[str, frozenset[str]] = {
     "select": frozenset({"combobox", "listbox"}),
     "value": FIELDS,
 }
-"""Which roles an action can do anything with; for any other action all of them."""
+"""Roles that an action can use; other actions can use all."""
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+")
@@ -75,27 +75,27 @@ the a an of to and or for in on at by with this that all my your is it
 button link field input box btn submit form click press open go
 """
 EMPTY = frozenset(_EMPTY.split())
-"""Words that tell nothing of what an element is for, or only what kind it is."""
+"""Words that tell nothing of an element's purpose, or only its kind."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Meant:
-    """What the step looked for."""
+    """The element that the step looked for."""
 
     said: str
-    """What a person would call it; empty where the target says nothing of that."""
+    """Its name for people; empty if the target contains none."""
     marks: str
-    """What the document would call it: ids, classes, test ids."""
+    """Its names in the document: ids, classes, test ids."""
     hints: str
-    """What the step is called, and what it is described as."""
+    """The step's name and description."""
     role: str
     action: str
     anchor: str = ""
-    """Text of the row or card in which it must stand."""
+    """Text of the row or card that must contain it."""
 
     @classmethod
     def of(cls, target: Target, action: str, hints: str = "") -> Meant:
-        """What is meant by a target, values filled in, of a step that does ``action``."""
+        """Return the meaning of a target with resolved values, in a step that does ``action``."""
         said = target.name or target.label or target.text or target.placeholder or target.title or target.alt or ""
         marks = [target.test_id or "", *_marks(target.css or ""), *_marks(target.xpath or "")]
         within = target.within
@@ -105,50 +105,50 @@ class Meant:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seen:
-    """An element of the page as it is now."""
+    """An element of the current page."""
 
     ref: str
     role: str
     name: str
     texts: Sequence[str] = ()
-    """What else a person might call it: labels, placeholder, title, text."""
+    """Other names for people: labels, placeholder, title, text."""
     marks: Sequence[str] = ()
     """Its id, test id, name in the form, classes."""
     around: str = ""
-    """What the row or card says that it stands in."""
+    """Text of the row or card around it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Score:
-    """How much an element has of what was meant."""
+    """Similarity of an element to the one that was meant."""
 
     seen: Seen
     worth: float
     """From 0 to 1."""
     own: float
-    """How much of its name, or of what the document calls it, is the same."""
+    """The common part of its name, or of its names in the document."""
     words: frozenset[str]
-    """Of what was meant, the words that it shares."""
+    """The words of the meaning that it shares."""
     kin: bool
-    """Whether its role is the one that was meant."""
+    """True if it has the role that was meant."""
     why: str
 
     @property
     def shares(self) -> bool:
-        """Whether it is called, in whole or in part, as what was meant."""
+        """True if its name is, in whole or in part, the one that was meant."""
         return self.own >= SHARES
 
 
 def ranked(meant: Meant, seen: Iterable[Seen]) -> list[Score]:
-    """The elements that may be what was meant, the likeliest first."""
+    """Return the possible elements, likeliest first."""
     scores = [score for each in seen if (score := scored(meant, each)) is not None]
     return sorted(scores, key=lambda score: -score.worth)
 
 
 def named(score: Score, others: Iterable[Score]) -> bool:
-    """Whether its name alone tells that it is what was meant: it is the old one but for a little, and no other one of its role in the same place comes near.
+    """Return whether its name alone identifies it: it differs little from the old one, and no other element of its role and place is close.
 
-    One that has kept another word of the old name comes near, too: `Open orders` may be `Orders` by now, and it may be `Open`.
+    An element with another word of the old name is close, too: `Open orders` may be `Orders` now, and it may be `Open`.
     """
     if not score.shares or (not score.kin and score.own < SAME):
         return False
@@ -160,7 +160,7 @@ def named(score: Score, others: Iterable[Score]) -> bool:
 
 
 def scored(meant: Meant, seen: Seen) -> Score | None:
-    """How much an element has of what was meant; None where it cannot be it, or has nothing of it."""
+    """Return the similarity of an element; None if it cannot be the one, or has none."""
     able = ROLES.get(meant.action)
     if able is not None and seen.role not in able:
         return None
@@ -170,7 +170,7 @@ def scored(meant: Meant, seen: Seen) -> Score | None:
     same_name = max((alike(meant.said, each) for each in called), default=0.0) if meant.said else 0.0
     same_mark = max((alike(meant.marks, each) for each in [*seen.marks, *called]), default=0.0) if meant.marks else 0.0
     hinted = max((alike(meant.hints, each) for each in [*called, *seen.marks]), default=0.0) if meant.hints else 0.0
-    # What the document calls it tells as much of an element as its name does, where the name is another one.
+    # Names in the document count as much as the name, if that differs.
     by_name = max((alike(meant.said, each) for each in seen.marks), default=0.0) * 0.9 if meant.said else 0.0
     own = max(same_name, same_mark, by_name)
     kin = not meant.role or meant.role == seen.role
@@ -201,12 +201,12 @@ def _why(meant: Meant, seen: Seen, name: float, own: float, hinted: float) -> st
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in small letters; of an id the parts it is made of."""
+    """Return the words of a text in lower case; of an id its parts."""
     return [each.casefold() for each in _WORD.findall(_CAMEL.sub(" ", text).replace("_", " "))]
 
 
 def alike(one: str, other: str) -> float:
-    """How much of what two texts say is the same, from 0 to 1: words that they share, or one long word spelt alike."""
+    """Return the similarity of two texts, from 0 to 1: common words, or one long word with similar spelling."""
     first, second = words(one), words(other)
     if not first or not second:
         return 0.0
@@ -216,7 +216,7 @@ def alike(one: str, other: str) -> float:
 
 
 def _part(some: Sequence[str], others: Sequence[str]) -> float:
-    """How much of some words stands among others; an empty word counts little."""
+    """Return the share of some words among others; words without information count little."""
     weights = [LIGHT if each in EMPTY else 1.0 for each in some]
     kept = sum(weight for each, weight in zip(some, weights, strict=True) if any(_same(each, word) for word in others))
     return kept / sum(weights)
@@ -227,7 +227,7 @@ sign log, delete remove erase, cart basket bag, search find, edit change modify,
 ok confirm, next continue, add create new, send submit, pay buy purchase checkout, close dismiss, cancel abort, first given, last family surname
 """
 SYNONYMS = [frozenset(each.split()) for each in _SYNONYMS.split(",")]
-"""Words that sites take for one another."""
+"""Words that sites use interchangeably."""
 
 
 def _same(one: str, other: str) -> bool:
@@ -235,26 +235,25 @@ def _same(one: str, other: str) -> bool:
         return True
     if min(len(one), len(other)) < 4:
         return False
-    # `pay` is in `payments` and no other way of saying `pay`; `order` and `orders` are.
-    # The matcher may come to another ratio the other way round.
+    # `pay` is in `payments` without being a synonym; `order` and `orders` are. The matcher's ratio may depend on the order of arguments.
     first, second = sorted((one, other))
     return difflib.SequenceMatcher(None, first, second).ratio() >= ALIKE and one[:2] == other[:2]
 
 
 def _marks(selector: str) -> list[str]:
-    """The ids, classes and attribute values of a selector."""
+    """Return the ids, classes and attribute values of a selector."""
     return [first or second for first, second in _MARK.findall(selector)]
 
 
 def stands_in(text: str, around: str) -> bool:
-    """Whether ``text`` stands in what is around an element, as whole words."""
+    """Return whether the text around an element contains ``text``, as whole words."""
     return re.search(rf"(?<!\w){re.escape(' '.join(text.split()))}(?!\w)", " ".join(around.split())) is not None
 
 
 def selectors(css: str, known: Sequence[str]) -> list[str]:
-    """The selector with each id, class or test id that the page does not have put right: by the one of ``known`` that is called most alike.
+    """Return the selector with each missing id, class or test id replaced by the most similar one of ``known``.
 
-    ``known`` are those that the page has, as they are written in a selector: ``#orders``, ``.row``, ``[data-testid="pay"]``.
+    ``known`` are those of the page, as written in a selector: ``#orders``, ``.row``, ``[data-testid="pay"]``.
     """
     found: list[str] = [css]
     changed = False
@@ -272,13 +271,13 @@ def selectors(css: str, known: Sequence[str]) -> list[str]:
 
 
 def near_marks(test_id: str, known: Sequence[str]) -> list[str]:
-    """The test ids among ``known`` that are called most alike."""
+    """Return the most similar test ids among ``known``."""
     ids = [each[len('[data-testid="') : -2] for each in known if each.startswith("[")]
     return sorted((each for each in ids if alike(test_id, each) >= 0.5), key=lambda each: -alike(test_id, each))[:2]
 
 
 def _unwrapped(css: str) -> list[str]:
-    """The selector with something allowed between what stood right within each other."""
+    """Return the selector with direct children relaxed to descendants."""
     loose = re.sub(r"\s*>\s*", " ", css)
     return [loose] if loose != css else []
 

@@ -1,4 +1,4 @@
-"""What of the actions that change the site is done while a fix is proved: all, none, or those of which a person says so."""
+"""Policy for side effects while a fix is proved: all, none, or those that a person allows."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ if TYPE_CHECKING:
 
 
 class Effects:
-    """Asks for each action once, as it is: one that finds another element, or does something else, is another action."""
+    """Requests each action once: one with another element or another effect is another action."""
 
     def __init__(self, policy: Policy, who: person.Person) -> None:
-        """Nobody is asked yet. ``allow`` is for sites on this machine only: whoever makes this has seen to that."""
+        """Nobody is asked yet. ``allow`` is for sites on this machine only, which the caller has checked."""
         self._policy = policy
         self._who = who
         self._granted: dict[str, bool] = {}
         self.refused = False
-        """Whether a person has said no to any."""
 
     async def demand(
         self,
@@ -38,9 +37,9 @@ class Effects:
         at: str = "",
         page: str | None = None,
     ) -> run_state.Withholds:
-        """What is held of a run of ``loaded``. ``inputs`` are those of the run, ``page`` is where the step ``at`` works.
+        """Return what is withheld in a run of ``loaded``. ``inputs`` are those of the run, ``page`` is that of the step ``at``.
 
-        Raises Paused where a person would have to be asked, and nobody is there.
+        Raises Paused if a person must be asked, and nobody is there.
         """
         if self._policy == "allow":
             return run_state.withholds_nothing
@@ -53,7 +52,7 @@ class Effects:
             if not effects.changes(leaf):
                 return False
             found = loaded.find(path)
-            # The leaf that is about to act has its values; what was asked for is as the file says it.
+            # The leaf about to act has its references resolved; the request has the text of the file.
             own = found.node if found is not None and isinstance(found.node, Leaf) else leaf
             return not self._granted.get(_key(own, effects.key_of(loaded, path)), False)
 
@@ -80,7 +79,7 @@ def _key(leaf: Leaf, path: str) -> str:
 
 
 def after(loaded: workflow.Loaded, path: str) -> list[tuple[Leaf, str]]:
-    """The actions of a file that a run may come to from the step at ``path`` on: those behind it, and all of the loops and blocks around it."""
+    """Return the actions of a file that a run may reach from the step at ``path`` on: later ones, and all of the loops and blocks around it."""
     actions = effects.actions_of(loaded)
     found = loaded.find(path)
     if found is None:

@@ -1,4 +1,4 @@
-"""Elements of a page that may be what a target meant that finds nothing there any more, each with a target of its own."""
+"""Finds elements that may be what a broken target meant, each with a separate target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.browser.page.tab import Tab
 from runtime.observation.observation import Observation
 
 MOST, MOST_CANDIDATES = 12, 6
-"""Elements of which the document is asked, and as many of them that may be candidates."""
+"""Limits: of elements examined in the document, and of candidates among them."""
 
 _KNOWN = isolated_world.Script[list[str]](
     r"""() => {
@@ -36,36 +36,36 @@ _KNOWN = isolated_world.Script[list[str]](
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Candidate:
-    """A target that finds one element of the page, which may be what was meant."""
+    """A target for one element of the page that may be the one that was meant."""
 
     target: Target
-    """As a file has it: what comes from data is a reference again."""
+    """As in a file: data is a reference again."""
     shares: bool
     worth: float
     why: str
     named: bool
-    """Whether its name alone tells that it is what was meant."""
+    """True if its name alone identifies it."""
 
 
 @dataclasses.dataclass(slots=True)
 class Elements:
-    """Looks for them."""
+    """Searches for candidates."""
 
     node: Leaf | None
     raw: Target
-    """The step's target as the file has it."""
+    """The step's target in the file."""
     resolved: Target
-    """The same with values filled in."""
+    """The same with references resolved."""
     action: str
     refills: Callable[[str], str]
-    """Puts references back into a text of the page, where it holds what they stand for."""
+    """Puts references back into a text of the page, in place of their values."""
     secret: bool = False
-    """Whether a secret is typed: that only ever goes into a field which hides it."""
+    """True if a secret is typed: that is only allowed in a field that hides it."""
     left_out: list[str] = dataclasses.field(default_factory=list[str])
-    """What is no candidate though it could take the action, and why, each in a sentence."""
+    """Elements that could take the action but are no candidates, each with the reason in a sentence."""
 
     async def candidates(self, page: Tab, view: Observation) -> list[Candidate]:
-        """What might be meant by now: selectors that were put right, then elements, the likeliest first."""
+        """Return the candidates: corrected selectors, then elements, likeliest first."""
         hints = f"{self.node.id} {self.node.description or ''}" if self.node is not None else ""
         meant = candidates.Meant.of(self.resolved, self.action, hints)
         shown = [
@@ -73,7 +73,7 @@ class Elements:
         ]
         loose = dataclasses.replace(meant, anchor="")
         if meant.anchor:
-            # Of the rows in which the data stands, whatever they are made of now.
+            # Only rows with the data, whatever elements they are now.
             shown = [each for each in shown if candidates.stands_in(meant.anchor, each.around)]
         able = candidates.ROLES.get(meant.action)
         shown = [each for each in shown if able is None or each.role in able]
@@ -86,7 +86,7 @@ class Elements:
                 known.append(seen)
         scores = candidates.ranked(meant, known)
         aims = [await self._target(page, each.seen) for each in scores]
-        # What stands elsewhere than within that which the target names has no target, and is no rival.
+        # Elements outside the target's `within` have no target, and are no rivals.
         rivals = [each for each, aim in zip(scores, aims, strict=True) if aim is not None or self.raw.within is None]
         for score, aim in zip(scores, aims, strict=True):
             if aim is not None and len(found) < MOST_CANDIDATES:
@@ -95,7 +95,6 @@ class Elements:
         return [*await self._selectors(page), *found]
 
     async def _known(self, page: Tab, seen: candidates.Seen) -> candidates.Seen | None:
-        """The element with what its document says of it."""
         try:
             async with page.pointed(seen.ref) as pointed:
                 facts = pointed.facts
@@ -110,7 +109,7 @@ class Elements:
             facts.title,
             facts.alt,
             facts.text,
-            # What stands beside a field is what it is called; beside a link it is something else.
+            # Text next to a field is its label; next to a link it is something else.
             *(each.text for each in facts.beside if seen.role in targets.FIELDS),
         ]
         marks = [facts.id, facts.test_id, facts.name, *(each.lstrip(".") for each in facts.classes)]
@@ -120,7 +119,7 @@ class Elements:
         self.left_out.append(f"{what}: not tried, for the value is a secret, and the field would show it")
 
     async def _target(self, page: Tab, seen: candidates.Seen) -> Target | None:
-        """The best target of the element, in the place of the old one: what the old one stood within stays, as long as that is there."""
+        """Return the best target of the element. The old ``within`` stays, as long as it exists."""
         within, raw_within = self.resolved.within, self.raw.within
         async with page.pointed(seen.ref) as pointed:
             alone = targets.ways(pointed.facts, seen.role, seen.name, lambda _text: True)
@@ -139,7 +138,7 @@ class Elements:
                         for css in area.css
                     ]
                 elif not within.has_text and await page.count(within) == 0:
-                    # What it stood within was told by nothing of the data, and is gone.
+                    # The old `within` did not depend on data, and is gone.
                     arounds = [(None, None)]
             else:
                 arounds = [(None, None)]
@@ -156,7 +155,7 @@ class Elements:
         return None
 
     def _referring(self, target: Target) -> Target:
-        """The target with references in the place of what the step's data says."""
+        """Return the target with references in place of the step's data."""
         said: dict[str, Json] = {}
         for field in ("name", "label", "text", "placeholder", "title", "alt", "test_id", "css"):
             value = getattr(target, field)
@@ -165,7 +164,6 @@ class Elements:
         return target.model_copy(update=said)
 
     async def _selectors(self, page: Tab) -> list[Candidate]:
-        """A selector, or a test id, with another id, class or test id in it."""
         resolved, raw = self.resolved, self.raw
         if resolved.css is None and resolved.test_id is None:
             return []

@@ -1,6 +1,6 @@
-"""Of what a run failed, told from its log, from what its page showed, and from one fresh look. Pure: no model is asked, nothing is opened.
+"""Classifies a failure by the log, the page at that time, and one fresh inspection. Pure: it asks no model and opens nothing.
 
-Only a drifted target, a slow page and an overlay have a fix in the file. Everything else is for somebody else to fix, and a target that is bent until it
+Only a drifted target, a slow page and an overlay have a fix in the file. Everything else is for others to fix, and a target changed until it
 finds something would hide it.
 """
 
@@ -28,18 +28,18 @@ Kind = Literal[
 ]
 
 PATCHED = frozenset({"drift", "slow page", "overlay"})
-"""What a change of the file may fix."""
+"""Kinds that a change of the file may fix."""
 
 FOUND_NOTHING = frozenset(
     {"target-not-found", "target-ambiguous", "field-ambiguous", "field-not-found", "not-a-table", "column-not-found"}
 )
-"""Codes of a step that did not find what it was told to."""
+"""Codes of a step that did not find its target."""
 
 NOT_LOADED = frozenset({"navigation-failed", "page-crashed", "answer-lost", "download-failed"})
 """Codes of a site that did not answer."""
 
 RULES = frozenset({"verify-failed", "rule-failed"})
-"""Codes of a page that did not come to what was said of it."""
+"""Codes of a page that did not meet a rule."""
 
 _EXPIRED = re.compile(
     r"session (?:has |is |was )?(?:expired|timed out|ended)|(?:please )?(?:sign|log) in (?:again|to continue)|not (?:signed|logged) in",
@@ -55,7 +55,7 @@ _EMPTY = re.compile(
     re.IGNORECASE,
 )
 READS_ROWS = frozenset({"extract", "table", "count"})
-"""Queries that read many things alike."""
+"""Queries that read repeated items."""
 
 NO_FIX: Mapping[Kind, str] = {
     "drift": "none was found: look at what the page showed, and correct the target",
@@ -68,29 +68,27 @@ NO_FIX: Mapping[Kind, str] = {
     "workflow": "fix the file where the error says",
     "unknown": "none was found: look at what the page showed",
 }
-"""What to do where no fix is proposed."""
+"""Advice if no fix is proposed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PageGlance:
-    """What a page gave away."""
+    """Signals of a page."""
 
     url: str = ""
     words: str = ""
-    """What it says, as far as it was kept."""
+    """Its text, as far as it was kept."""
     status: int | None = None
-    """With which its document was answered."""
     alert: str = ""
     password: bool = False
-    """Whether a field for a password is shown."""
     front: Mapping[str, Json] | None = None
-    """What lies over the page (``runtime.browser.diagnosis.page_signals``)."""
+    """Overlay of the page (``runtime.browser.diagnosis.page_signals``)."""
     busy: bool = False
     dialog: str | None = None
 
     @classmethod
     def of(cls, kept: Mapping[str, Json] | None, words: str = "") -> PageGlance | None:
-        """What ``runtime.engine.evidence`` kept; None where it kept nothing."""
+        """Parse the result of ``runtime.engine.evidence``; None if it kept nothing."""
         if kept is None:
             return None
         signs: Mapping[str, Json] = kept.get("signs") or {}
@@ -108,7 +106,7 @@ class PageGlance:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
-    """What the log says of the step that failed."""
+    """The failed step, from the log."""
 
     path: str
     code: str
@@ -117,54 +115,52 @@ class Failure:
     evidence: Mapping[str, Json]
     phase: str = "before"
     target: Target | None = None
-    """As the step looked for it, values filled in."""
+    """With references resolved."""
     action: str = ""
     seconds: float = 10.0
-    """How long the step might take."""
     asked_for: str | None = None
-    """The address that the run had opened last before it."""
+    """The address that the run had last opened before it."""
     signed_in: bool = False
-    """Whether the run had typed a secret, or loaded a signed-in state, before it."""
+    """True if the run had typed a secret, or loaded a signed-in state, before it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PageLook:
-    """The page as it is now, where the run went up to the step again."""
+    """The current page, after the run was repeated up to the step."""
 
     glance: PageGlance
     path: str | None
     """The step at which it ended this time."""
     code: str | None
-    """With what; None where the step was done, or was ready to be."""
+    """The error code; None if the step was done, or was ready."""
     parts: Sequence[tuple[str, int]] = ()
-    """The parts of the target from the outermost one, each with how many elements match it."""
+    """The parts of the target, outermost first, each with its number of matches."""
     came_after: float | None = None
-    """Seconds after which the target was there, where that was longer than the step may take."""
+    """Seconds after which the target appeared, if that exceeds the step's time."""
     behind: bool = False
-    """Whether the target is in the document, behind what lies over the page."""
+    """True if the target is in the document, below an overlay."""
     already: bool = False
-    """Whether what `verify` waits for held before the step had done anything."""
+    """True if the rules of `verify` held before the step."""
     proves: bool = False
-    """Whether something that `verify` waits for does not hold yet, so that it will say something of the step."""
+    """True if a rule of `verify` does not hold yet, so that it can prove the step."""
     near: bool = False
-    """Whether anything on the page is called as what is missing."""
+    """True if anything on the page has a name like the missing one."""
     rows: int | None = None
-    """Of a step that reads rows: 0 where the place is there in which it looks for them, and is empty; None where nobody can tell."""
+    """For a step that reads rows: 0 if their container exists and is empty; None if unknown."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """Of what it failed."""
+    """Kind of a failure."""
 
     kind: Kind
     why: Sequence[str]
-    """What speaks for it, each in a sentence."""
+    """Its reasons, each in a sentence."""
     fix: str
-    """What to do where no fix is proposed."""
 
 
 def classify(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Found:
-    """Of what the run failed. ``then`` is what its page showed, ``now`` the fresh look; each may be missing."""
+    """Return the kind of the failure. ``then`` is the page at that time, ``now`` the fresh inspection; each may be missing."""
     for rule in (_finding, _site, _signed_out, _workflow, _covered, _slow, _gone, _drifted):
         found = rule(failure, then, now)
         if found is not None:
@@ -228,7 +224,7 @@ def _signed_out(failure: Failure, then: PageGlance | None, now: PageLook | None)
 
 
 def _at_sign_in(failure: Failure, glance: PageGlance) -> bool:
-    """Whether the step itself is one of those that sign in: it was opened there on purpose, and its action was not done."""
+    """Return whether the step itself belongs to a sign-in: it was opened there on purpose, and its action was not done."""
     opened = failure.asked_for is not None and _place(failure.asked_for) == _place(glance.url)
     return opened and failure.code not in RULES
 
@@ -305,12 +301,12 @@ def _gone(failure: Failure, then: PageGlance | None, now: PageLook | None) -> Fo
 
 
 def _said(target: Target) -> str:
-    """The text of the data by which something is told from its like."""
+    """Return the text of the data that distinguishes an element."""
     return target.has_text or (_said(target.within) if target.within is not None else "")
 
 
 def says(words: str, text: str) -> bool:
-    """Whether ``text`` stands in ``words`` as whole words."""
+    """Return whether ``words`` contains ``text`` as whole words."""
     return re.search(rf"(?<!\w){re.escape(' '.join(text.split()))}(?!\w)", " ".join(words.split())) is not None
 
 

@@ -1,4 +1,4 @@
-"""What a run's log says of the step that it failed at."""
+"""Reads the failed step from a run's log."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ from runtime.log.writer import value_of
 from runtime.system import regular_files
 
 Field = tuple[str | int, ...]
-"""Where in a node a target stands: ``("target",)``, ``("verify", 0, "target")``."""
+"""Path of a target in a node: ``("target",)``, ``("verify", 0, "target")``."""
 
 _WHOLE = re.compile(r"\{\{(.*)\}\}", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Case:
-    """A failure, with the node that failed as the file has it now."""
+    """A failure, with the failed node from the current file."""
 
     run: str
     failure: failure_kinds.Failure
     then: failure_kinds.PageGlance | None
     found: workflow.Found | None
-    """Of the file as it is now; None where it has no such step any more."""
+    """From the current file; None if it no longer has the step."""
     args: Mapping[str, Json]
-    """What the step was given, values filled in."""
+    """The step's arguments, references resolved."""
     field: Field
-    """Where the target stands that found nothing."""
+    """Path of the target that found nothing."""
 
     @property
     def gone(self) -> bool:
-        """Whether the file has no such step any more, though the run says at which it failed."""
+        """True if the file no longer has the failed step."""
         return bool(self.failure.path) and self.found is None
 
     @property
     def leaf(self) -> Leaf | None:
-        """The node, where it is a leaf."""
+        """The node, if it is a leaf."""
         return self.found.node if self.found is not None and isinstance(self.found.node, Leaf) else None
 
     @property
     def raw(self) -> Target | None:
-        """The target as the file has it."""
+        """The target in the file."""
         value: Any = self.leaf
         for step in self.field:
             if value is None:
@@ -67,13 +67,13 @@ class Case:
 
     @property
     def rules(self) -> list[Rule]:
-        """How one sees that the node has done what it was to do, values filled in."""
+        """The rules that prove the node's action, references resolved."""
         found = [_parsed(Rule, each) for each in self.args.get("verify") or ()]
         return [each for each in found if each is not None]
 
     @property
     def types_secret(self) -> bool:
-        """Whether the step types what the file takes from a secret, or from what may hold one."""
+        """True if the step types a value from a secret, or from what may contain one."""
         if self.leaf is None or self.found is None or self.failure.action not in ("fill", "type"):
             return False
         written = [each for each in effects.texts(effects.core(self.leaf)) if each in self.found.file.templates]
@@ -82,7 +82,7 @@ class Case:
 
     @property
     def column(self) -> tuple[str, bool, list[candidates.Score]] | None:
-        """The column whose header the table has no more: its name, whether it is read as a number, and the headers that no other column is read from."""
+        """The column whose header the table no longer has: its name, whether it is numeric, and the headers that no other column uses."""
         read: Mapping[str, rows.ColumnOf] = getattr(self.leaf, "columns", None) or {}
         known, header = self.failure.evidence.get("headers"), str(self.failure.evidence.get("header"))
         name = next((name for name, each in read.items() if str(each.header) == header), None)
@@ -95,7 +95,7 @@ class Case:
         return name, read[name].type != "text", candidates.ranked(meant, seen)
 
     def refills(self) -> Callable[[str], str]:
-        """Puts a reference in the place of each text that it stood for in the step."""
+        """A function that replaces texts by the references that yielded them in the step."""
         known: dict[str, str] = {}
         if self.leaf is not None:
             raw = self.leaf.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
@@ -111,7 +111,7 @@ class Case:
 
 
 def _pairs(raw: Json, filled: Json, known: dict[str, str]) -> None:
-    """Collect, of two forms of the same, which text each whole reference stood for."""
+    """Collect the text of each whole reference from the two forms of a value."""
     if isinstance(raw, dict) and isinstance(filled, dict):
         for name, each in raw.items():
             if name in filled:
@@ -121,13 +121,13 @@ def _pairs(raw: Json, filled: Json, known: dict[str, str]) -> None:
             _pairs(one, other, known)
     elif isinstance(raw, str) and isinstance(filled, str | int) and not isinstance(filled, bool):
         said = _WHOLE.fullmatch(raw.strip())
-        # What stands for one letter would be found everywhere.
+        # The text of a single letter would be found everywhere.
         if said is not None and "}}" not in said[1] and "secrets" not in said[1] and len(str(filled)) > 1:
             known.setdefault(str(filled), raw.strip())
 
 
 def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loaded) -> Case:
-    """The failure with which the run ended. Raises UsageError ``not-failed`` where it did not fail."""
+    """Return the failure with which the run ended. Raises UsageError ``not-failed`` if it did not fail."""
     ending = past.ending
     if ending is None or ending.status != "failed":
         state = f"is {ending.status}" if ending is not None else "died"
@@ -161,7 +161,7 @@ def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loa
 
 
 def _target(args: Mapping[str, Json], error: Mapping[str, Json]) -> tuple[Field, Target | None]:
-    """The target that the step failed with: its own, or that of the rule which does not hold."""
+    """Return the target that failed: the step's, or that of the failed rule."""
     evidence: Mapping[str, Json] = error.get("evidence") or {}
     if error.get("code") in failure_kinds.RULES:
         for name in ("verify", "rules"):
@@ -184,7 +184,7 @@ def _parsed(model: Any, value: Json) -> Any:
 
 
 def _asked_for(past: history.History, kept: store.Kept, path: str) -> str | None:
-    """The address that the run opened last, up to the step at ``path``."""
+    """Return the last address that the run opened, up to the step at ``path``."""
     for attempt in reversed(past.all_attempts()):
         if attempt.call.action not in ("goto", "open_tab") or (attempt.call.path != path and not attempt.settled):
             continue
@@ -195,7 +195,7 @@ def _asked_for(past: history.History, kept: store.Kept, path: str) -> str | None
 
 
 def _signed_in(past: history.History, kept: store.Kept, path: str) -> bool:
-    """Whether a secret was typed, or a signed-in state loaded, before the step at ``path``."""
+    """Return whether a secret was typed, or a signed-in state loaded, before the step at ``path``."""
     for attempt in past.all_attempts():
         if attempt.call.path == path or not attempt.settled:
             continue
@@ -207,7 +207,7 @@ def _signed_in(past: history.History, kept: store.Kept, path: str) -> bool:
 
 
 def _words(seen: Mapping[str, Json] | None) -> str:
-    """What was kept of what the page said; empty where that is gone."""
+    """Return the kept text of the page; empty if it is gone."""
     kept: Mapping[str, Json] = (seen or {}).get("observation") or {}
     try:
         return regular_files.read_text(Path(str(kept["path"])))

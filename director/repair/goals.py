@@ -1,4 +1,4 @@
-"""What a model is asked that is to fix a run of which no candidate was proved: the goal, and what is known of the failure. Pure."""
+"""Goal and evidence for a model that fixes a run for which no candidate was proved. Pure."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from director.repair import repair
 
 ASKED = failure_kinds.PATCHED | {"unknown"}
-"""Kinds of failures of which a model may find a fix in the file."""
+"""Kinds of failures that a model may fix in the file."""
 
 WORDS = 4_000
-"""Characters of what the page showed."""
+"""Limit of the page's text, in characters."""
 
 LINE = 400
-"""Characters of a fact."""
+"""Limit of a fact, in characters."""
 
 
 def is_open(outcome: repair.Outcome) -> bool:
-    """Whether a model could find more than was found: a fix in the file is possible, and none is proved, nor was one found whose proof a person refused."""
+    """Return whether a model could find more: a fix in the file is possible, none is proved, and a person did not refuse a proof."""
     proved = outcome.proof is not None and (outcome.proof.verdict != "guess" or outcome.refused)
     return outcome.found.kind in ASKED and not proved and not outcome.works_now and not outcome.case.gone
 
@@ -44,7 +44,7 @@ def of(
     policy: Policy,
     runs: int,
 ) -> Goal:
-    """The goal of a build that fixes it."""
+    """Return the goal of a build that fixes it."""
     assert past.header is not None
     declared = loaded.workflow.inputs
     inputs: Mapping[str, Json] = {name: value for name, value in past.header.inputs.items() if name in declared}
@@ -64,7 +64,7 @@ def of(
 
 
 def _site(url: str | None) -> str | None:
-    """An address that the run opened, without what only that run knew."""
+    """Return an address that the run opened, without parts specific to that run."""
     if url is None:
         return None
     parts = urllib.parse.urlsplit(url)
@@ -74,7 +74,7 @@ def _site(url: str | None) -> str | None:
 
 
 def evidence(outcome: repair.Outcome) -> str:
-    """What is known of the failure: the step and its error in our words, everything that a page had a part in as data."""
+    """Return the evidence of the failure: the step and its error in our words, page content as data."""
     failure, found, then = outcome.case.failure, outcome.found, outcome.case.then
     lines = [f"error: {_fact(failure.message)} ({failure.code})"]
     lines += [f"looked for: {_fact(str(failure.target))}"] if failure.target is not None else []

@@ -1,4 +1,4 @@
-"""A fresh look at where a run failed: a copy of it goes up to the step again, and what the page shows there is read before its browser ends."""
+"""Inspects the page of a failure: a copy of the run is repeated up to the step, and the page is read before its browser ends."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from runtime.engine.run_state import RunState
 from runtime.observation.observation import Observation
 
 LOOK_SECONDS = 10.0
-"""How long what is read of the page may take."""
+"""Time limit for reading the page, in seconds."""
 
 LEAST_MORE, MOST_MORE = 3.0, 30.0
-"""Seconds that the target is waited for beyond the time of its step."""
+"""Seconds that the target is waited for beyond its step's time, at least and at most."""
 
 CLOSERS = (
     "close",
@@ -57,68 +57,67 @@ CLOSERS = (
     "i agree",
     "understood",
 )
-"""What closes something that lies over a page, what decides least first."""
+"""Names of buttons that close an overlay, least committing first."""
 
 HARMLESS = frozenset(CLOSERS[: CLOSERS.index("got it") + 1])
-"""Those of them that agree to nothing, and may be pressed twice."""
+"""Those that agree to nothing, and may be pressed twice."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inspection:
-    """What closes something that lies over the page."""
+    """The button that closes an overlay."""
 
     target: Target
     name: str
 
     @property
     def harmless(self) -> bool:
-        """Whether pressing it agrees to nothing."""
+        """True if pressing it agrees to nothing."""
         return self.name.casefold().strip() in HARMLESS
 
 
 @dataclasses.dataclass(slots=True)
 class Seen:
-    """All that the look found."""
+    """All results of the inspection."""
 
     look: failure_kinds.PageLook
     candidates: list[elements.Candidate] = dataclasses.field(default_factory=list[elements.Candidate])
     left_out: list[str] = dataclasses.field(default_factory=list[str])
-    """What is no candidate though it could take the action, and why, each in a sentence."""
+    """Elements that could take the action but are no candidates, each with the reason in a sentence."""
     inspector: Inspection | None = None
 
 
 @dataclasses.dataclass(slots=True)
 class Looker:
-    """Goes with a copy of a run, up to the step at ``path``, and holds what would change the site."""
+    """Watches a copy of a run, up to the step at ``path``, and withholds side effects."""
 
     path: str
     node: Leaf | None
     raw: Target | None
-    """The step's target as the file has it."""
+    """The step's target in the file."""
     resolved: Target | None
-    """The same with values filled in."""
+    """The same with references resolved."""
     action: str
     code: str
-    """With which the step failed."""
     refills: Callable[[str], str]
-    """Puts references back into a text of the page, where it holds what they stand for."""
+    """Puts references back into a text of the page, in place of their values."""
     rules: Sequence[Rule] = ()
-    """What holds once the step has done what it is to do, values filled in."""
+    """The rules that hold after the step, references resolved."""
     secret: bool = False
-    """Whether a secret is typed: that only ever goes into a field which hides it."""
+    """True if a secret is typed: that is only allowed in a field that hides it."""
     say: Callable[[str], None] = lambda _text: None
     seen: Seen | None = None
     _reached: bool = False
 
     def holds(self, leaf: Leaf, path: str) -> bool:
-        """Every action that changes the site is held; and whatever comes behind the step."""
+        """Withhold every side effect, and everything after the step."""
         if path == self.path:
             self._reached = True
             return effects.changes(leaf)
         return self._reached or effects.changes(leaf)
 
     async def ended(self, at: RunState, error: RunOpsError) -> None:
-        """Look at the page on which the copy ended."""
+        """Inspect the page on which the copy ended."""
         if at.browser is None:
             return
         page = cast("Tab", at.browser.page)
@@ -129,7 +128,7 @@ class Looker:
         fine = isinstance(error, attempt.EffectWithheld) and (error.path == self.path or self._reached)
         glance = await self._glance(at, page)
         if fine:
-            # An action that is held was found ready, and whether something lies over it only the action itself would have told.
+            # A withheld action was ready, but only the action itself would have shown an overlay.
             self.seen = Seen(failure_kinds.PageLook(glance, error.path, None))
             if self.code == "target-not-actionable" and error.path == self.path:
                 with contextlib.suppress(RunOpsError, Error):
@@ -142,7 +141,7 @@ class Looker:
         try:
             await self._closely(at, page, look)
         except (RunOpsError, Error):
-            # The page went away under the look; what was seen until then counts.
+            # The page closed during the inspection; the results until then count.
             return
 
     async def _glance(self, at: RunState, page: Tab) -> failure_kinds.PageGlance:
@@ -155,7 +154,7 @@ class Looker:
         return glance
 
     async def _closely(self, at: RunState, page: Tab, look: failure_kinds.PageLook) -> None:
-        """Count what the parts of the target find, wait a while longer, and look for what might be meant by now."""
+        """Count the matches of the target's parts, wait longer, and search for candidates."""
         assert self.resolved is not None
         assert self.seen is not None
         assert at.browser is not None
@@ -175,16 +174,16 @@ class Looker:
         self.seen.look = dataclasses.replace(look, already=already, proves=proves, near=near)
 
     async def _holding(self, page: Tab) -> tuple[bool, bool]:
-        """Whether all rules hold already that tell something of what the page says, and whether any rule does not.
+        """Return whether all rules about page content hold already, and whether any rule does not.
 
-        An address alone tells nothing: it may be that of the page before, too.
+        An address alone proves nothing: the previous page may have had it, too.
         """
         held = [(each, await page.holds(each)) for each in self.rules if each.kind != "expr"]
         telling = [holds for each, holds in held if each.kind not in ("url", "title", "hidden")]
         return bool(telling) and all(telling), not all(holds for _each, holds in held)
 
     async def _wait(self, page: Tab) -> float | None:
-        """Wait for the target beyond the time of its step; after how many seconds in all it was there, None where it did not come."""
+        """Wait for the target beyond its step's time; return the total seconds until it appeared, None if it did not."""
         assert self.resolved is not None
         own = self.node.seconds if self.node is not None else 10.0
         more = min(MOST_MORE, max(LEAST_MORE, 2 * own))
@@ -199,7 +198,7 @@ class Looker:
         return None
 
     async def _rows(self, page: Tab) -> int | None:
-        """0 where the place in which rows were looked for is there and holds none."""
+        """Return 0 if the container of the rows exists and is empty."""
         target = self.resolved
         if target is None or target.css is None or self.action not in ("extract", "table", "count"):
             return None
@@ -213,7 +212,6 @@ class Looker:
         return None
 
     async def _likely(self, page: Tab, view: Observation) -> None:
-        """Look for what might be meant by now."""
         assert self.raw is not None
         assert self.resolved is not None
         assert self.seen is not None
@@ -222,7 +220,7 @@ class Looker:
         self.seen.left_out = found.left_out
 
     async def _inspector(self, page: Tab, view: Observation) -> Inspection | None:
-        """What closes that which lies over the page, what decides least first."""
+        """Return the button that closes the overlay, the least committing one."""
         assert self.seen is not None
         front = self.seen.look.glance.front
         if front is None and self.code != "target-not-actionable":
@@ -244,12 +242,11 @@ class Looker:
 
 
 def _parts(target: Target) -> Sequence[Target]:
-    """The target's parts, the outermost first."""
     return [*(_parts(target.within) if target.within is not None else ()), target]
 
 
 async def _behind(page: Tab, target: Target) -> bool:
-    """Whether an element of that name is in the document all the same, hidden from whoever looks at the page."""
+    """Return whether an element of that name is in the document, but hidden."""
     if target.role is None or target.within is not None:
         return False
     found = page.page.get_by_role(cast("Any", target.role), name=target.name or "", include_hidden=True)

@@ -1,4 +1,4 @@
-"""A fix beside its run: as a patch for people, and as what ``--apply`` writes into the files that were looked at."""
+"""Stores a fix next to its run: as a patch for people, and as data for ``--apply`` with the files that were checked."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def patches_of(made: Sequence[repair.Patch], run: str) -> list[patches.Patch]:
-    """The change of each file, all fixes of it together, of which none claims to be proved as it was before ``run`` failed. Raises OSError."""
+    """Return the change of each file, with all its fixes; proofs claimed before ``run`` are marked as outdated. Raises OSError."""
     last = {fix.file: output_files.patched(fix.text, run) for fix in made}
     return [patches.Patch.of(file, text) for file, text in last.items()]
 
 
 def unified(changes: Sequence[patches.Patch], folder: Path) -> str:
-    """The changes as one patch, with names as they are from ``folder`` on, where they stand below it."""
+    """Return the changes as one patch, with names relative to ``folder`` for files below it."""
     return "".join(each.unified(_named(each.file, folder)) for each in changes)
 
 
@@ -38,7 +38,7 @@ def _named(file: Path, folder: Path) -> str:
 
 
 def keep(kept: store.Kept, run: str, known: KnownPatch, patch: str) -> Path:
-    """Keep a fix beside its run; the file of the patch. Raises LogError where the disk does not take it."""
+    """Store a fix next to its run; return the file of the patch. Raises LogError if it cannot be written."""
     folder = kept.files(run)
     file = folder / f"{run}.patch"
     files = [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in known.changes]
@@ -61,18 +61,18 @@ def keep(kept: store.Kept, run: str, known: KnownPatch, patch: str) -> Path:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownPatch:
-    """A fix as it is kept."""
+    """A stored fix."""
 
     verdict: str
     changes: Sequence[patches.Patch]
     done: Sequence[str]
     """The actions that its proof did on the site."""
     proof: str
-    """The copy of the run in which it was proved; of a fix that a model built the last run of the whole workflow."""
+    """The copy of the run that proved it; for a fix by a model the last whole run."""
 
 
 def known(kept: store.Kept, run: str) -> KnownPatch | None:
-    """The fix of a run that was made last; None where there is none."""
+    """Return the latest fix of the run; None if there is none."""
     told = runs_patches.read(kept, run)
     if told is None:
         return None
@@ -81,7 +81,7 @@ def known(kept: store.Kept, run: str) -> KnownPatch | None:
 
 
 def apply(changes: Sequence[patches.Patch]) -> None:
-    """Write all changes, or none; those that stand in their files already are left alone. Raises UsageError ``file-changed``, ``file-not-written``."""
+    """Write all changes, or none; those already in their files are skipped. Raises UsageError ``file-changed``, ``file-not-written``."""
     try:
         left = [each for each in changes if not each.stands]
         for each in left:

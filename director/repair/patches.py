@@ -1,4 +1,4 @@
-"""Changes of a workflow's text: as few characters as will do, so that layout, comments, line ends and a byte order mark stay as they are."""
+"""Minimal changes of a workflow's text: layout, comments, line ends and a byte order mark stay as they are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Patch:
-    """A file as it was, and as it is to be; a byte order mark is a part of both."""
+    """Old and new text of a file; a byte order mark is a part of both."""
 
     file: Path
     before: str
@@ -35,25 +35,25 @@ class Patch:
 
     @classmethod
     def of(cls, file: Path, text: str) -> Patch:
-        """The file is to have another text; the mark at its beginning stays. Raises OSError."""
+        """Return the change to another text; the byte order mark stays. Raises OSError."""
         before = regular_files.read(file).decode()
         return cls(file, before, f"{MARK if before.startswith(MARK) else ''}{text}")
 
     def unified(self, name: str | None = None) -> str:
-        """The change as ``git apply`` and ``patch -p1`` take it; ``name`` is what the file is called in it."""
+        """Return the change for ``git apply`` and ``patch -p1``; ``name`` is the file's name in it."""
         said = name or self.file.name
         lines = difflib.unified_diff(_lines(self.before), _lines(self.after), f"a/{said}", f"b/{said}")
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
     @property
     def stands(self) -> bool:
-        """Whether the file says it already. Raises OSError."""
+        """Return whether the file already has the new text. Raises OSError."""
         return regular_files.read(self.file) == self.after.encode()
 
     def check(self) -> None:
-        """Raise UsageError ``file-changed`` where the file says something else by now. Raises OSError, also where nobody may write it."""
+        """Raise UsageError ``file-changed`` if the file has another text now. Raises OSError, also if it is not writable."""
         if not self.file.stat().st_mode & 0o222:
-            # Whoever may write anything, or may write into the folder, could all the same: it is there to be minded.
+            # Root, or the owner of the folder, could write it even so: the file's mode is respected.
             raise PermissionError(errno.EACCES, "nobody may write it", str(self.file))
         if regular_files.read(self.file).decode() != self.before:
             raise UsageError(
@@ -63,7 +63,7 @@ class Patch:
             )
 
     def apply(self) -> None:
-        """Write it into its file, whose mode and owner stay; where it is a link, into that which it leads to. Raises OSError."""
+        """Write the file and keep its mode and owner; a link is followed. Raises OSError."""
         file = self.file.resolve()
         known = file.stat()
         files.write(file, self.after.encode())
@@ -77,16 +77,16 @@ def _lines(text: str) -> list[str]:
 
 
 def with_target(loaded: workflow.Loaded, node: str, field: tuple[str | int, ...], before: Target, after: Target) -> str:
-    """The text with ``after`` in the place of the target ``before`` of a node, which stands at ``field`` of it."""
+    """Return the text with ``after`` instead of the target ``before`` at ``field`` of a node."""
     was, now = _said(before), _said(after)
     path = (*loaded.places[node], *field)
     differing = [name for name in {**was, **now} if was.get(name) != now.get(name)]
     one = differing[0] if len(differing) == 1 else None
     if one is not None and isinstance(was.get(one), str) and isinstance(now.get(one), str):
-        # Only one text is another one: everything beside it stays as it is written.
+        # Only one text differs: everything next to it stays as written.
         return _replaced(loaded, (*path, one), _scalar(now[one]))
     if "within" in was and was.get("within") == now.get("within") and _has(loaded, (*path, "within")):
-        # What it stands within is taken over as it is written.
+        # The `within` is copied as written.
         kept = _written(loaded, (*path, "within"))
         if "\n" not in kept and kept.startswith("{"):
             inner = ", ".join(f"{name}: {_flow(each)}" for name, each in now.items() if name != "within")
@@ -95,13 +95,13 @@ def with_target(loaded: workflow.Loaded, node: str, field: tuple[str | int, ...]
 
 
 def with_column(loaded: workflow.Loaded, node: str, column: str, header: str) -> str:
-    """The text with another header for a column that a node reads."""
+    """Return the text with another header for a node's column."""
     path = (*loaded.places[node], "columns", column)
     return _replaced(loaded, (*path, "header") if _has(loaded, (*path, "header")) else path, _scalar(header))
 
 
 def with_timeout(loaded: workflow.Loaded, node: str, seconds: float) -> str:
-    """The text with so much time for a node."""
+    """Return the text with another time limit for a node."""
     path = (*loaded.places[node], "timeout")
     said = f"{seconds:g}"
     if _has(loaded, path):
@@ -110,7 +110,7 @@ def with_timeout(loaded: workflow.Loaded, node: str, seconds: float) -> str:
 
 
 def with_node_before(loaded: workflow.Loaded, node: str, fields: dict[str, Json]) -> str:
-    """The text with a node in front of another one, in the same block."""
+    """Return the text with a node before another one, in the same block."""
     document, text = loaded.document, loaded.text
     path = loaded.places[node]
     start = document.values[path].start
@@ -125,7 +125,7 @@ def with_node_before(loaded: workflow.Loaded, node: str, fields: dict[str, Json]
 
 
 def _added(loaded: workflow.Loaded, node: str, field: str) -> str:
-    """The text with a further field at the end of a node."""
+    """Return the text with a further field at the end of a node."""
     document, text = loaded.document, loaded.text
     path = loaded.places[node]
     start = document.values[path].start
@@ -135,7 +135,7 @@ def _added(loaded: workflow.Loaded, node: str, field: str) -> str:
         comma = "" if before.endswith((",", "{")) else ", "
         at = start + len(before)
         return f"{text[:at]}{comma}{field}{text[at:]}"
-    # Behind `type`, which every node has: a place that no comment at its end belongs to.
+    # After `type`, which every node has: no trailing comment belongs to this place.
     data: Json = document.data
     for step in path:
         data = data[step]
@@ -147,12 +147,11 @@ def _added(loaded: workflow.Loaded, node: str, field: str) -> str:
 
 
 def _replaced(loaded: workflow.Loaded, path: yaml_text.Path, said: str) -> str:
-    """The text with another value at ``path``."""
     document, text = loaded.document, loaded.text
     start, stop = document.values[path].start, layout.end_of(document, path)
     key = document.keys.get(path)
     if key is not None and ("\n" in text[key.stop : start] or "\r" in text[key.stop : start]):
-        # A block below its key: what comes in its place stands beside the key.
+        # A block is below its key: its replacement is next to the key.
         colon = text.index(":", key.stop) + 1
         return f"{text[:colon]} {said}{text[stop:]}"
     return f"{text[:start]}{said}{text[stop:]}"
@@ -168,12 +167,10 @@ def _has(loaded: workflow.Loaded, path: yaml_text.Path) -> bool:
 
 
 def _said(target: Target) -> dict[str, Json]:
-    """A target as a file says it."""
     return target.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
 
 
 def _flow(value: Json) -> str:
-    """A value as YAML on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_flow(each)}" for name, each in value.items()) + "}"
     if isinstance(value, list):
@@ -182,7 +179,7 @@ def _flow(value: Json) -> str:
 
 
 def _scalar(value: Json) -> str:
-    """A scalar as YAML: plain where nobody could take it for anything else."""
+    """Return a scalar as YAML: plain if that is unambiguous."""
     if isinstance(value, str):
         if _PLAIN.fullmatch(value) and value.casefold() not in _WORDS:
             return value
@@ -191,5 +188,4 @@ def _scalar(value: Json) -> str:
 
 
 def _newline(text: str) -> str:
-    """How lines end in it."""
     return "\r\n" if "\r\n" in text else "\n"

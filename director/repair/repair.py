@@ -1,8 +1,8 @@
-"""Fixes of a run that failed: made from what a fresh look found, each tried in a copy of the run until one is proved.
+"""Fixes a failed run: candidates of a fresh inspection are tried in copies of the run until one is proved.
 
-A fix is proved by going on: from before the step that failed, with the file as it would be, to the end of the workflow. What finds something there may
-still be the wrong thing. So it counts only where the step's own `verify` says that it worked, or where what is found is called as what was meant, and nothing
-else in its place nearly so; anything else is told as a guess, with what it may be instead.
+A proof resumes the run before the failed step, with the changed file, to the end of the workflow. A fix may still find the wrong element. So
+it counts only if the step's own `verify` confirms it, or if the name of the found element identifies it. Any other fix is reported as a
+guess, with the alternatives.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from runtime.runs.runtime import Runtime
 from runtime.workspace import host, run_index
 
 MOST_TRIES = 4
-"""Fixes of one step that are tried."""
+"""Limit of the fixes tried for one step."""
 
 MOST_STEPS = 6
-"""Steps that are fixed one behind the other: a site that changed has often changed in several places."""
+"""Limit of the steps fixed in sequence: a changed site has often changed in several places."""
 
 LEAST_SECONDS, MOST_SECONDS = 5.0, 60.0
-"""What a step is given that ran out of time, where nobody has seen how long it takes."""
+"""Time limits for a step that ran out of time, if its duration is unknown."""
 
 CLEAR = 0.08
-"""By how much the best candidate of an action that is held must be better than the next one: nothing else tells them apart."""
+"""Least lead of the best candidate for a withheld action: nothing else distinguishes them."""
 
 Verdict = Literal["proved", "held", "guess"]
-"""The workflow went to its end; it went up to an action that was held; or nothing says that what is found is what was meant."""
+"""Result of a proof: the workflow ended; it reached a withheld action; or nothing proves that the right element was found."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,62 +50,58 @@ class Patch:
     """A change of one file."""
 
     path: str
-    """Of the step that it fixes."""
     what: str
-    """In a sentence."""
     file: Path
     text: str
-    """Of the file, as it would be."""
     shares: bool
-    """Whether what is found is called as what was meant, in whole or in part."""
+    """True if the name of the found element is, in whole or in part, the one that was meant."""
     named: bool
-    """Whether its name tells that it is what was meant: no other one is called nearly so."""
+    """True if its name identifies it: no other one is similar."""
     verified: bool
-    """Whether the step has a `verify` that did not hold before it: that it holds afterwards says something."""
+    """True if the step has a `verify` that did not hold before it, so that it can prove the step."""
     clear: bool = True
-    """Whether no other candidate is nearly as good."""
+    """True if no other candidate is nearly as good."""
     target: Target | None = None
     others: Sequence[str] = ()
-    """What it may be instead, where nothing tells."""
+    """The alternatives, if nothing distinguishes them."""
 
     @property
     def told(self) -> bool:
-        """Whether anything tells, or will tell, that what it finds is what was meant."""
+        """True if there is, or will be, evidence that the right element is found."""
         return self.named or self.verified
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    """How far a copy of the run came with fixes."""
+    """Progress of a copy of the run with fixes."""
 
     verdict: Verdict
     repairs: Sequence[Patch]
     loaded: workflow.Loaded
-    """The workflow as it would be."""
     run: str
-    """The copy."""
+    """The id of the copy."""
     reached: str | None
-    """The action that was held, or the step at which it ended otherwise; None where it went to its end."""
+    """The withheld action, or the step at which it ended otherwise; None if it reached the end."""
     done: Sequence[str]
     """The side effects that the copy did on the site."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a repair came to."""
+    """Result of a repair."""
 
     run: str
     case: failures.Case
     found: failure_kinds.Found
     proof: Proof | None
     tried: Sequence[str] = ()
-    """What was tried in vain, each in a sentence."""
+    """Failed tries, each in a sentence."""
     looked: str | None = None
-    """The copy that took the fresh look."""
+    """The copy that was inspected."""
     works_now: bool = False
-    """Whether the fresh look found the step done, or ready: going on is all that it needs."""
+    """True if the inspection found the step done, or ready: resuming is enough."""
     refused: bool = False
-    """Whether a person has said no to an action that a proof would have done."""
+    """True if a person has refused an action of a proof."""
 
 
 class Repair:
@@ -118,7 +114,7 @@ class Repair:
         say: Callable[[str], None],
         listener: Callable[[events.Event], None] | None = None,
     ) -> None:
-        """``allowed`` says which actions a proof may do; ``say`` tells a person what goes on, ``listener`` hears of the steps."""
+        """``allowed`` decides which actions a proof may do; ``say`` reports progress to a person, ``listener`` receives the steps."""
         self._carrier = Runtime.of(here)
         self._kept = here.kept
         self._actions = allowed
@@ -126,11 +122,11 @@ class Repair:
         self._listener = listener
         self._tried: list[str] = []
         self._lines = 0
-        """Lines of the run's own log; what a copy has beyond them it did itself."""
+        """Lines of the run's own log; further lines of a copy are its own."""
         self._inputs: Mapping[str, Json] = {}
 
     async def repair(self, run: str, loaded: workflow.Loaded) -> Outcome:
-        """Find out of what the run failed, and what fixes it. Raises UsageError ``not-failed``, and what keeps the file from being run."""
+        """Explain why the run failed, and find a fix. Raises UsageError ``not-failed``, and the errors that prevent the file from running."""
         past, reading = run_index.load_history(self._kept, run)
         run_index.refuse_trial(past, run)
         self._lines = len(reading.entries)
@@ -148,7 +144,7 @@ class Repair:
         return Outcome(run, case, found, proof, self._tried, copy, works_now, self._actions.refused)
 
     async def _look(self, case: failures.Case, loaded: workflow.Loaded) -> tuple[inspection.Seen | None, str | None]:
-        """One fresh look at the page of the step; None where the run cannot go on with the file as it is now."""
+        """Inspect the step's page once; None if the run cannot be resumed with the current file."""
         self._say(f"looking at {briefs.ours(case.failure.path)} again, in a copy of run {case.run}")
         looker = inspection.Looker(
             path=case.failure.path,
@@ -185,7 +181,7 @@ class Repair:
         seen: inspection.Seen,
         before: Sequence[Patch],
     ) -> Proof | None:
-        """The first fix that is proved, behind those that were made ``before``; else the best guess."""
+        """Return the first proved fix, on top of those made ``before``; else the best guess."""
         guess: Proof | None = None
         for fix in self._repairs(case, loaded, found, seen)[:MOST_TRIES]:
             if not fix.told and not fix.shares and not fix.clear:
@@ -195,7 +191,7 @@ class Repair:
             if proof is None:
                 continue
             if proof.verdict != "guess" or self._actions.refused:
-                # A person who said no is not asked for the next best action in its place.
+                # After a refusal a person is not asked for the next best action.
                 return proof
             guess = guess or proof
         return guess
@@ -210,7 +206,7 @@ class Repair:
             text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
             return [self._fix(case, f"give it {seconds:g} s", text, named=True)]
         if found.kind == "slow page" and case.failure.code == "timeout" and seen.look.code is not None:
-            # Nobody has seen how long it takes: whether this is enough, the proof finds out.
+            # The duration is unknown: the proof shows whether this is enough.
             seconds = float(round(min(MOST_SECONDS, max(LEAST_SECONDS, 4 * case.failure.seconds))))
             text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
             return [self._fix(case, f"give it {seconds:g} s", text, named=True)]
@@ -240,7 +236,7 @@ class Repair:
         return Patch(case.failure.path, what, file, text, shares, named, verified, clear, target, others)
 
     def _closing(self, case: failures.Case, inspector: inspection.Inspection) -> Patch:
-        """A step in front of the one that failed, which closes what lies over the page where it is there."""
+        """Return a step before the failed one that closes an overlay if there is one."""
         assert case.found is not None
         assert case.leaf is not None
         known = set(case.found.file.index)
@@ -259,7 +255,7 @@ class Repair:
         return self._fix(case, f'press "{inspector.name}" before it, where that is there', text, named=True)
 
     def _targets(self, case: failures.Case, seen: inspection.Seen) -> list[Patch]:
-        """The target in the place of the one that finds nothing: first what its name tells, then those that are called alike."""
+        """Return replacements of the broken target: first those identified by name, then similar ones."""
         raw, leaf = case.raw, case.leaf
         if raw is None or leaf is None or case.found is None:
             return []
@@ -273,7 +269,7 @@ class Repair:
                 text = patches.with_target(case.found.file, leaf.id, case.field, raw, each.target)
                 self._parsed(case.found.file, text)
             except RunOpsError:
-                # A name of the page that no file can hold.
+                # A name of the page that a file cannot contain.
                 continue
             if text == case.found.file.text or any(text == known.text for known in repairs):
                 continue
@@ -284,7 +280,7 @@ class Repair:
         return repairs
 
     def _columns(self, case: failures.Case) -> list[Patch]:
-        """Another header for the column that the table has no more: what is called alike, or holds what is read as the column is."""
+        """Return other headers for the missing column: similar ones, or those with data of the column's type."""
         column = case.column
         if column is None or case.found is None or case.leaf is None:
             return []
@@ -298,7 +294,7 @@ class Repair:
             repairs.append(self._fix(case, what, text, named=named, shares=each.shares, clear=typed, others=others))
         return repairs
 
-    # Trying them.
+    # The tries.
 
     async def _copied(
         self,
@@ -308,7 +304,7 @@ class Repair:
         options: start.Options,
         ended: start.Ended | None = None,
     ) -> events.RunEnded:
-        """Continue a copy of the run by another file, to its end."""
+        """Resume a copy of the run with another file, to its end."""
         carried = await self._carrier.copy(
             run, loaded, about=about, ended=ended, options=options, listener=self._listener
         )
@@ -317,7 +313,7 @@ class Repair:
     async def _try(
         self, case: failures.Case, loaded: workflow.Loaded, fix: Patch, before: Sequence[Patch]
     ) -> Proof | None:
-        """How far the run comes with the fix; None where it does not come past the step that it fixes."""
+        """Return how far the run gets with the fix; None if not past the fixed step."""
         self._say(f"trying to {fix.what}")
         try:
             patched = self._patched(loaded, fix)
@@ -350,7 +346,7 @@ class Repair:
     async def _further(
         self, ended: events.RunEnded, patched: workflow.Loaded, repairs: Sequence[Patch]
     ) -> Proof | None:
-        """The step is fixed, for all that it says, and another one behind it failed: that may have drifted, too, or the fix was the wrong one."""
+        """Handle a fixed step before another failed one: that may have drifted, too, or the fix was wrong."""
         fix = repairs[-1]
         if not _counts(repairs) or len(repairs) >= MOST_STEPS or ended.status != "failed":
             code = (ended.error or ended.question or {}).get("code") or (ended.question or {}).get("reason")
@@ -368,7 +364,7 @@ class Repair:
         return proof
 
     def _patched(self, loaded: workflow.Loaded, fix: Patch) -> workflow.Loaded:
-        """The workflow with the fix in one of its files."""
+        """Return the workflow with the fix in one of its files."""
         texts = {**loaded.texts()}
         folder, text = loaded.path.parent, loaded.text
         if fix.file == loaded.path:
@@ -383,12 +379,12 @@ class Repair:
 
 
 def _counts(repairs: Sequence[Patch]) -> bool:
-    """Whether of each fix something says that what it finds is what was meant."""
+    """Return whether each fix has evidence that the right element is found."""
     return all(each.told for each in repairs)
 
 
 def _but(holds: run_state.Withholds, at: str) -> run_state.Withholds:
-    """What is held, and the action of one step in any case: nobody is to press what is only guessed."""
+    """Return the withheld actions plus the action of one step: a guess is never pressed."""
 
     def held(leaf: Leaf, path: str) -> bool:
         return holds(leaf, path) or (path == at and effects.changes(leaf))
@@ -401,7 +397,7 @@ def _same_step(one: str | None, other: str) -> bool:
 
 
 def _done(past: history.History, after: int) -> list[str]:
-    """The side effects that were done, or may have been, behind a line of the log."""
+    """Return the side effects that were done, or may have been, after a line of the log."""
     return [
         attempt.call.path
         for attempt in past.all_attempts()

@@ -1,1 +1,4 @@
-"""Scouting: a browser beside the workflow, in which a session looks around, and what it may do there."""
+"""A browser in which a session observes the site, outside the workflow, and the actions allowed there.
+
+Start at `observer` and `actions`. May import `conversation`, `editing` and `repair` and the layers below.
+"""

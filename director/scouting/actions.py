@@ -1,4 +1,4 @@
-"""Actions on the pages of the scout. Each is a run of its own, of a workflow with that one node: the engine's own step code does it, with its barrier, its guard, its log."""
+"""Actions on the pages of the scout. Each is a separate run of a workflow with that one node, so it has the engine's barrier, guard and log."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from runtime.observation.observation import Observation
 
 SETTLE_SECONDS = 3.0
-"""How long what an action set off is waited for."""
+"""Limit of waiting for the consequences of an action, in seconds."""
 
 MOST_PAGE_ERRORS = 3
-"""Complaints of a page that are told of one action."""
+"""Limit of the page errors reported for one action."""
 
 HELD = "held"
-"""Why a run paused that came to an action which is not to be done."""
+"""Reason of a run that paused before an action that is not allowed."""
 
 ENDED = frozenset({"page-crashed", "guard-lost"})
-"""Codes of errors behind which the whole browser may be gone."""
+"""Codes of errors after which the whole browser may be gone."""
 
 ON_ELEMENT = frozenset({"click", "fill", "select", "check", "uncheck", "hover"})
 """Actions that need a ref."""
@@ -70,26 +70,26 @@ class ScoutAction(start.Part):
 
     @override
     async def run(self, engine: engines.ExecutionEngine) -> Json:
-        """Do it, and wait for what it sets off; its value."""
+        """Do it, and wait for its consequences; return its value."""
         browser = cast("borrowed.Lent", await engine.state.need_browser(self.node.id))
         row: Any = browser.tabs
         page: Tab = row.get(self.tab) if self.tab in row.named else row.current
         async with page.settling(SETTLE_SECONDS):
-            # Within a unit no checkpoint is taken: nothing ever goes on from here.
+            # A unit takes no checkpoint: nothing ever resumes from here.
             value = await engine.block([self.node], engine.state.root, "", unit=True)
         engine.state.writer.scope("", "committed", "run", value=value)
         return value
 
 
 class ScoutActions:
-    """Does what one model asks for."""
+    """Does the actions that one model requests."""
 
     def __init__(self, build: BuildContext, looks: page_tools.Looking, mine: list[str] | None = None) -> None:
-        """``mine`` are the only tabs in which it may do anything; those that open from them become some of them."""
+        """``mine`` are the only tabs in which it may act; tabs that these open are added."""
         self._build, self._looks, self._mine = build, looks, mine
         self._observer = cast("observer.PageObserver", build.observer)
         self._leads = ""
-        """Where the link leads that is about to be clicked."""
+        """Address of the link that is about to be clicked."""
 
     async def navigate(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Load an address in a tab; the first opens the browser."""
@@ -101,7 +101,7 @@ class ScoutActions:
             return await self._do(call, session, page, {"action": "goto", "url": url})
 
     async def open_tab(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
-        """Open a tab of that name at an address."""
+        """Open a named tab at an address."""
         name = str(arguments["name"])
         if name == observer.BENCH or name.startswith(observer.SCOUT):
             raise ModelError("tool-arguments", f"`{name}` is what a browser is called", fix="give another name")
@@ -124,7 +124,7 @@ class ScoutActions:
         async with self._observer.scout.there() as session:
             page = self._page(arguments["tab"])
             if page.dialog is None and self._observer.last_of(page) is None:
-                # What the action changes is told against what was there before it.
+                # Changes are reported relative to the page before the action.
                 await self._observer.look_at(page)
             action = str(arguments["action"])
             if page.dialog is not None and action != "dialog":
@@ -137,14 +137,14 @@ class ScoutActions:
             return await self._do(call, session, page, fields)
 
     async def _not_found(self, page: Tab, earlier: Observation | None, error: SiteError) -> turn.Outcome:
-        """The element is not there any more: what the page shows now has the one that is."""
+        """Report an element that is no longer there, with the current page, where the model finds it."""
         more, theirs, whole = await self._looks.after(page, earlier)
         recorded: dict[str, Json] = self._masker.json(error.as_json())
         ours = "\n".join(filter(None, [_failed(recorded), more]))
         told = await self._looks.told(page, ours, f"{recorded['message']}\n{theirs}", whole=whole)
         return dataclasses.replace(told, error=recorded)
 
-    # What is to be done.
+    # The request.
 
     def _page(self, tab: Json) -> Tab:
         name: str | None = tab
@@ -158,7 +158,7 @@ class ScoutActions:
         return self._observer.page("scout", name)
 
     def _address(self, url: str, here: str) -> str:
-        """A whole address of a web site."""
+        """Return a complete address of a web site."""
         base = here if origins.origin(here) is not None else self._build.goal.url or ""
         whole = urllib.parse.urljoin(base, url) if url.startswith(("/", "?")) else url
         if origins.origin(whole) is not None:
@@ -172,7 +172,7 @@ class ScoutActions:
         )
 
     async def _fields(self, page: Tab, action: str, ref: Json, value: Json) -> dict[str, Json]:
-        """The fields of the node. Raises ModelError ``tool-arguments``, SiteError for an element that is not there, or that no target finds."""
+        """Return the fields of the node. Raises ModelError ``tool-arguments``, SiteError for an element that is missing, or that no target finds."""
         self._leads = ""
         if action in ON_ELEMENT and ref is None:
             raise _mismatch(f"`{action}` needs the ref of an element")
@@ -220,25 +220,25 @@ class ScoutActions:
     def _masker(self) -> masking.Masker:
         return masking.Masker(self._build.known())
 
-    # Doing it.
+    # The run.
 
     async def _do(
         self, call: entries.Call, session: Session, page: Tab, fields: dict[str, Json], tab: str | None = None
     ) -> turn.Outcome:
-        """Do it as a run, and tell what became of it. ``tab`` is the one that it is about, where that is not ``page``."""
+        """Do it as a run, and report the outcome. ``tab`` is the tab concerned, if that is not ``page``."""
         session.tabs.name_new()
         name = tab or next((each for each, there in session.tabs.named.items() if there is page.page), None)
         if name is None:
             raise ModelError("page-unknown", "the tab is closed", fix="`debug_open_tab` opens one")
         written = self._written({**fields, **({"tab": name} if fields["action"] == "open_tab" else {})})
         prepared = prepare.Prepared(written.loaded, written.inputs, dict(self._build.known()))
-        # No file could name a tab that no node of it opens.
+        # A file cannot name a tab that no node of it opens.
         node = written.node.model_copy(update={"tab": name})
         earlier, before = self._observer.last_of(page), set(session.tabs.named)
         holds = None
         if node.effect_class == "effect":
             holds = await self._holds(written.literal, call, page)
-        # What it complained of before is none of this action's.
+        # Earlier page errors do not belong to this action.
         self._observer.scout.page_errors()
         ended = await self._build.runs.follow(
             call,
@@ -253,14 +253,14 @@ class ScoutActions:
         ours: list[str] = []
         error: dict[str, Json] | None = None
         paused = ended.question.get("reason") if ended.question is not None else None
-        # What has no target has no summary of its own.
+        # Without a target there is no summary.
         said = written.literal.summary()
         what = self._observer.mask(str(fields["action"]) if said == written.literal.type else said)
         if paused == HELD:
             refused = self._build.goal.policy == "ask"
             why = "the person does not want it" if refused else "what it needs was found and is ready"
             ours.append(f"held: {why}, and it was not done; that is no failure")
-            # What a person refused is done in no other way either.
+            # A refused action is not done in another way either.
             if not refused and origins.origin(self._leads) is not None:
                 ours.append("it is a link: `debug_navigate` loads where it leads")
                 what = f"{what}\nleads to {self._observer.mask(self._leads)}"
@@ -285,7 +285,7 @@ class ScoutActions:
         return dataclasses.replace(told, error=error)
 
     async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> run_state.Withholds:
-        """Whether the one action of the run is held. A person is asked for it as the page calls it."""
+        """Return whether the run's one action is withheld. A person is asked for it in the page's words."""
         where = self._observer.mask(page.url)
         if page.dialog is not None:
             literal = literal.model_copy(update={"text": self._observer.mask(page.dialog)})
@@ -300,7 +300,7 @@ class ScoutActions:
             raise _mismatch("; ".join(dict.fromkeys(each.message for each in error.diagnostics))) from None
 
     def _secrets(self, fields: Mapping[str, Json]) -> Sequence[str]:
-        """The secrets that are typed. Raises ModelError for one that is none of the session's, and for whatever else looks like one."""
+        """Return the typed secrets. Raises ModelError for an unknown one, and for anything else that looks like a secret."""
         value = fields.get("value")
         names = _SECRET.findall(value) if isinstance(value, str) else []
         known = self._build.known()
@@ -316,10 +316,10 @@ class ScoutActions:
             raise ModelError("secret-refused", why, fix=fix)
         return list(dict.fromkeys(names))
 
-    # What became of it.
+    # The outcome.
 
     async def _bad_tabs(self, session: Session, told: Tab, before: set[str]) -> list[str]:
-        """What is said first of all of tabs that opened beside the one that is told of, and show an error of the site."""
+        """Return the first warning: other tabs that opened, and show an error of the site."""
         found: list[str] = []
         for name in [each for each in session.tabs.named if each not in before]:
             tab = session.tabs.get(name)
@@ -329,7 +329,7 @@ class ScoutActions:
         return found
 
     def _left_on(self, session: Session, page: Tab, name: str, ours: list[str], before: set[str]) -> Tab | None:
-        """The tab that is told of, if any is left; what there is to say of tabs is added to ``ours``."""
+        """Return the tab to report on, if any is left; messages about tabs are added to ``ours``."""
         opened = session.tabs.name_new()
         new = [each for each in session.tabs.named if each not in before and each not in opened]
         if opened:
@@ -346,7 +346,6 @@ class ScoutActions:
 
 
 def _options(value: str) -> Json:
-    """One option, or several as a JSON list."""
     if value.lstrip().startswith("["):
         try:
             several = json.loads(value)
@@ -362,7 +361,7 @@ def _mismatch(message: str) -> ModelError:
 
 
 def _unknown(question: Mapping[str, Any] | None) -> dict[str, Json]:
-    """A run that paused: nobody knows whether its action was done."""
+    """Return the error of a run that paused: it is unknown whether its action was done."""
     message = str((question or {}).get("message") or "the run did not end")
     return ModelError(
         "scout-unknown", f"nobody knows whether it was done: {message}", fix="look at what the site says"

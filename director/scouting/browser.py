@@ -1,4 +1,4 @@
-"""The browser of scouting: opened where it is first needed, kept from one action to the next, and no part of the workflow."""
+"""The browser of scouting: opened on first use, kept from one action to the next, and not part of the workflow."""
 
 from __future__ import annotations
 
@@ -22,29 +22,28 @@ if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
 ANSWERS_SECONDS = 1.0
-"""How long a tab may take to say that it is there."""
+"""Limit of a tab's response to a check, in seconds."""
 
 
 class Browser:
-    """At most one at a time; what is signed in there stays so until the session ends."""
+    """At most one browser at a time; sign-ins there last until the session ends."""
 
     def __init__(self, build: BuildContext) -> None:
-        """Nothing is opened yet."""
         self._build = build
         self._session: Session | None = None
         self._page_errors: page_errors.PageErrors | None = None
         self._busy = asyncio.Lock()
         self.latest = MAIN
-        """The tab that was last worked in: the one that is meant where none is named."""
+        """The last used tab, which is the default."""
 
     @property
     def session(self) -> Session | None:
-        """As it stands; None where none is open."""
+        """The current browser; None if none is open."""
         return self._session
 
     @contextlib.asynccontextmanager
     async def used(self) -> AsyncGenerator[Session]:
-        """The browser, opened where there is none, for one user alone: several scouts share it. Raises SetupError, UsageError."""
+        """Lock the browser for one user, opened if needed: several scouts share it. Raises SetupError, UsageError."""
         async with self._busy:
             await self._renew()
             session = self._session or await self._open()
@@ -53,7 +52,7 @@ class Browser:
 
     @contextlib.asynccontextmanager
     async def there(self) -> AsyncGenerator[Session]:
-        """The browser as it stands, for one user alone. Raises ModelError ``page-unknown`` where none is open."""
+        """Lock the current browser for one user. Raises ModelError ``page-unknown`` if none is open."""
         async with self._busy:
             if self._session is None:
                 raise ModelError(
@@ -64,7 +63,7 @@ class Browser:
             yield self._session
 
     async def _renew(self) -> None:
-        """Where the last tab has closed, open one; where that cannot be, the browser has ended, and is let go of."""
+        """Open a tab if the last one was closed. If that fails, the browser has ended, and is dropped."""
         session = self._session
         if session is None or session.tabs.all():
             return
@@ -76,14 +75,14 @@ class Browser:
         await self.close()
 
     def page_errors(self) -> list[str]:
-        """What its pages complained of since this was last asked. It is text of the pages."""
+        """Return its page errors since the last call. It is text of the pages."""
         return self._page_errors.take() if self._page_errors is not None else []
 
     def origins(self) -> list[str]:
-        """The origins whose documents may load: those that the person has named, and those of the draft as it is now."""
+        """Return the origins whose documents may load: those that the person has named, and those of the current draft."""
         named = sorted(limits.granted(self._build.goal))
         made = self._build.state.draft
-        # Where an input is lacking, or is none of its kind, nobody knows what the draft allows.
+        # With a missing or wrong input, the origins of the draft are unknown.
         with contextlib.suppress(RunOpsError):
             if made is not None:
                 named += made.loaded.origins(limits.given(made, self._build.goal))
@@ -101,12 +100,12 @@ class Browser:
         return self._session
 
     def _options(self) -> BrowserOptions | None:
-        """What the draft says of the browser, as far as a browser for several can be made so: a page looks as the workflow will see it."""
+        """Return the browser options of the draft that a shared browser supports, so that pages look as in the workflow."""
         made = self._build.state.draft
         wanted = made.loaded.workflow.browser if made is not None else None
         if made is None or wanted is None:
             return None
-        # What lacks a value is told by the run that needs it.
+        # A missing value is reported by the run that needs it.
         with contextlib.suppress(RunOpsError):
             values = {"inputs": limits.given(made, self._build.goal), "secrets": dict(self._build.known())}
             filled = rendering.filled(wanted, made.loaded.templates, values, rendering.RecordedClock([]))
@@ -114,7 +113,7 @@ class Browser:
         return None
 
     async def demand_alive(self) -> None:
-        """Let go of a browser that ended by itself. Raises ModelError ``scout-ended`` where it did."""
+        """Drop a browser that ended by itself. Raises ModelError ``scout-ended`` if it did."""
         session = self._session
         if session is None:
             return
@@ -137,7 +136,7 @@ class Browser:
                     await self._session.tabs.close(name)
 
     async def close(self) -> None:
-        """End it."""
+        """Close it."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()

@@ -1,4 +1,4 @@
-"""Looks at the pages of a build: those of the bench, where nodes are tried, and those of the scout."""
+"""Observes the pages of a build: those of the bench, where nodes run, and those of the scout."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from runtime.browser.page.tabs import Tabs
 
 WHOLE = 5_000
-"""Characters of a look."""
+"""Limit of an observation, in characters."""
 
 LOOK_SECONDS = 10.0
-"""How long a look may take."""
+"""Time limit of an observation, in seconds."""
 
 STATUS_SECONDS = 1.0
-"""How long a page may take to say how its document was answered."""
+"""Time limit for the status of a document, in seconds."""
 
 BENCH = "bench"
-"""What a tool calls the page of the bench; ``bench/NAME`` is another tab of it."""
+"""Name of the bench's page in tool calls; ``bench/NAME`` is another tab of it."""
 
 SCOUT = "scout"
-"""The same of the scout, whose tabs are meant by their names alone, too."""
+"""The same for the scout, whose tabs are also known by their names alone."""
 
 _FOLDED = re.compile(r"^(… .*): (?:look\(|inspect_tab\b|find\().*$")
 
@@ -51,23 +51,22 @@ _STATUS = isolated_world.Script[int]("() => performance.getEntriesByType('naviga
 
 @dataclasses.dataclass(slots=True)
 class _Seen:
-    """What is known of one tab."""
+    """Observations of one tab."""
 
     view: Observation
-    """The last look."""
+    """The last observation."""
     address: str
-    """Where it was taken."""
     shown: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict[str, tuple[str, str]])
-    """What the elements were, by their refs, when a model was last told of them."""
+    """The elements by ref, as a model was last shown them."""
     everything: bool = False
-    """Whether it was told of all that is in the last look."""
+    """True if the model was shown all of the last observation."""
     whole: set[str] = dataclasses.field(default_factory=set[str])
-    """Who was shown all of this document: the threads of models."""
+    """Threads of models that were shown all of this document."""
     again: set[str] = dataclasses.field(default_factory=set[str])
-    """Who is to be shown all of it again, and nothing as before."""
+    """Threads that are to be shown all of it again, without omissions."""
 
     def was(self, ref: str) -> tuple[str, str] | None:
-        """What the element was when a model was told of it; None where it was not."""
+        """Return the element as a model was shown it; None if it was not."""
         if ref not in self.shown and self.everything and self.view.has(ref):
             return _known(self.view, ref)
         return self.shown.get(ref)
@@ -75,33 +74,31 @@ class _Seen:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OpenTab:
-    """A tab, as it is now."""
+    """A tab in its current state."""
 
     where: Where
     name: str
-    """Empty for one that nobody has named."""
+    """Empty for an unnamed tab."""
     url: str
     title: str
-    """Empty where nobody has looked at it."""
+    """Empty if it has not been observed."""
     current: bool
 
 
 class PageObserver(Observer):
-    """Looks at pages without touching them, and remembers what a model was shown of each. No secret stands in what it gives."""
+    """Observes pages without changing them, and remembers what a model was shown of each. Observations contain no secret."""
 
     def __init__(self, build: BuildContext) -> None:
-        """Nothing is opened yet."""
         self._build = build
         self.scout = scouting.Browser(build)
-        """The browser of scouting."""
         self._seen: weakref.WeakKeyDictionary[Tab, _Seen] = weakref.WeakKeyDictionary()
         self._around: dict[str, set[str]] = {}
-        """The frames of sites (banners, navigations) that each thread was told of, on whatever page."""
+        """The site frames (banners, navigations) that each thread was shown, on any page."""
 
-    # Which page.
+    # Selection of the page.
 
     def place(self, tab: str | None) -> tuple[Where, str | None]:
-        """Which page a tool means by ``tab``: None is that of the bench where it has one, else the scout's; ``bench``, ``bench/NAME``, or a tab of the scout."""
+        """Return the page for ``tab``: None is the bench's if there is one, else the scout's; ``bench``, ``bench/NAME``, or a tab of the scout."""
         if tab is None:
             return ("bench", None) if self._bench is not None else ("scout", None)
         head, _, name = tab.partition("/")
@@ -110,7 +107,7 @@ class PageObserver(Observer):
         return "scout", (name or None) if head == SCOUT else tab
 
     def page(self, where: Where, tab: str | None = None) -> Tab:
-        """The tab, as it stands. Raises ModelError ``page-unknown``."""
+        """Return the current tab. Raises ModelError ``page-unknown``."""
         browser = self._bench if where == "bench" else self.scout.session
         if browser is None:
             begins = self._build.goal.url
@@ -140,7 +137,7 @@ class PageObserver(Observer):
         return bench.browser if bench is not None else None
 
     def tabs(self) -> list[OpenTab]:
-        """Every open tab of both browsers, those of the bench first."""
+        """Return every open tab of both browsers, those of the bench first."""
         found: list[OpenTab] = []
         both: list[tuple[Where, port.Browser | None]] = [("bench", self._bench), ("scout", self.scout.session)]
         for each, browser in both:
@@ -156,20 +153,20 @@ class PageObserver(Observer):
                 found.append(OpenTab(each, name, self.mask(tab.url), title, current))
         return found
 
-    # What it shows.
+    # Observation.
 
     def masking(self) -> Callable[[str], str]:
-        """Takes secrets out of texts: those that the session knew when it began, and those that the draft has named since."""
+        """Return a function that masks the secrets known when the session began, and those that the draft has named since."""
         first, then = self._build.writer.masker, secrets_masking.Masker(self._build.known())
         return lambda text: then.text(first.text(text))
 
     def mask(self, text: str) -> str:
-        """One text without secrets."""
+        """Mask the secrets of one text."""
         return self.masking()(text)
 
     @override
     async def look(self, where: Where, tab: str | None = None) -> Observation:
-        """The page as it is now, secrets masked, and told to a model: its refs stand for what they are now. Raises SiteError, ModelError ``page-unknown``."""
+        """Return the current page, secrets masked, and note it as shown to a model, with its refs. Raises SiteError, ModelError ``page-unknown``."""
         async with self.alone(where):
             page = self.page(where, tab)
             view = await self.look_at(page)
@@ -177,7 +174,7 @@ class PageObserver(Observer):
             return view
 
     async def look_at(self, page: Tab) -> Observation:
-        """The same of a tab that the caller has for itself; what of it a model is told, ``shown`` says."""
+        """Return the same of a tab that the caller has locked; ``shown`` notes what a model sees of it."""
         view = await self._view(page)
         seen = self._seen.get(page)
         if seen is None:
@@ -191,29 +188,29 @@ class PageObserver(Observer):
 
     @override
     def last(self, where: Where, tab: str | None = None) -> Observation | None:
-        """The last look at that page; None where there was none, or it is not open."""
+        """Return the last observation of that page; None if there is none, or it is not open."""
         try:
             return self.last_of(self.page(where, tab))
         except ModelError:
             return None
 
     def last_of(self, page: Tab) -> Observation | None:
-        """The same of a tab."""
+        """Return the last observation of a tab."""
         seen = self._seen.get(page)
         return seen.view if seen is not None else None
 
     def shown(self, page: Tab, told: str, whole_to: str | None = None) -> None:
-        """A model is told this text of the last look: the refs in it stand for what they are now. ``whole_to`` is its thread, where it is all of the page."""
+        """Note a text of the last observation as shown to a model, with its refs. ``whole_to`` is its thread, if the text is the whole page."""
         seen = self._seen.get(page)
         if seen is None:
-            # It could not be looked at.
+            # It could not be observed.
             return
         if whole_to is not None:
             seen.whole.add(whole_to)
         seen.shown |= {ref: _known(seen.view, ref) for ref in page_text.refs_in(told) if seen.view.has(ref)}
 
     def learned(self, page: Tab, text: str, thread: str) -> None:
-        """The model of this thread is told this text of the last look: the frame of the site that stands in it is known from now on."""
+        """Note a text of the last observation as shown to the model of this thread, with the site frame in it."""
         seen = self._seen.get(page)
         if seen is not None:
             lines = set(map(page_frame.bare, text.split("\n")))
@@ -222,12 +219,12 @@ class PageObserver(Observer):
             )
 
     def around(self, page: Tab, thread: str) -> Collection[str]:
-        """The frames that need not be told to the model of this thread: none where it wants all of the page."""
+        """Return the frames that need not be shown to the model of this thread: none if it wants all of the page."""
         seen = self._seen.get(page)
         return () if seen is not None and thread in seen.again else self._around.get(thread, ())
 
     def told(self, page: Tab, text: str, thread: str) -> None:
-        """The same of a text in which more is said; where everything stands in it that a look would show, its thread was shown all of the page."""
+        """Note a longer text as shown. If it contains all that an observation shows, its thread has seen all of the page."""
         seen = self._seen.get(page)
         if seen is None:
             return
@@ -241,12 +238,12 @@ class PageObserver(Observer):
         self.learned(page, text, thread)
 
     def knows(self, page: Tab, thread: str) -> bool:
-        """Whether the model of this thread was shown all of the document of the last look."""
+        """Return whether the model of this thread was shown all of the last observed document."""
         seen = self._seen.get(page)
         return seen is not None and thread in seen.whole
 
     def forget(self, page: Tab, thread: str) -> None:
-        """The model of this thread is to be shown all of it again."""
+        """Show the model of this thread all of it again."""
         if (seen := self._seen.get(page)) is not None:
             seen.whole.discard(thread)
             seen.again.add(thread)
@@ -268,7 +265,7 @@ class PageObserver(Observer):
 
     @contextlib.asynccontextmanager
     async def alone(self, where: Where) -> AsyncGenerator[None]:
-        """Nobody else works in the scout's browser meanwhile; a build works on its bench by one call after the other."""
+        """Lock the scout's browser; a build works on its bench by one call after the other."""
         if where == "bench":
             yield
             return
@@ -286,7 +283,7 @@ class PageObserver(Observer):
     async def pointed(
         self, where: Where, tab: str | None, ref: str
     ) -> AsyncGenerator[tuple[elements_pointed.Pointed, Element]]:
-        """The element that a model was shown by this ref. Raises SiteError ``ref-gone`` where it is another one by now, and what ``look`` raises."""
+        """Return the element that a model was shown with this ref. Raises SiteError ``ref-gone`` if it has changed, and the errors of ``look``."""
         async with self.alone(where):
             page = self.page(where, tab)
             async with self.pointed_at(page, ref) as found:
@@ -294,30 +291,30 @@ class PageObserver(Observer):
 
     @contextlib.asynccontextmanager
     async def pointed_at(self, page: Tab, ref: str) -> AsyncGenerator[tuple[elements_pointed.Pointed, Element]]:
-        """The same in a tab that the caller has for itself."""
+        """Return the same in a tab that the caller has locked."""
         element = await self.element(page, ref)
         async with page.pointed(ref) as pointed:
             yield pointed, element
 
     async def element(self, page: Tab, ref: str) -> Element:
-        """What the element is now. ``last`` stays: what changed is told against what a model saw last."""
+        """Return the current element. ``last`` stays, because changes are reported relative to what a model saw last."""
         view = await self._view(page)
         if not view.has(ref):
             raise gone(ref)
         element, seen = view.element(ref), self._seen.get(page)
         was = seen.was(ref) if seen is not None else None
         if was is None and self._of_bench(page):
-            # What runs of the bench tell of its page is not told by these eyes; and nothing is done there by a ref.
+            # Bench runs report their page without this observer; and nothing is done there by a ref.
             return element
         if was is None:
-            # In another browser, or another document, refs are given anew.
+            # Another browser or document assigns new refs.
             raise gone(ref, " that you were shown")
         if was != _known(view, ref):
             raise gone(ref, " that is what you were shown: it is called otherwise by now")
         return element
 
     async def status(self, page: Tab) -> int | None:
-        """The status with which the page's document was answered; None where nobody knows."""
+        """Return the status of the page's document; None if unknown."""
         if page.dialog is not None:
             return None
         with contextlib.suppress(Error, TimeoutError, RunOpsError):
@@ -327,12 +324,12 @@ class PageObserver(Observer):
 
     @override
     async def close(self) -> None:
-        """End the browser of scouting."""
+        """Close the browser of scouting."""
         await self.scout.close()
 
 
 def _line(written: str) -> str:
-    """A line of a page, without how what is folded in it is shown."""
+    """Return a line of a page, without the hint that shows folded content."""
     return _FOLDED.sub(r"\1", written.strip())
 
 
@@ -342,7 +339,7 @@ def _known(view: Observation, ref: str) -> tuple[str, str]:
 
 
 def gone(ref: str, why: str = "") -> SiteError:
-    """There is no such element."""
+    """Return the error for a missing element."""
     return SiteError(
         "ref-gone",
         f"the page has no element {ref[:40]} now{why}",

@@ -1,4 +1,4 @@
-"""What a model is told of pages: a look, what of it matters, elements that are searched for, a picture."""
+"""Tools that show pages to a model: an observation, its relevant parts, a search for elements, a picture."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ WHOLE = observer.WHOLE
 ANSWER = "answer it with `debug_action` dialog (accept or dismiss)"
 
 BAD = 400
-"""HTTP statuses from here on are told: what looks like an empty list may be an error page."""
+"""HTTP statuses reported from here on: what looks like an empty list may be an error page."""
 
 _FOLD = re.compile(r"^(\s*… .*): look\(ref=(\w+)\)$", re.MULTILINE)
 
 
 class Looking:
-    """Looks at pages for one model."""
+    """Observes pages for one model."""
 
     def __init__(
         self, build: BuildContext, observer: observer.PageObserver, thread: str, mine: Sequence[str] | None = None
     ) -> None:
-        """For the model of this ``thread``; ``mine`` are the tabs of the scout that it may see, and then it sees no other page: the first where it names none."""
+        """For the model of this ``thread``. ``mine`` are the tabs of the scout to which it is restricted; the first is its default."""
         self._build, self._observer, self._thread, self._mine = build, observer, thread, mine
 
     def place(self, tab: str | None) -> tuple[Where, str | None]:
-        """The page that is meant by ``tab``. Raises ModelError ``page-unknown``."""
+        """Return the page for ``tab``. Raises ModelError ``page-unknown``."""
         if self._mine is None:
             return self._observer.place(tab)
         name = tab or self._mine[0]
@@ -58,7 +58,7 @@ class Looking:
 
     @contextlib.asynccontextmanager
     async def _page(self, tab: str | None, *, despite_dialog: bool = False) -> AsyncGenerator[Tab]:
-        """The page, for this model alone. Raises SiteError ``dialog-open``."""
+        """Lock the page for this model. Raises SiteError ``dialog-open``."""
         where, name = self.place(tab)
         async with self._observer.alone(where):
             page = self._observer.page(where, name)
@@ -68,7 +68,7 @@ class Looking:
             yield page
 
     async def inspect(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
-        """The page, or a part of it: what matters to an instruction, what changed since the model was shown it, or all of it."""
+        """Return the page or a part of it: what is relevant for an instruction, what changed since the model saw it, or all of it."""
         ref, instruction = arguments["ref"], str(arguments["instruction"] or "").strip()
         async with self._page(arguments["tab"], despite_dialog=True) as page:
             if page.dialog is not None:
@@ -94,7 +94,7 @@ class Looking:
             return await self.told(page, ours, theirs, whole=whole)
 
     async def find(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
-        """The elements of a role, name, row and text."""
+        """Return the elements with a role, name, row and text."""
         role, name, row, text = (arguments[each] or None for each in ("role", "name", "row", "text"))
         if not (role or name or row or text):
             raise ModelError(
@@ -105,7 +105,7 @@ class Looking:
             return await self.told(page, "", view.find(role, name, row, text, WHOLE))
 
     async def screenshot(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """A picture in the session's files, secrets painted over."""
+        """Save a picture in the session's files, secrets painted over."""
         mask = self._observer.masking()
         ref = arguments["ref"]
         async with self._page(arguments["tab"]) as page:
@@ -128,7 +128,7 @@ class Looking:
         return turn.Outcome(f"{ours}\n{page_text.fenced(_head(view))}", value)
 
     async def told(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
-        """What is told of the last look at a page: in our words, and in its own."""
+        """Return the last observation of a page: in our words, and in its own."""
         self._observer.shown(page, theirs, self._thread if whole else None)
         self._observer.learned(page, theirs, self._thread)
         status = await self._observer.status(page)
@@ -137,7 +137,7 @@ class Looking:
         return turn.Outcome(text, text)
 
     async def after(self, page: Tab, earlier: Observation | None) -> tuple[str, str, bool]:
-        """What there is to say of a page behind an action: in our words, in its own, and whether that is all of it."""
+        """Return the report on a page after an action: in our words, in its own, and whether that is all of it."""
         if page.dialog is not None:
             asks = f"the page shows a dialog: {ANSWER} before anything else. It says:"
             return asks, self._observer.mask(page.dialog), False
@@ -152,7 +152,7 @@ class Looking:
         known = self._observer.around(page, self._thread)
         if earlier is None:
             return "", view.render(WHOLE, known=known), True
-        # In another document every ref is another one, also where it looks the same; the frame of the site is found by its own.
+        # Another document has other refs even if it looks the same; the site frame is found by its own.
         theirs = page_text.page_now(view, earlier, WHOLE, whole=not view.continues(earlier), known=known)
         return "", theirs, theirs == view.render(WHOLE, known=known)
 

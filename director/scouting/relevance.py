@@ -1,4 +1,4 @@
-"""What of a page matters to an instruction: chosen by its words, in no time and without a model. Pure."""
+"""Selects the parts of a page that are relevant for an instruction, by its words, fast and without a model. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Sequence
 from runtime.observation.observation import Observation
 
 MOST = 1_500
-"""Characters of what is chosen."""
+"""Limit of the selection, in characters."""
 
 EVERYTHING = 200_000
-"""Characters of a page that are looked through."""
+"""Limit of the searched part of a page, in characters."""
 
 NEW_LINE = "\n"
 
@@ -24,7 +24,7 @@ _EMPTY = frozenset(
         " how many much who when will would should could about also only one"
     )
 )
-"""Words that say nothing of what is looked for."""
+"""Words without information."""
 
 _KINDS = {
     "field": ("textbox", "searchbox", "combobox", "listbox", "spinbutton", "checkbox", "radio", "slider", "switch"),
@@ -39,25 +39,26 @@ _KINDS = {
     "message": ("alert", "status", "dialog"),
     "tab": ("tab", "tablist"),
 }
-"""Words for kinds of elements, with their roles; a role is a word for itself."""
+"""Words for kinds of elements, with their roles; each role is also a word."""
 
 _LOUD = ("alert", "dialog", "alertdialog")
-"""Roles that are told whatever was asked."""
+"""Roles that are always shown."""
 
 HANDED_ON = 0.4
-"""What of it a line hands on to what stands in it, and a heading to what stands below it."""
+"""Share of its score that a line passes to its content, and a heading to the lines below it."""
 
 LEAST = 0.3
-"""What a line must count to be told, beside the one that counts most: what stands in that one is told."""
+"""Least share of the best line's score that a line needs to be shown. Content of the best line is always shown."""
 
 KIND, ALWAYS = 0.2, 0.3
-"""What it counts to be of a kind that was asked for, or to be loud; a word that stands nowhere else counts 1."""
+"""Scores of a requested kind, and of a role that is always shown; a word that is unique on the page scores 1."""
 
 
 def chosen(view: Observation, instruction: str, most: int = MOST, known: Collection[str] = ()) -> str:
-    """The lines of the page in which the words of the instruction stand, those around them that say where that is, and what the page calls out.
+    """Return the lines of the page with words of the instruction, lines around them for their place, and alerts and dialogs.
 
-    A page that has room is told whole, but for a frame that is ``known`` and says none of the words; of one on which none of them stands, how it begins.
+    A page that fits is returned whole, except for a frame that is ``known`` and has none of the words. If nothing matches, the beginning is
+    returned.
     """
     whole = _without(view.render(most), view.render(most, known=known), wanted(instruction))
     head, *lines = view.render(EVERYTHING).split("\n")
@@ -82,31 +83,31 @@ def chosen(view: Observation, instruction: str, most: int = MOST, known: Collect
 
 
 def _without(whole: str, folded: str, words: frozenset[str]) -> str:
-    """The page with what is known of it folded, where that says none of the words."""
+    """Return the page with its known parts folded, if they have none of the words."""
     left_out = {*whole.split("\n")} - {*folded.split("\n")}
     said = {_stem(each.casefold()) for line in left_out for each in _WORD.findall(line)}
     return whole if words & said else folded
 
 
 def wanted(instruction: str) -> frozenset[str]:
-    """The words of an instruction that say what is looked for, without their endings."""
+    """Return the meaningful words of an instruction, without their endings."""
     words = (each.casefold() for each in _WORD.findall(instruction))
     return frozenset(_stem(each) for each in words if each not in _EMPTY and (len(each) > 2 or each.isdigit()))
 
 
 def _stem(word: str) -> str:
-    """A word without what makes it plural; ``orders`` and ``order`` are one."""
+    """Return a word in the singular; ``orders`` and ``order`` are one."""
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
 def _scores(lines: Sequence[str], words: frozenset[str]) -> dict[int, float]:
-    """How much each line matters, those left out that do not. A word that stands in few lines tells more than one that stands in many."""
+    """Return the scores of relevant lines. Words in few lines score higher than words in many."""
     said = [[_stem(each.casefold()) for each in _WORD.findall(line)] for line in lines]
     standing = Counter(word for each in said for word in words.intersection(each))
     kinds = {role for word in words for role in _KINDS.get(word, ())}
     scores: dict[int, float] = {}
     within: list[tuple[int, float]] = []
-    """The containers around a line, each with its depth and what it hands on to what is in it."""
+    """The containers around a line, each with its depth and the score that it passes on."""
     headed, found = 0.0, False
     for number, line in enumerate(lines):
         role, depth = said[number][0] if said[number] else "", _depth(line)
@@ -127,7 +128,7 @@ def _scores(lines: Sequence[str], words: frozenset[str]) -> dict[int, float]:
 
 
 def _above(lines: Sequence[str], number: int) -> Iterator[int]:
-    """The lines within which a line stands."""
+    """Yield the lines that contain a line."""
     depth = _depth(lines[number])
     for each in range(number - 1, -1, -1):
         if (found := _depth(lines[each])) < depth:

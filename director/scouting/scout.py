@@ -1,6 +1,6 @@
-"""``send_scout``: another model looks around on the site for a build, in a tab of its own, and reports; its sender's conversation holds the report alone.
+"""``send_scout``: a subagent observes the site for a build in a separate tab; its parent sees only the report.
 
-Several may be under way at the same time: they share the scout's browser, and what is signed in there, and work in it one action after the other.
+Several may work concurrently: they share the scout's browser with its sign-ins, and use it one action after the other.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from runtime.models.turns import turn
 NAME = "send_scout"
 
 TURNS = 15
-"""Requests that one scout may take."""
+"""Limit of the requests of one scout."""
 
 BUDGET = Budget(calls=40, tokens=400_000, time=Decimal(900))
-"""What one scout may spend; never more than the build has left."""
+"""Budget of one scout; never more than the build has left."""
 
 SCOUT = toolbox.tool(
     NAME,
@@ -47,7 +47,7 @@ SCOUT = toolbox.tool(
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """The tool that sends one."""
+    """Return the tool that sends a scout."""
     return (Scouting(build),)
 
 
@@ -60,7 +60,7 @@ class Scouting(subagents.SubagentCall):
     budget = BUDGET
 
     def __init__(self, build: BuildContext) -> None:
-        """Who asks the models is said later: ``employ``."""
+        """The models are set later: ``employ``."""
         super().__init__(build.writer, None, build.listener, subagents.Sender(0, budgets.Requester("", None), tuple))
         self._build = build
 
@@ -76,7 +76,7 @@ class Scouting(subagents.SubagentCall):
 
     @override
     def word(self, arguments: dict[str, Json]) -> str:
-        """Its task, where it begins, and the secrets that it may type."""
+        """Return its task, its start address, and the secrets that it may type."""
         task, goal = super().word(arguments), self._build.goal
         url = arguments.get("url") or goal.url
         begins = f"Begin at {url}." if url else ""
@@ -85,7 +85,7 @@ class Scouting(subagents.SubagentCall):
 
     @override
     def left(self, call: entries.Call) -> str:
-        """That it changed something on the site, or may have."""
+        """Return that it changed something on the site, or may have."""
         past, thread = self._build.writer.history, entries.delegate_thread(call.call)
         runs = [run for each, of in past.runs_of.items() if past.actions[each].call.thread == thread for run in of]
         logs = filter(None, map(self._build.runs.past, runs))
@@ -98,10 +98,10 @@ class Scouting(subagents.SubagentCall):
 
 
 class _Tools(ModelTools, subagents.SubagentConfig):
-    """What a scout may do: look at its own tabs, and act in them."""
+    """Tools of a scout: it observes its own tabs, and acts in them."""
 
     def __init__(self, build: BuildContext, call: entries.Call) -> None:
-        # In the order in which they are sent they are called scout1, scout2.
+        # In the order of sending they are named scout1, scout2.
         sent = [each for each, action in build.writer.history.actions.items() if action.call.action == NAME]
         self._mine = [f"scout{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
         toolsets = tools.of_thread(build, entries.delegate_thread(call.call), self._mine)
@@ -125,13 +125,13 @@ class _Tools(ModelTools, subagents.SubagentConfig):
 
     @override
     async def close(self) -> None:
-        """Its tabs are of no use to anybody else."""
+        """Close its tabs, which nobody else needs."""
         session = cast("observer.PageObserver", self._build.observer).scout
         await session.shut(self._mine)
 
 
 class _Unasked(Toolset):
-    """A tool of a scout. Where a person would have to be asked and nobody is there, the scout leaves it, and says so: its sender can do it, and wait for the answer."""
+    """A tool of a scout. If it needs a person and none is there, the scout skips and reports it: its parent can do it, and wait for the answer."""
 
     def __init__(self, toolset: Toolset) -> None:
         self._toolset = toolset

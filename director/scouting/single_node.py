@@ -1,4 +1,4 @@
-"""An action of the scout written down: a workflow with one node. Pure."""
+"""Writes an action of the scout as a workflow with one node. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from nodes.values import Json
 from runtime.language import reader, workflow
 
 FILE = "scouting.yaml"
-"""What the workflow is called."""
+"""Name of the workflow."""
 
 _NOT_PLAIN = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-"""Characters that JSON takes as they are, and YAML does not."""
+"""Characters that are literal in JSON, but not in YAML."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,18 +27,18 @@ class Written:
 
     loaded: workflow.Loaded
     inputs: Mapping[str, Json]
-    """What looks like a reference, and is none."""
+    """Literal texts that look like references."""
     literal: Leaf
-    """The node with everything as the page says it: what a person is shown, and is never run."""
+    """The node with the page's literal texts: it is shown to a person, and never run."""
 
     @property
     def node(self) -> Leaf:
-        """The node that is run."""
+        """The node that runs."""
         return cast("Leaf", self.loaded.workflow.nodes[0])
 
 
 def written(fields: Mapping[str, Json], secrets: Sequence[str], origins: Sequence[str]) -> Written:
-    """The workflow of an action with these fields, in whose ``value`` these secrets are typed. Nothing else in it is a reference. Raises WorkflowInvalid."""
+    """Return the workflow of an action with these fields and, in its ``value``, these secrets; all else is literal. Raises WorkflowInvalid."""
     given: dict[str, Json] = {}
     plain = {name: _plain(value, given) for name, value in fields.items() if not secrets or name != "value"}
     head: dict[str, Json] = {"id": f"debug_{fields['action']}", "type": "browser_action"}
@@ -61,7 +61,7 @@ def written(fields: Mapping[str, Json], secrets: Sequence[str], origins: Sequenc
 
 
 def _plain(value: Json, given: dict[str, Json]) -> Json:
-    """``value`` with every text that looks like a reference in the place of an input, which is put into ``given``."""
+    """Return ``value`` with each text that looks like a reference replaced by an input, which is added to ``given``."""
     if isinstance(value, str) and OPENING in value:
         name = f"text{len(given) + 1}"
         given[name] = value

@@ -1,4 +1,4 @@
-"""The tools of scouting: looks at the pages of a build, and actions on those of the scout."""
+"""The tools of scouting: observations of a build's pages, and actions on those of the scout."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _MINE = of(PERHAPS, "A tab of yours; null: the first.")
 
 
 class LookTool(OfBuild):
-    """A tool that looks at a page."""
+    """A tool that observes a page."""
 
     def __init__(
         self, build: BuildContext, offered: Tool, do: Callable[[dict[str, Json], turn.Place], Awaitable[turn.Outcome]]
@@ -87,7 +87,7 @@ class LookTool(OfBuild):
 
 
 class ActionTool(OfBuild):
-    """A tool that does something on a page of the scout."""
+    """A tool that acts on a page of the scout."""
 
     def __init__(
         self, build: BuildContext, offered: Tool, do: Callable[[entries.Call, dict[str, Json]], Awaitable[turn.Outcome]]
@@ -102,12 +102,12 @@ class ActionTool(OfBuild):
 
     @override
     def broken_off(self, call: entries.Call) -> turn.Outcome | None:
-        """What its run says of it. After a crash its browser is gone with the process that had it."""
+        """Return the outcome by its run's log. After a crash its browser is gone with the process that owned it."""
         return found_out(self._build, call)
 
 
 def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
-    """What became of an action that was interrupted, as the log of its run tells it: done, perhaps done, not begun."""
+    """Return the outcome of an interrupted action by the log of its run: done, perhaps done, not begun."""
     observer = cast("observer.PageObserver", build.observer)
     gone = "the scout's browser ended with the process, with its tabs: `debug_navigate` opens it anew"
     if observer.scout.session is not None:
@@ -127,12 +127,12 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """The tools, in order of weight."""
+    """Return the tools, most important first."""
     return of_thread(build, entries.SESSION_THREAD)
 
 
 def of_thread(build: BuildContext, thread: str, mine: list[str] | None = None) -> Sequence[Toolset]:
-    """The tools as the model of one thread has them; ``mine`` are the tabs of a scout that has no others."""
+    """Return the tools for the model of one thread; ``mine`` are the tabs to which a scout is restricted."""
     observer = cast("observer.PageObserver", build.observer)
     looks = page_tools.Looking(build, observer, thread, mine)
     does = actions.ScoutActions(build, looks, mine)
@@ -157,6 +157,6 @@ def of_thread(build: BuildContext, thread: str, mine: list[str] | None = None) -
 
 
 def _own(offered: Tool) -> Tool:
-    """The tool as a scout is offered it: there are no pages but its own."""
+    """Return the tool as offered to a scout: only for its own pages."""
     properties = cast("dict[str, dict[str, Json]]", offered.parameters["properties"])
     return tool(offered.name, offered.description, {**properties, "tab": _MINE})

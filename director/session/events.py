@@ -1,4 +1,4 @@
-"""What a session tells whoever watches it, while it is at work."""
+"""Events that a working session reports to its listener."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from runtime.context import window
 
 
 class Listener:
-    """Told in order, in the session's own process; this one lets it pass. It must not raise, and takes no time."""
+    """Called in order, in the session's process; this one ignores all. Methods must not raise, and must return at once."""
 
     def asked(self, model: str, report: window.Report) -> None:
         """A request is about to be sent."""
 
     def fills(self, report: window.Report, overflow: window.Overflow) -> None:
-        """So much was said that the oldest of it soon gives way, by being left out or summed up; told again only after it was less."""
+        """The context is so full that its oldest part will soon be omitted or summed up. Reported again only after it has shrunk."""
 
     def text(self, part: str) -> None:
-        """A further piece of the answer's text, as it comes."""
+        """A further part of the answer's text, as it is streamed."""
 
     def waiting(self, what: str) -> None:
-        """What is waited for."""
+        """The session waits for this."""
 
     def called(self, path: str, name: str, arguments: str) -> None:
-        """The model has asked for a tool; ``path`` is that of the call, below a delegate's where it is one's."""
+        """The model has called a tool; ``path`` is that of the call, below a delegate's path if it is one's."""
 
     def done(self, path: str, told: str, *, failed: bool) -> None:
-        """A call is over, and the model is told this."""
+        """A call is over; ``told`` is shown to the model."""
 
     def failed(self, error: RunOpsError) -> None:
-        """A request brought no answer, or the session cannot go on with this word."""
+        """A request failed, or the session cannot continue with this message."""
 
     def ran(self, event: events.Event) -> None:
-        """Something happens in a run that a tool has started: its steps as they begin and end."""
+        """An event of a run that a tool has started: its steps as they begin and end."""
 
     def changed(self, of: str, name: str) -> None:
-        """Something that is kept has a further version."""
+        """A part of the session state has a new version."""

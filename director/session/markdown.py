@@ -1,4 +1,4 @@
-"""Keeps the Markdown of a conversation in a file."""
+"""Writes the Markdown of a conversation to a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runtime.system import files, regular_files
 
 
 def save(path: Path, text: str) -> None:
-    """Put the text into the file: all of it, or nothing. Raises UsageError ``file-not-written``, also where something stands there that is no saved session."""
+    """Write the text atomically. Raises UsageError ``file-not-written``, also if the file there is not a saved session."""
     try:
         if path.exists() and not _is_ours(path):
             raise UsageError(

@@ -1,4 +1,4 @@
-"""How sessions begin, how they are gone on with, and how one becomes two."""
+"""Begins, reopens and forks sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SessionWriter = LogWriter[session.Session]
 
 
 async def begin(kept: store.Store, header: log_entries.SessionHeader, masker: masking.Masker) -> SessionWriter:
-    """A new session, which this process owns. Raises LogError."""
+    """Begin a session owned by this process. Raises LogError."""
     writer = LogWriter(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
     async with store.release_on_error(writer.conversation):
         _open(writer, header)
@@ -39,12 +39,12 @@ async def reopen(
     take_over: bool = False,
     budget: str | None = None,
 ) -> SessionWriter:
-    """Own a session that is there, with all that it holds. What a crash left open is left so: whoever takes the next turn closes it.
+    """Own an existing session with all its content. Calls that a crash left open stay open until the next turn closes them.
 
-    ``take_over``: also where a living process holds it, which is ended for it. ``budget``: what it may spend from here on.
+    ``take_over``: end a running process that owns it. ``budget``: what it may spend from now on.
     Raises UsageError ``not-a-session`` and ``unknown-run``, RunHeld, LogError.
     """
-    # Nothing is claimed, and nobody is ended, for what is no session.
+    # Nothing is claimed, and no process is ended, for an id that is not a session.
     session_index.fold(await kept.read(conversation))
     owned, entries = await kept.claim(conversation, take_over=take_over)
     async with store.release_on_error(owned):
@@ -65,11 +65,11 @@ async def fork(
     *,
     budget: str | None = None,
 ) -> SessionWriter:
-    """A new session that goes on from what another one held up to ``line``, or up to now, and which this process owns.
+    """Begin a session, owned by this process, that continues from another one's state at ``line``, or now.
 
-    It has taken over what was said between the person and the model, and what was kept; not what was spent, nor the threads of delegates. The other
-    one is only read, and may be at work: an answer whose calls are not all done is left out, with what follows it.
-    ``budget``: what it may spend, where that is another one than the other's.
+    It copies the conversation of person and model and the session state, but neither spending nor threads of delegates.
+    The other session is only read, and may be working: an answer with open calls is omitted, with all that follows it.
+    ``budget``: what it may spend, if that differs from the other's.
     Raises UsageError ``not-a-session``, ``unknown-run``, and ``usage`` for a line that it does not have; LogError.
     """
     reading = await kept.read(conversation)
@@ -81,7 +81,7 @@ async def fork(
         )
     taken = _taken(reading.entries[: line if line is not None else None])
     update = {
-        # Who goes on from a build talks about its draft; the build itself goes on by itself.
+        # A fork of a build talks about its draft; the build continues separately.
         "purpose": "chat",
         "build": None,
         "forked": log_entries.Forked(conversation=conversation, line=taken[-1].seq if taken else 1),
@@ -91,7 +91,7 @@ async def fork(
     writer = LogWriter(await kept.create(store.new_id()), session.Session(), masker, kept.kept)
     async with store.release_on_error(writer.conversation):
         _open(writer, past.header.model_copy(update=update))
-        # A power cut leaves the line that says what this is, so that a piece of what follows is seen for what it is.
+        # After a power cut the header must be there, so that a partial log is recognised.
         await writer.barrier()
         _copy(writer, taken)
         _claimed(writer)
@@ -100,14 +100,14 @@ async def fork(
 
 
 def look(kept: store.Kept, reading: store.Reading, past: session.Session, masker: masking.Masker) -> SessionWriter:
-    """The writer of whoever only reads: ``past`` is what it finds. Nothing can be written with it."""
+    """Return a writer for readers, over the history ``past``. It cannot write."""
     return LogWriter(store.Unwritten(reading.id, past.epoch), past, masker, kept)
 
 
 def find(kept: store.Kept, name: str, purpose: Purpose | None = None) -> str:
-    """The id of the session that ``name`` means: the id, a part of it that no other has, or ``last``: of that ``purpose``, if one is given.
+    """Return the id of the session that ``name`` means: an id, a unique part of one, or ``last``; of that ``purpose`` if given.
 
-    Raises UsageError ``unknown-session``, and ``not-a-session`` where it is a run's.
+    Raises UsageError ``unknown-session``, and ``not-a-session`` for the id of a run.
     """
     ids = kept.ids()
     if name == "last":
@@ -152,11 +152,11 @@ def _claimed(writer: SessionWriter, **told: Json) -> None:
     writer.noted("claimed", data, log_entries.SESSION_THREAD)
 
 
-# What a fork takes over.
+# The entries that a fork copies.
 
 
 def _taken(entries: Sequence[log_entries.AnyEntry]) -> list[log_entries.AnyEntry]:
-    """What a fork takes over of these, in order: whole exchanges, and what stands between them."""
+    """Return the entries that a fork copies, in order: whole exchanges, and the entries between them."""
     end = _first_open(entries)
     closed = {each.call for each in entries if isinstance(each, log_entries.Result) and each.seq < end}
     taken = [
@@ -164,14 +164,14 @@ def _taken(entries: Sequence[log_entries.AnyEntry]) -> list[log_entries.AnyEntry
         for each in entries
         if each.seq < end and _is_taken(each) and (not isinstance(each, log_entries.Call) or each.call in closed)
     ]
-    # Thoughts without the answer that they led to are nothing to go on from.
+    # Reasoning without its answer is no base to continue from.
     while taken and isinstance(taken[-1], log_entries.Reasoning):
         taken.pop()
     return taken
 
 
 def _first_open(entries: Sequence[log_entries.AnyEntry]) -> int:
-    """The line of the first answer of the session's thread whose calls are not all done and told; behind the last line where there is none."""
+    """Return the line of the session's first answer with unfinished calls; the line after the last if there is none."""
     waiting: dict[str, int] = {}
     for entry in entries:
         if entry.thread != log_entries.SESSION_THREAD:
@@ -191,7 +191,7 @@ def _is_taken(entry: log_entries.AnyEntry) -> bool:
         case log_entries.Version():
             return True
         case log_entries.ModelError():
-            # One that was sent again left nothing to go on from, and one that may still come is not the fork's.
+            # An answer that was sent again is not usable, and one that is still expected is not the fork's.
             return entry.thread == log_entries.SESSION_THREAD and entry.again is None and entry.pending is None
         case (
             log_entries.User()
@@ -210,12 +210,11 @@ def _is_taken(entry: log_entries.AnyEntry) -> bool:
 
 def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
     lines: list[int] = []
-    """The line that each had."""
     first = writer.history.last_seq + 1
     calls: dict[str, str] = {}
 
     def now(line: int) -> int:
-        """Where the last entry up to that line stands now."""
+        """Return the new position of the last entry up to that line."""
         return first + bisect.bisect_right(lines, line) - 1
 
     for entry in taken:
@@ -226,10 +225,10 @@ def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
 
 
 def _as_taken(entry: log_entries.AnyEntry, calls: dict[str, str], now: Callable[[int], int]) -> log_entries.AnyEntry:
-    """The entry as it stands in the fork; ``calls`` are the ids of calls by those that they had, ``now`` says where a line went."""
+    """Return the entry as it is in the fork; ``calls`` maps old call ids to new ones, ``now`` old lines to new ones."""
     match entry:
         case log_entries.Assistant():
-            # It was paid for where it came from.
+            # It was paid for in the original session.
             return entry.model_copy(update={"source": "log", "usage": None, "dollars": None, "seconds": None})
         case log_entries.ModelError():
             return entry.model_copy(update={"usage": None, "dollars": None, "seconds": None})

@@ -13,17 +13,18 @@ from runtime.log import entries, session
 from runtime.log.writer import LogWriter
 
 LONGEST = 20_000
-"""Characters of an answer."""
+"""Limit of an answer, in characters."""
 
 
 class Person(Protocol):
-    """Who wants the workflow."""
+    """The person who wants the workflow."""
 
     async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "", free: bool = False) -> str:
-        """What they answer: one of ``choices``, where there are any; words of their own where there are none, or where it is ``free``.
+        """Return the answer: one of ``choices``, or free text if there are none or ``free`` is set.
 
-        ``place`` is the path of the call that asks. Raises Paused ``question`` where nobody is there: the session waits with it (exit 4), and asks again,
-        with the answer there, once somebody gave one. Page text in the question is marked as such by who asks.
+        ``place`` is the path of the call that asks. Raises Paused ``question`` if nobody is there: the session waits (exit 4), and asks
+        again once an answer was given.
+        The caller marks page text in the question.
         """
         ...
 
@@ -42,10 +43,10 @@ class Nobody(Person):
 
 
 class Remembering(Person):
-    """Keeps in the session's log what was asked and answered: nobody is asked the same twice at the same place, also not after a crash."""
+    """Logs questions and answers, so that nothing is asked twice at the same place, even after a crash."""
 
     def __init__(self, writer: LogWriter[session.Session], asked: Person) -> None:
-        """``asked`` is who answers what has no answer yet."""
+        """``asked`` answers what has no answer yet."""
         self._writer, self._asked = writer, asked
 
     @override
@@ -68,7 +69,7 @@ class Remembering(Person):
 
 
 async def answer(writer: LogWriter[session.Session], text: str) -> None:
-    """Answer the question that a session waits with. Raises UsageError ``no-question``, ``bad-answer``."""
+    """Answer the question for which a session waits. Raises UsageError ``no-question``, ``bad-answer``."""
     found = writer.history.waits_for
     if found is None:
         raise UsageError(
@@ -95,7 +96,7 @@ async def answer(writer: LogWriter[session.Session], text: str) -> None:
 
 
 def meaning(text: str, choices: Sequence[str], *, free: bool) -> str | None:
-    """What is meant by what somebody has typed: a choice, by its number or its text, or their own words; None where it is nothing that was asked for."""
+    """Interpret typed text: a choice by its number or text, or free text; None if it is no valid answer."""
     typed = " ".join(text.split())
     for number, choice in enumerate(choices, 1):
         if typed.casefold() in (str(number), " ".join(choice.split()).casefold()):
@@ -107,15 +108,15 @@ def meaning(text: str, choices: Sequence[str], *, free: bool) -> str | None:
 
 
 def listed(choices: Sequence[str]) -> list[str]:
-    """The choices with their numbers."""
+    """Return the choices with their numbers."""
     return [f"{number} {choice}" for number, choice in enumerate(choices, 1)]
 
 
 class Typing(Person):
-    """Somebody at a terminal."""
+    """A person at a terminal."""
 
     def __init__(self, show: Callable[[str], None], read: Callable[[], Awaitable[str | None]]) -> None:
-        """``show`` shows lines; ``read`` gives the next line that is typed, None where no more comes."""
+        """``show`` shows lines; ``read`` returns the next typed line, None at the end of input."""
         self._show, self._read = show, read
 
     @override

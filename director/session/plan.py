@@ -1,4 +1,4 @@
-"""The plan of a session: what is to be reached, in phases of tasks. Whoever changes it writes a further version of it, whole."""
+"""The plan of a session: an aim, in phases of tasks. Each change writes a whole new version."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 MOST_TASKS = 200
 A_TEXT = 2_000
-"""Characters of any text of a plan."""
+"""Limit of any text of a plan, in characters."""
 
 
 class Part(BaseModel):
-    """A part of a plan."""
+    """Base of the parts of a plan."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_max_length=A_TEXT)
 
@@ -36,7 +36,7 @@ class Task(Part):
     description: str
     status: Status = "pending"
     notes: str = ""
-    """What came of it, or what it waits for."""
+    """Its outcome, or what it waits for."""
     node_ids: tuple[str, ...] = ()
     """The nodes of the workflow that it is about."""
 
@@ -50,23 +50,23 @@ class Phase(Part):
 
 
 class Plan(Part):
-    """The whole of it."""
+    """The whole plan."""
 
     overall_goal: str
     current_phase: str = ""
-    """Name of the phase that is worked on."""
+    """Name of the current phase."""
     phases: tuple[Phase, ...] = ()
     next_actions: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     notes: str = ""
 
     def tasks(self) -> Iterator[Task]:
-        """Every task, in order."""
+        """Iterate over every task, in order."""
         for phase in self.phases:
             yield from phase.tasks
 
     def as_json(self) -> dict[str, Json]:
-        """The plan as the log holds it."""
+        """Return the plan as it is logged."""
         return self.model_dump(mode="json")
 
     def patch(
@@ -78,10 +78,10 @@ class Plan(Part):
         description: str | None = None,
         node_ids: Sequence[str] | None = None,
     ) -> Plan:
-        """The plan with one task changed in what is given; the task's phase has the status that follows from its tasks.
+        """Return the plan with one task changed in the given fields; the status of its phase follows from its tasks.
 
-        Once it is completed, it is none of the next actions any more, and where that ends the current phase, the next one that is open is worked on.
-        Raises ModelError ``task-unknown``, with the one that was meant, and ``plan-invalid``.
+        A completed task is removed from the next actions. If that completes the current phase, the next open one becomes current.
+        Raises ModelError ``task-unknown``, with the closest id, and ``plan-invalid``.
         """
         if all(each.task_id != task_id for each in self.tasks()):
             known = [each.task_id for each in self.tasks()]
@@ -108,13 +108,13 @@ class Plan(Part):
 
     @property
     def next_task(self) -> Task | None:
-        """The task that is worked on, else the first that waits; None where there is none."""
+        """Return the task in progress, else the first waiting one; None if there is none."""
         found = {each.status: each for each in reversed(list(self.tasks()))}
         return found.get("in_progress") or found.get("pending")
 
 
 def of(data: Json) -> Plan:
-    """The plan that ``data`` is; null counts as what is empty. Raises ModelError ``plan-invalid`` with every mistake."""
+    """Parse a plan; null counts as empty. Raises ModelError ``plan-invalid`` with every mistake."""
     try:
         plan = Plan.model_validate(_without_nulls(data))
     except pydantic.ValidationError as error:
@@ -137,17 +137,17 @@ def of(data: Json) -> Plan:
 
 
 def as_todo(plan: Plan) -> list[str]:
-    """The plan as a to-do list, line by line."""
+    """Return the plan as a to-do list, line by line."""
     return plans.as_todo(plan.as_json())
 
 
 def as_text(plan: Plan) -> str:
-    """The plan as a model is told it."""
+    """Return the plan as it is shown to a model."""
     return "\n".join(as_todo(plan))
 
 
 def as_step(plan: Plan, task_id: str) -> str:
-    """A task that was changed, and the one that comes next, as a model is told it: a line."""
+    """Return a changed task and the next one as a line for a model."""
     task = next(each for each in plan.tasks() if each.task_id == task_id)
     coming = plan.next_task
     if coming is None:
@@ -159,14 +159,14 @@ def as_step(plan: Plan, task_id: str) -> str:
 
 
 def _names(action: str, task: Mapping[str, Json]) -> bool:
-    """Whether a next action is just this task: by its description, or with its id at the beginning."""
+    """Return whether a next action names exactly this task: by its description, or with its id at the beginning."""
     said, described = (" ".join(each.split()).casefold() for each in (action, task["description"]))
     name = re.escape(task["task_id"].casefold())
     return re.fullmatch(rf"(?:task )?(?:{name}|{name}\s*[:.)-].*|(?:{name} )?{re.escape(described)})", said) is not None
 
 
 def _together(statuses: Sequence[Status]) -> Status:
-    """The status of a phase whose tasks have these."""
+    """Return the status of a phase whose tasks have these."""
     if len(set(statuses)) == 1:
         return statuses[0]
     return "in_progress" if set(statuses) & {"in_progress", "completed"} else "pending"

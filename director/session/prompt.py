@@ -1,7 +1,8 @@
-"""What stands around the conversation in a request of a session: how the model is to work before it, what the session keeps behind it.
+"""The frame around the conversation in a session's request: instructions before it, session state after it.
 
-The mode decides what stands before, and nothing else: tools, state and conversation are the same in each. The strategy decides how much of the state
-is told. All of it is made anew for each request and stands in no log.
+The mode changes only the instructions: tools, state and conversation are the same in each. The strategy decides how much of the state
+is shown.
+All of it is rendered for each request and not logged.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from runtime.messages.messages import Tool
 from runtime.observation import page_text
 
 Knowledge = Callable[[str], Sequence[Part]]
-"""What is known about a question, the best first."""
+"""Returns what is known about a question, best first."""
 
 
 def nothing(_asked: str) -> Sequence[Part]:
-    """What is known where there is no knowledge."""
+    """Return nothing: a session without knowledge."""
     return ()
 
 
@@ -37,7 +38,7 @@ def around(
     tools: Sequence[Tool],
     knowledge: Knowledge = nothing,
 ) -> window.RequestFrame:
-    """What stands around the conversation now. No secret that the session knows stands in it."""
+    """Return the frame around the conversation. It contains no secret that the session knows."""
     masked = state.masker.text
 
     def known(asked: str) -> Sequence[Part]:
@@ -52,18 +53,18 @@ def around(
 
 
 def of_delegate(tools: Sequence[Tool]) -> window.RequestFrame:
-    """What stands around the conversation of a delegate."""
+    """Return the frame around the conversation of a delegate."""
     return window.RequestFrame(tuple(Part(name, prompt(name)) for name in ("delegate", "rules", "tools")), tuple(tools))
 
 
 @functools.cache
 def prompt(name: str) -> str:
-    """A text of ``director/prompts``."""
+    """Return a text of ``director/prompts``."""
     return resources.files("director").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
-    """The banner of the mode, the rules, how tools are used, who the model is, and where the run stands."""
+    """Yield the banner of the mode, the rules, the use of tools, the model's identity, and the state of the run."""
     yield Part("mode", prompt(mode))
     yield Part("rules", prompt("rules"))
     yield Part("tools", prompt("tools"))
@@ -75,7 +76,7 @@ def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
 
 
 def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> Iterator[Part]:
-    """What the session keeps, as far as the strategy tells it, in order of weight."""
+    """Yield the session state, as far as the strategy includes it, most important first."""
     if strategy == "clean":
         return
     plan = state.plan
@@ -87,7 +88,7 @@ def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> 
     yield Part("plan", plans.as_text(plan) if plan is not None else "(there is no plan yet)")
     yield Part("outline", subject.outline() or "(there is no workflow yet)")
     told = "\n".join(variables.told({**subject.variables(), **state.variables.all()}))
-    # Whatever a step has read may stand in a variable.
+    # A variable may hold anything that a step has read.
     yield Part("variables", page_text.fenced(told) if told else "(none has a value)")
     yield Part("browser state", subject.browser_state())
 

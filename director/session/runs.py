@@ -1,4 +1,4 @@
-"""Runs that a session's tools start: each in a conversation of its own, named in the session before it does anything, and counted against its budget."""
+"""Runs that a session's tools start: each has its own conversation, is logged in the session before it acts, and counts against its budget."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from runtime.system import tasks
 from runtime.workspace import run_index
 
 Begin = Callable[[events.Listener, start.Options], Awaitable[Run]]
-"""Begins a run, told who listens and what the session wants of it."""
+"""Begins a run, given its listener and the session's options."""
 
 Price = Callable[[Usage, str], Decimal | None]
 
 NOTHING = entries.Ran(calls=0, tokens=0, dollars="0", seconds=0)
-"""What a run has spent that has not begun."""
+"""Spending of a run that has not begun."""
 
 
 class Runs:
-    """Starts them.
+    """Starts runs.
 
-    That a run begins is on the disk, in the session, before it does anything; so whoever goes on after a crash knows of it (``of``) and has what it
-    spent (``settle``).
+    The session log has the beginning of a run synced before the run acts. So after a crash its runs are known (``of``), and so is their
+    spending (``settle``).
     """
 
     def __init__(
         self, writer: LogWriter[log_session.Session], kept: store.Kept, listener: Listener, price: Price
     ) -> None:
-        """``writer`` is the session's; ``kept`` keeps its runs; ``price`` says what a usage of a model costs."""
+        """``writer`` is the session's; ``kept`` stores its runs; ``price`` returns the cost of a model usage."""
         self._writer, self._kept, self._listener, self._price = writer, kept, listener, price
 
     async def follow(self, call: entries.Call, begin: Begin) -> events.RunEnded:
-        """Start a run for the tool's ``call``, and await its end. Raises RunOpsError for what could not start; the session has what it spent in any case."""
+        """Start a run for the tool's ``call``, and await its end. Raises RunOpsError if it cannot start; its spending is logged in any case."""
         started: list[str] = []
 
         async def begun(run: str) -> None:
@@ -70,11 +70,11 @@ class Runs:
         return ended
 
     def of(self, call: entries.Call) -> Sequence[str]:
-        """The runs that were begun for a call, in order; also those of which is known by now how they ended."""
+        """Return the runs begun for a call, in order, including those whose end is known."""
         return self._writer.history.runs_of.get(call.call, [])
 
     async def settle(self) -> None:
-        """Write of each run how it ended that was under way when the session's process died, and what it spent."""
+        """Log the end and the spending of each run that was active when the session's process died."""
         for run, note in list(self._writer.history.open_runs.items()):
             if "call" not in note.data:
                 continue
@@ -82,13 +82,13 @@ class Runs:
             await self._followed(run, run_index.state_of(past, held=False) if past is not None else "lost")
 
     def past(self, run: str) -> history.History | None:
-        """What a run has done; None where nobody can read it."""
+        """Return the history of a run; None if it cannot be read."""
         with contextlib.suppress(UsageError, LogError):
             return run_index.load_history(self._kept, run)[0]
         return None
 
     def _allowance(self) -> budgets.Allowance | None:
-        """What is left for a run; None where the session has no budget."""
+        """Return the budget left for a run; None if the session has no budget."""
         session = self._writer.history
         if session.budget is None:
             return None

@@ -1,4 +1,4 @@
-"""Settings that a session keeps, beside those of its window: what a flag of the command said of them holds from then on, whoever goes on with it."""
+"""Settings that a session keeps, besides those of its window: a flag, once given, applies to every later command of the session."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from runtime.log.writer import Texts
 from runtime.settings import settings
 
 FLAGS = {"model_director": "--model", "chat_knowledge": "--knowledge", "delegate_clean_context": "--delegate-clean"}
-"""The flags that say them, by their names."""
+"""The flags that set them, by name."""
 
 OF_BUILDS = {"build_effects": "--effects", "build_runs": "--runs"}
-"""Those that a build keeps in the place of what its goal says."""
+"""Those that override the goal of a build."""
 
 
 def given(chosen: settings.Settings, flags: Mapping[str, object]) -> dict[str, Json]:
-    """Those that ``flags`` say (None: not given), as they are kept: ``chosen`` has them, found fit."""
+    """Return the settings given by ``flags`` (None: not given), as they are kept; ``chosen`` holds their validated values."""
     values = {name: getattr(chosen, name) for name in FLAGS if flags.get(name) is not None}
     return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 
 def keep(own: SessionState, said: Mapping[str, Json]) -> None:
-    """Keep what flags ``said``, where it is something else than what is kept."""
+    """Keep what the flags ``said``, if it differs from what is kept."""
     for name, value in said.items():
         if own.value("setting", name) != value:
             flag = f"{({**FLAGS, **OF_BUILDS})[name]} {value}"
@@ -40,7 +40,7 @@ def keep(own: SessionState, said: Mapping[str, Json]) -> None:
 def of_session(
     history: session.Session, texts: Texts, chosen: settings.Settings, said: Mapping[str, Json] | None = None
 ) -> settings.Settings:
-    """The settings of a session: what it keeps goes before what is ``chosen``, and what flags ``said`` just now before that."""
+    """Return the settings of a session: the flags ``said`` now come first, then what it keeps, then what is ``chosen``."""
     kept: dict[str, Any] = {}
     for name in FLAGS:
         found = history.latest("setting", name)
@@ -51,6 +51,6 @@ def of_session(
 
 
 def with_settings(goal: Goal, own: SessionState) -> Goal:
-    """The goal of a build, with what was said of its actions and its proof since it began."""
+    """Return the goal of a build with its later settings for effects and proof."""
     policy, runs = own.value("setting", "build_effects"), own.value("setting", "build_runs")
     return dataclasses.replace(goal, policy=policy or goal.policy, runs=runs or goal.runs)

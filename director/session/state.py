@@ -1,4 +1,4 @@
-"""What a session keeps beside what is said: the plan, the description, the draft, variables. Each is a version in the log, with its reason."""
+"""State of a session besides its messages: plan, description, draft, variables. Each is a version in the log, with its reason."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from runtime.log.writer import LogWriter
 from runtime.secrets import masking
 
 VERSIONS = 10
-"""How many versions of the draft are looked through for what was written last."""
+"""Number of draft versions searched for recently written nodes."""
 
 LONGEST = 20_000
-"""Characters of a description."""
+"""Limit of a description, in characters."""
 
 
 class SessionState:
-    """Reads and writes what a session keeps."""
+    """Reads and writes the session state."""
 
     def __init__(self, writer: LogWriter[session.Session], files: callees.Files | None = None) -> None:
-        """``writer`` is the session's; ``files`` are those that the draft may use: of a build those of the project in which it will stand, where nothing else is said."""
+        """``writer`` is the session's. ``files`` are those that the draft may use; for a build the default is those of its future project."""
         header = writer.history.header
         if files is None and header is not None and header.build is not None:
             files = project_files.of_build(header.build)
@@ -38,12 +38,12 @@ class SessionState:
 
     @property
     def history(self) -> session.Session:
-        """The session's fold."""
+        """The folded log of the session."""
         return self._writer.history
 
     @property
     def masker(self) -> masking.Masker:
-        """What finds the secrets that the session knows."""
+        """Masks the secrets that the session knows."""
         return self._writer.masker
 
     @property
@@ -52,18 +52,19 @@ class SessionState:
         return self._writer.conversation.id
 
     def value(self, of: str, name: str = "") -> Json:
-        """What is kept now; None where nothing is."""
+        """Return the current value; None if there is none."""
         found = self._writer.history.latest(of, name)
         return self._writer.value_of(found) if found is not None else None
 
     def value_of(self, result: entries.Result) -> Json:
-        """What a call of the session yielded."""
+        """Return the value of a call of the session."""
         return self._writer.value_of(result)
 
     def keep(self, version: entries.Version, value: Json) -> entries.Version:
-        """Write a further version: its number follows from those before. Raises ModelError ``reason-missing``.
+        """Write a further version with the next number. Raises ModelError ``reason-missing``.
 
-        What the last one says, for the same reason, is not written once more: a tool that a crash has interrupted is taken again, and tells the same.
+        A version equal to the last one, with the same reason, is not written again: after a crash a tool is repeated and passes the
+        same.
         """
         reason = self.masker.text(" ".join(version.reason.split()))
         if not reason:
@@ -76,7 +77,6 @@ class SessionState:
         return self._writer.version(version.model_copy(update={"number": number, "reason": reason}), value, path)
 
     def _says(self, last: entries.Version, version: entries.Version, value: Json) -> bool:
-        """Whether the last version says just that."""
         same = (last.cleared, last.reason, last.by) == (version.cleared, version.reason, version.by)
         return same and self._writer.value_of(last) == self.masker.json(value)
 
@@ -84,12 +84,12 @@ class SessionState:
 
     @property
     def plan(self) -> plans.Plan | None:
-        """The plan; None where there is none."""
+        """Return the plan; None if there is none."""
         data = self.value("plan")
         return plans.of(data) if data is not None else None
 
     def set_plan(self, plan: plans.Plan, *, reason: str, by: By) -> entries.Version:
-        """Put a plan in the place of the one before."""
+        """Replace the plan."""
         return self.keep(entries.Version(of="plan", number=0, reason=reason, by=by), plan.as_json())
 
     def patch_task(
@@ -103,7 +103,7 @@ class SessionState:
         reason: str,
         by: By,
     ) -> plans.Plan:
-        """Change one task in what is given; the plan as it is then. Raises ModelError ``plan-missing``, ``task-unknown``, ``plan-invalid``."""
+        """Change the given fields of a task, and return the plan. Raises ModelError ``plan-missing``, ``task-unknown``, ``plan-invalid``."""
         before = self.plan
         if before is None:
             raise ModelError("plan-missing", "there is no plan yet", fix="write one first: `update_plan`")
@@ -115,11 +115,11 @@ class SessionState:
 
     @property
     def description(self) -> str:
-        """What is wanted, in the words that were last agreed on; empty where nothing was."""
+        """Return the goal in the words last agreed on; empty if there are none."""
         return str(self.value("description") or "")
 
     def describe(self, text: str, *, reason: str, by: By) -> entries.Version:
-        """Put a description in the place of the one before. Raises ModelError ``description-too-long``."""
+        """Replace the description. Raises ModelError ``description-too-long``."""
         if len(text) > LONGEST:
             raise ModelError(
                 "description-too-long",
@@ -132,24 +132,24 @@ class SessionState:
 
     @property
     def files(self) -> callees.Files | None:
-        """The files that the draft may use."""
+        """Return the files that the draft may use."""
         return self._files
 
     @property
     def draft(self) -> drafts.Draft | None:
-        """The workflow that is built; None where there is none."""
+        """Return the workflow under construction; None if there is none."""
         found = self.history.latest("draft")
         return self._draft_of(found) if found is not None else None
 
     def write_draft(self, draft: drafts.Draft, *, reason: str, by: By) -> entries.Version:
-        """Put a draft in the place of the one before. Raises ModelError ``secret-refused`` where a secret stands in it."""
+        """Replace the draft. Raises ModelError ``secret-refused`` if it contains a secret."""
         variables.refuse_secret(self.masker, draft.text, "the draft")
         written = self.keep(entries.Version(of="draft", number=0, reason=reason, by=by), draft.text)
         self._drafts[written.seq] = draft
         return written
 
     def draft_with(self, sha256: str) -> drafts.Draft | None:
-        """The draft of which a run kept a text with this checksum, secrets masked; None where it was none of this session, or is none any more."""
+        """Return the draft whose text, secrets masked, has this checksum; None if this session had none, or it is no longer valid."""
         for each in reversed(self.history.versions("draft")):
             if not each.cleared:
                 text = self.masker.text(str(self._writer.value_of(each)))
@@ -158,7 +158,7 @@ class SessionState:
         return None
 
     def recent_nodes(self) -> list[str]:
-        """The ids of the nodes of the draft that were written last, at most as many as ``layout.RECENT``, the newest first."""
+        """Return the ids of the most recently written nodes of the draft, newest first, at most ``layout.RECENT``."""
         found: dict[str, None] = {}
         for newer, older in self._versions_of_draft():
             before = older.loaded.fingerprints.items() if older is not None else ()
@@ -169,7 +169,7 @@ class SessionState:
         return [each for each in found if each in known][: layout.RECENT]
 
     def _versions_of_draft(self) -> Iterator[tuple[drafts.Draft, drafts.Draft | None]]:
-        """The last versions of the draft, each with the one before, the newest first."""
+        """Yield the last versions of the draft, each with the one before, newest first."""
         versions = [each for each in self.history.versions("draft") if not each.cleared][-VERSIONS:]
         texts = [self._once(each) for each in versions]
         first = None if len(versions) < VERSIONS else texts.pop(0)
@@ -178,7 +178,7 @@ class SessionState:
                 yield newer, older
 
     def _once(self, version: entries.Version) -> drafts.Draft | None:
-        """A version of before; None where it is none any more: a file that it used may be gone."""
+        """Return an earlier version; None if it is no longer valid: a file that it used may be missing."""
         try:
             return self._draft_of(version)
         except WorkflowInvalid:

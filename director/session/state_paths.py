@@ -1,4 +1,4 @@
-"""What stands behind the paths ``@state/…`` that a model is told: a part of it at a time, and nothing that no entry of the log names."""
+"""Reads the values at paths ``@state/…`` shown to a model: one part at a time, and only values that a log entry names."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ if TYPE_CHECKING:
     from director.session.state import SessionState
 
 NAME = "read_state"
-"""What the tool is called that reads them."""
+"""Name of the tool that reads them."""
 
 AT_ONCE = 6_000
-"""Characters of one part."""
+"""Limit of one part, in characters."""
 
 LINE = "@state/line/"
-"""What the path of a line of the session's own log begins with."""
+"""Prefix of the path of a line of the session's own log."""
 
 
 def part(text: str, start: int | None, end: int | None) -> str:
-    """The characters from ``start`` to before ``end``, at most ``AT_ONCE``, with which of how many they are; as data, for a page may have said them."""
+    """Return the characters from ``start`` to before ``end``, at most ``AT_ONCE``, with range and total.
+
+    Marked as data: a page may be the source.
+    """
     first = min(max(0, start or 0), len(text))
     last = min(len(text) if end is None else max(first, end), first + AT_ONCE, len(text))
     more = f"; read on from {last}" if last < len(text) else ""
@@ -35,7 +38,7 @@ def part(text: str, start: int | None, end: int | None) -> str:
 
 
 def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
-    """What a path of the session's own log stands for; None where it stands for nothing there."""
+    """Return the value at a path of the session's own log; None if there is none."""
     if path.startswith(LINE):
         number = path.removeprefix(LINE)
         wanted = int(number) if number.isdecimal() and len(number) < 12 else 0
@@ -45,7 +48,7 @@ def of_session(state: SessionState, path: str, texts: Texts) -> str | None:
 
 
 def of_entries(entries: Iterator[log_entries.AnyEntry], path: str, texts: Texts) -> str | None:
-    """What is kept in a blob that one of the entries names so; of several what a step yielded, else what was told, else the newest."""
+    """Return the blob that one of the entries names so. Of several, the value of a step wins, then a tool result, then the newest."""
     found: tuple[int, int, log_entries.AnyEntry] | None = None
     for entry in entries:
         blob: log_entries.Blob | None = getattr(entry, "blob", None)
@@ -64,12 +67,12 @@ def of_entries(entries: Iterator[log_entries.AnyEntry], path: str, texts: Texts)
 
 
 def as_text(value: Json) -> str:
-    """A value as a text of which a part can be read."""
+    """Return a value as text that can be read in parts."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
 def unknown(path: str) -> ModelError:
-    """The error of whoever wants to read what no log names."""
+    """Return the error for a path that no log entry names."""
     return ModelError(
         "state-unknown",
         f"nothing is kept at `{path[:200]}`",
@@ -78,7 +81,6 @@ def unknown(path: str) -> ModelError:
 
 
 def _said(state: SessionState) -> Iterator[log_entries.Said]:
-    """What was said in the session and by its delegates."""
     past = state.history
     names = [log_entries.SESSION_THREAD, *(log_entries.delegate_thread(call) for call in past.actions)]
     for name in names:
@@ -97,7 +99,7 @@ def _said(state: SessionState) -> Iterator[log_entries.Said]:
 
 
 def _with_blobs(state: SessionState) -> Iterator[log_entries.AnyEntry]:
-    """What of the session may be large."""
+    """Yield the entries of the session that may hold large values."""
     past = state.history
     for each in _said(state):
         if isinstance(

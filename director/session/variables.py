@@ -1,4 +1,4 @@
-"""The variables of a session: values by name that a person or a model keeps for later, each with why. And how values are shown."""
+"""Variables of a session: named values that a person or a model keeps for later, each with a reason. Also renders values."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from runtime.log.session import Session
 from runtime.secrets import masking
 
 NAME = re.compile(r"(?:vars\.)?[A-Za-z_][A-Za-z0-9_]{0,79}")
-"""What a variable may be called. One that is called like a node, an item or ``vars.NAME`` of the draft stands for that on the bench."""
+"""Valid names. A variable named like a node, an item or ``vars.NAME`` of the draft replaces that on the bench."""
 
 MOST = 500
-"""Variables of a session that have a value."""
+"""Limit of the variables that have a value."""
 
 LONGEST = 1 << 20
-"""Characters of a value, as JSON."""
+"""Limit of a value as JSON, in characters."""
 
 By = Literal["model", "person"]
-"""Who says what is kept."""
+"""The author of a value."""
 
 
 class Keeper(Protocol):
-    """Where versions are written."""
+    """Stores versions."""
 
     @property
     def history(self) -> Session:
-        """The session's fold."""
+        """The folded log of the session."""
         ...
 
     @property
     def masker(self) -> masking.Masker:
-        """What finds the secrets that the session knows."""
+        """Masks the secrets that the session knows."""
         ...
 
     def value(self, of: str, name: str = "") -> Json:
-        """What is kept now."""
+        """Return the current value."""
         ...
 
     def keep(self, version: entries.Version, value: Json) -> entries.Version:
@@ -51,27 +51,26 @@ class Keeper(Protocol):
 
 
 class Variables:
-    """Reads and writes them."""
+    """Reads and writes variables."""
 
     def __init__(self, keeper: Keeper) -> None:
-        """``keeper`` is the session's desk."""
         self._keeper = keeper
 
     def names(self) -> list[str]:
-        """The names of those that have a value, in the order in which they first had one."""
+        """Return the names of those that have a value, in the order of their first value."""
         return [each.name for each in self._keeper.history.variables()]
 
     def all(self) -> dict[str, Json]:
-        """Every variable with its value."""
+        """Return every variable with its value."""
         return {name: self._keeper.value("variable", name) for name in self.names()}
 
     def get(self, name: str) -> Json:
-        """The value of one. Raises ModelError ``variable-unknown``, with the one that was meant."""
+        """Return the value of one. Raises ModelError ``variable-unknown``, with the closest name."""
         self._known(name)
         return self._keeper.value("variable", name)
 
     def set(self, name: str, value: object, *, reason: str, by: By) -> entries.Version:
-        """Give it a value. Raises ModelError: ``variable-invalid`` for a name or a value that cannot be one, ``secret-refused`` for one that holds a secret."""
+        """Set a value. Raises ModelError ``variable-invalid`` for an invalid name or value, ``secret-refused`` if it contains a secret."""
         if not NAME.fullmatch(name):
             raise _invalid(f"`{name[:100]}` is no name", "a name has letters, digits and `_`, at most 80")
         try:
@@ -87,7 +86,7 @@ class Variables:
         return self._keeper.keep(entries.Version(of="variable", name=name, number=0, reason=reason, by=by), known)
 
     def clear(self, name: str, *, reason: str, by: By) -> entries.Version:
-        """Take its value away. Raises ModelError ``variable-unknown``, but where the last one who took it away did so for the same reason."""
+        """Remove its value. Raises ModelError ``variable-unknown``, unless the last change was a removal for the same reason."""
         wanted = entries.Version(of="variable", name=name, number=0, cleared=True, reason=reason, by=by)
         versions = self._keeper.history.versions("variable", name)
         last = versions[-1] if versions else None
@@ -100,7 +99,7 @@ class Variables:
         return self._keeper.keep(wanted, None)
 
     def clear_all(self, *, reason: str, by: By) -> list[str]:
-        """Take all values away; the names of those that had one."""
+        """Remove all values, and return the names of those that had one."""
         names = self.names()
         for name in names:
             self.clear(name, reason=reason, by=by)
@@ -112,13 +111,13 @@ class Variables:
 
 
 def told(values: Mapping[str, object]) -> Iterator[str]:
-    """Each value on a line by the rules of display: ``NAME = …``, whole up to 100 characters, of a list the first item and how many there are."""
+    """Yield each value as a line ``NAME = …``: whole up to 100 characters; of a list the first item and its length."""
     for name, value in values.items():
         yield f"{name} = {briefs.shown(value)}"
 
 
 def unknown(name: str, names: list[str], lacks: tuple[str, str] | None = None) -> ModelError:
-    """The error of whoever asks for a variable that has no value; ``lacks`` is why it has none, and what gives it one, where that is known."""
+    """Return the error for a variable without a value; ``lacks`` is the known reason and what gives it one."""
     if lacks is not None:
         return ModelError("variable-unknown", f"`{name[:100]}` has no value that counts: {lacks[0]}", fix=lacks[1])
     close = errors.near(name, names)
@@ -131,7 +130,7 @@ def unknown(name: str, names: list[str], lacks: tuple[str, str] | None = None) -
 
 
 def refuse_secret(masker: masking.Masker, value: Json, what: str) -> None:
-    """Raise ModelError ``secret-refused`` where a secret stands in ``value``: what is kept would hold a mask, and a mask is no value."""
+    """Raise ModelError ``secret-refused`` if ``value`` contains a secret: it would be kept masked, and a mask is no value."""
     if masker.json(value) != value:
         raise ModelError(
             "secret-refused",

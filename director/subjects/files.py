@@ -1,4 +1,4 @@
-"""What a session may be about: a run, a workflow file, the draft that it builds."""
+"""Subjects of a session: a run, a workflow file, a draft."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ from runtime.system import regular_files
 from runtime.workspace import host
 
 MOST_PROBLEMS = 10
-"""Mistakes of a file that are told."""
+"""Limit of the reported mistakes of a file."""
 
 GIVEN = "(given when a run is started)"
-"""What stands for an input without a default."""
+"""Placeholder of an input without a default."""
 
 NO_BROWSER = "No browser belongs to it: only a run has one."
 
 
 def of_run(kept: store.Kept, run: str) -> RunSubject:
-    """A run, by its id; its log is only read. Raises UsageError ``unknown-run``, LogError."""
+    """Return a run by its id; its log is only read. Raises UsageError ``unknown-run``, LogError."""
     return RunSubject(kept, run)
 
 
 def of_file(path: Path, here: host.Host) -> Subject:
-    """A workflow file, as it stands when it is asked; also one with mistakes in it. Raises UsageError where it cannot be read."""
+    """Return a workflow file, always in its current state, even with mistakes in it. Raises UsageError if it cannot be read."""
     return FileSubject(path, here)
 
 
 def of_draft(state: SessionState) -> Subject:
-    """The workflow that a session builds, as it stands when it is asked."""
+    """Return the session's draft, always in its current state."""
     return DraftSubject(state)
 
 
 def gone(what: str, why: RunOpsError, state: SessionState) -> Subject:
-    """What a session was about and nobody can read any more: ``what`` it was, and ``why`` it cannot be read. It has its draft still."""
+    """Return the replacement for an unreadable subject: ``what`` it was, and ``why`` it cannot be read. The session's draft remains."""
     return GoneSubject(what, why, state)
 
 
 def secrets_of(path: Path) -> list[str]:
-    """The secrets that a workflow file declares, also one with mistakes in it, as far as it can be read."""
+    """Return the secrets that a workflow file declares, even with mistakes in it, as far as it can be read."""
     return _File(path, ()).secrets
 
 
 class NoRun(Subject):
-    """What does not run: it has no browser, no steps, and nothing that a log keeps."""
+    """A subject that does not run: it has no browser, no steps, and no log."""
 
     @override
     def browser_state(self) -> str:
@@ -76,10 +76,10 @@ class NoRun(Subject):
 
 
 class FileSubject(NoRun):
-    """A workflow file. Its secrets are masked, should one stand in it."""
+    """A workflow file. Secrets in it are masked."""
 
     def __init__(self, path: Path, here: host.Host) -> None:
-        """Raises UsageError where the file cannot be read."""
+        """Raises UsageError if the file cannot be read."""
         if path.resolve().is_relative_to(here.settings.home.resolve()):
             raise UsageError(
                 "file-not-read", f"{path} belongs to the logs in {here.settings.home}", fix="name a workflow file"
@@ -171,11 +171,11 @@ class _File:
 
     @property
     def secrets(self) -> list[str]:
-        """The secrets that it declares."""
+        """Return the secrets that it declares."""
         return self.loaded.workflow.secrets if self.loaded is not None else self.layout.secrets()
 
     def problems(self) -> list[str]:
-        """What is wrong with it, as ``runops validate`` says it."""
+        """Return its mistakes, as in ``runops validate``."""
         if self.problem is None:
             return []
         if not isinstance(self.problem, WorkflowInvalid):
@@ -187,10 +187,9 @@ class _File:
 
 
 class DraftSubject(NoRun):
-    """The draft on a desk."""
+    """The draft of a session."""
 
     def __init__(self, state: SessionState) -> None:
-        """``state`` is the session's."""
         self._state = state
 
     @property
@@ -230,10 +229,9 @@ class DraftSubject(NoRun):
 
 
 class GoneSubject(DraftSubject):
-    """A file that was renamed, a run that was pruned: the session goes on without it, about its draft if it has one."""
+    """A renamed file or a pruned run: the session continues without it, about its draft if it has one."""
 
     def __init__(self, what: str, why: RunOpsError, state: SessionState) -> None:
-        """See ``gone``."""
         super().__init__(state)
         self._what, self._why = what, why
 
@@ -254,7 +252,7 @@ class GoneSubject(DraftSubject):
 
 
 def _declared(file: workflow.Workflow) -> dict[str, object]:
-    """The values that a file has before it runs: its inputs, as far as they have one, and its secrets, hidden."""
+    """Return the values that a file has before it runs: inputs with a value, and hidden secrets."""
     inputs = {f"inputs.{name}": GIVEN if each.required else each.default for name, each in file.inputs.items()}
     return {**inputs, **{f"secrets.{name}": masking.MASK for name in file.secrets}}
 
@@ -265,7 +263,7 @@ def _content(path: Path) -> bytes:
 
 
 def _stamps(files: list[Path]) -> list[tuple[str, int, int]]:
-    """When each was last written to; what is not there any more never fits."""
+    """Return the modification stamps; the stamp of a missing file never matches."""
     found: list[tuple[str, int, int]] = []
     for file in files:
         try:

@@ -1,4 +1,7 @@
-"""The thread of a run as pieces of a window: each attempt of a step is a call with its output, as if a model had asked for it. Nothing is converted, and nothing is written."""
+"""The thread of a run as window items: each attempt of a step is a call with its output, as if a model had made it.
+
+Nothing is converted or written.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +24,19 @@ from runtime.messages.messages import Item, ToolCall, ToolOutput
 from runtime.observation import page_text
 
 ARGUMENTS, PREVIEW, EVIDENCE = 1_500, 400, 800
-"""Characters of a call's arguments, of a value, and of what was seen of an error."""
+"""Limits in characters: of a call's arguments, of a value, and of an error's evidence."""
 
 OPEN = "open, no outcome recorded"
-"""What stands for the result of a call that has none. It is never stored."""
+"""Placeholder for the result of a call without one. It is never stored."""
 
 LINE = "@state/run/line/"
-"""What the path of a line of the run's log begins with."""
+"""Prefix of the path of a line of the run's log."""
 
 MOST = 100
-"""Steps of a run that a session may be told of by themselves: the newest. Of the others the outline tells."""
+"""Limit of the steps shown separately: the newest. The outline has the others."""
 
 KEPT = 512
-"""Pieces that are remembered, so that their sizes are counted once."""
+"""Number of cached items, so that their sizes are counted once."""
 
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -81,15 +84,15 @@ class Step(window.WindowItem):
     def _pointed(self) -> tuple[ToolCall, ToolOutput]:
         asked, whole = self._whole
         pointed = (asked, ToolOutput(whole.id, self._output(pointers=True)))
-        # A pointer to something small would be larger than that.
+        # A pointer to a small value would be larger than the value.
         return pointed if _size_of(pointed).within(self._large) else self._whole
 
     def _arguments(self) -> dict[str, Json]:
-        """What the step was given; of much only how it begins, and where the rest is."""
+        """Return the step's arguments; of long ones only the beginning, and the path of the rest."""
         call = self.attempt.call
         head: dict[str, Json] = {"path": briefs.ours(call.path)}
         if head["path"] != call.path:
-            # The key of an item may have been read from a page.
+            # The key of an item may be text of a page.
             head["at"] = page_text.fenced(call.path)
         if call.attempt > 1:
             head["attempt"] = call.attempt
@@ -100,7 +103,7 @@ class Step(window.WindowItem):
             given: Any = call.args
             more: dict[str, Json] = given if isinstance(given, dict) else {}
             more = {name: value for name, value in more.items() if name not in ("path", "action") and value is not None}
-            # What a step was given, another one may have read from a page.
+            # Arguments of a step may come from another one that read them on a page.
             return {**head, "given": page_text.fenced(json.dumps(more, ensure_ascii=False))} if more else head
         return {**head, "begins": page_text.fenced(begins[:PREVIEW]), "kept_at": line_path(call.seq)}
 
@@ -129,7 +132,7 @@ class Step(window.WindowItem):
 
 
 def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
-    """An error: our own words outside of what the page may have said."""
+    """Return an error with our own words separate from possible page text."""
     told = f"{head}: {error.get('code')} ({error.get('who')}, {error.get('phase')} the action)"
     fix, theirs = fix_of(error)
     if not pointers:
@@ -140,16 +143,16 @@ def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
 
 
 def fix_of(error: dict[str, Json]) -> tuple[str, str]:
-    """What fixes an error in our own words, and in words that may be a page's: a near miss on it."""
+    """Return the fix of an error in our own words, and in words that may be a page's: a similar name on it."""
     fix = str(error.get("fix") or "")
     return ("", f"fix: {fix}") if fix and error.get("who") == "site" else (fix, "")
 
 
 class Steps(Sequence[window.WindowItem]):
-    """Every attempt of the steps of a run, oldest first; each is read when it is wanted."""
+    """Every attempt of the steps of a run, oldest first; each is read on demand."""
 
     def __init__(self, past: history.History) -> None:
-        """``past`` is the fold of the run's log."""
+        """``past`` is the folded log of the run."""
         self._attempts = [each for each in past.all_attempts() if each.call.thread == entries.RUN_THREAD]
         self._item = functools.lru_cache(KEPT)(self._made)
 
@@ -176,10 +179,10 @@ class Steps(Sequence[window.WindowItem]):
 
 
 class Behind(window.Pieces):
-    """A session's thread behind the last steps of the run that it is about: they are the oldest, and give way first."""
+    """The session's thread after the last steps of its run: those are the oldest, and are omitted first."""
 
     def __init__(self, steps: Sequence[window.WindowItem], thread: window.Pieces) -> None:
-        """Of ``steps`` the newest ``MOST`` are there."""
+        """The newest ``MOST`` of ``steps`` are included."""
         self._steps = steps[max(0, len(steps) - MOST) :]
         self._thread = thread
 
@@ -217,7 +220,7 @@ class Behind(window.Pieces):
 
 
 def line_path(line: int) -> str:
-    """Where a reader finds what stands in a line of the log of the run that the session is about."""
+    """Return the path of a line in the log of the session's run."""
     return f"{LINE}{line}"
 
 

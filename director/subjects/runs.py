@@ -1,4 +1,4 @@
-"""A run as the subject of a session: everything from its log, and the log is only read."""
+"""A run as the subject of a session: everything comes from its log, which is only read."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from runtime.secrets import masking
 from runtime.workspace import run_index
 
 EVIDENCE = 1_500
-"""Characters of what was seen of the error that ended the run."""
+"""Limit of the evidence of the error that ended the run, in characters."""
 
 _TURN = re.compile(r"\[[^\]]*\]")
-"""The turn in a step path."""
+"""The item in a step path."""
 
 
 class RunSubject(Subject):
-    """Told as the log stands when it is asked; a run that is over is read once."""
+    """Always rendered from the current log; a finished run is read once."""
 
     def __init__(self, kept: store.Kept, run: str) -> None:
-        """Raises UsageError ``unknown-run``, LogError where the log is damaged."""
+        """Raises UsageError ``unknown-run``, LogError if the log is damaged."""
         self.run = run
         self._kept = kept
         self._stamp: list[tuple[int, int]] = []
@@ -52,7 +52,7 @@ class RunSubject(Subject):
 
     @property
     def now(self) -> View:
-        """What the log says now; where it was pruned meanwhile, what it said last."""
+        """Return the current view of the log; if it was pruned meanwhile, the last one."""
         if self._view.held or not self._stamp or self._stamp != self._stamped():
             with contextlib.suppress(UsageError):
                 self._view = self._look()
@@ -64,7 +64,7 @@ class RunSubject(Subject):
         return View(self._kept, reading)
 
     def _stamped(self) -> list[tuple[int, int]]:
-        """When the log was last written to, and how long it is; empty where it stands in no file."""
+        """Return modification time and size of the log; empty if it is in no file."""
         try:
             found = [each.stat() for each in self._kept.stands_in(self.run, ())]
         except FileNotFoundError:
@@ -90,7 +90,7 @@ class RunSubject(Subject):
         now = self.now
         found = now.loaded.find(which) if "/" in which else None
         if found is not None:
-            # A step by its path, also one of a file that is used.
+            # A step by its path, also in a used file.
             its = now.layout if not found.user else layout.Layout(found.file.document)
             return its.told(its.selected(found.node.id, kind))
         return now.layout.read(which, kind, now.recent())
@@ -125,7 +125,7 @@ class View:
     """One reading of the log."""
 
     def __init__(self, kept: store.Kept, reading: store.Reading) -> None:
-        """``kept`` is asked for large values."""
+        """``kept`` provides large values."""
         self._kept = kept
         self.run, self.held, self._entries = reading.id, reading.held, reading.entries
         self.past = history.History(reading.entries)
@@ -138,7 +138,7 @@ class View:
 
     @functools.cached_property
     def loaded(self) -> workflow.Loaded:
-        """The workflow that the run has."""
+        """The workflow of the run."""
         texts = {each: self._kept.blob(blob.sha256).decode() for each, blob in self.header.callees.items()}
         text = self._kept.blob(self.header.text.sha256).decode()
         return reader.parse(text, self.header.file, callees.Texts(texts, str(Path(self.header.file).parent)))
@@ -153,10 +153,10 @@ class View:
         """Every attempt."""
         return run_items.Steps(self.past)
 
-    # What is told of it.
+    # The texts.
 
     def summary(self) -> Iterator[str]:
-        """How large it is, how it went, what stands in the way, what it cost."""
+        """Yield its size, its outcome, its obstacles, its cost."""
         file = self.loaded.workflow
         if file.description:
             yield f"For: {file.description}"
@@ -202,7 +202,7 @@ class View:
 
     @functools.cached_property
     def _went(self) -> dict[str, Counter[str]]:
-        """How the steps of each node of the run's own file went."""
+        """Return the outcomes of the steps of each node of the run's own file."""
         went: dict[str, Counter[str]] = {}
         for path, attempts in self.past.attempts.items():
             if self._of_run(path) and (node := self._node(_TURN.sub("", path))) is not None:
@@ -214,7 +214,6 @@ class View:
         return went
 
     def _ended(self, scope: log_attempts.ScopeState) -> str:
-        """How a container went."""
         if scope.committed is not None:
             return "ok"
         if scope.failed is not None:
@@ -231,14 +230,14 @@ class View:
         return {}
 
     def _node(self, path: str) -> str | None:
-        """The node of the run's own file that is at a path without turns; None for one of a file that is used."""
+        """Return the node of the run's own file at a path without items; None for one of a used file."""
         if path not in self._nodes:
             found = self.loaded.find(path)
             self._nodes[path] = found.node.id if found is not None and not found.user else None
         return self._nodes[path]
 
     def went(self, placed: layout.Placed) -> str:
-        """How a node went, in a word or two; of one in a loop how often."""
+        """Return the outcome of a node in a word or two; in a loop with counts."""
         went = self._went.get(placed.id)
         if not went:
             return "- not reached"
@@ -247,7 +246,7 @@ class View:
         return f"- {', '.join(f'{status} ×{number}' for status, number in went.items())}"
 
     def recent(self) -> list[str]:
-        """The nodes whose steps came last."""
+        """Return the nodes with the latest steps."""
         found: dict[str, None] = {}
         for attempt in reversed(self.past.all_attempts()):
             node = self._node(_TURN.sub("", attempt.call.path)) if attempt.call.thread == entries.RUN_THREAD else None
@@ -260,7 +259,7 @@ class View:
     # Values.
 
     def variables(self) -> Iterator[tuple[str, Json]]:
-        """Inputs, ``vars``, and what the steps outside of loops and used files have yielded."""
+        """Yield inputs, ``vars``, and the values of steps outside of loops and used files."""
         yield from ((f"inputs.{name}", value) for name, value in self.header.inputs.items())
         yield from ((f"secrets.{name}", masking.MASK) for name in self.header.secrets)
         kept: dict[str, Json] = {}
@@ -286,10 +285,10 @@ class View:
     def _value(self, entry: entries.Result | entries.Scope) -> Json:
         return _of_blob(self._kept, entry.blob.sha256) if entry.blob is not None else entry.value
 
-    # The browser, as the log last knew it.
+    # The browser, as last logged.
 
     def browser_state(self) -> str:
-        """The tabs with their addresses."""
+        """Return the tabs with their addresses."""
         tabs, current = {"main": ""}, "main"
         seen = False
         for attempt in self.past.all_attempts():
@@ -318,20 +317,20 @@ class View:
         )
 
     def share_left(self) -> float | None:
-        """What is left of the run's budget, from 0 to 1; None where it has none."""
+        """Return the remaining share of the run's budget, from 0 to 1; None if it has none."""
         if self.past.budget is None:
             return None
 
         def price(*_asked: object) -> decimal.Decimal | None:
-            return None  # what was paid for stands in the log
+            return None  # paid requests are in the log
 
         spent = budgets.spent_within(self.past.ledger, price)
         return budgets.Account(node_budgets.parse(self.past.budget), spent).share_left
 
-    # What stands behind a path.
+    # Values by path.
 
     def state_at(self, path: str) -> str | None:
-        """The text that a path of this log stands for; None where it stands for nothing here."""
+        """Return the text at a path of this log; None if there is none."""
         if path.startswith(run_items.LINE):
             number = path.removeprefix(run_items.LINE)
             line = int(number) if number.isdecimal() and len(number) < 12 else 0
@@ -350,12 +349,11 @@ def _of_blob(kept: store.Kept, sha256: str) -> Json:
 
 
 def _theirs(path: str) -> list[str]:
-    """The path, where it holds what may be text of a page: a line of what is told as data."""
+    """Return the path, if it may contain page text, as a line marked as data."""
     return [path] if briefs.ours(path) != path else []
 
 
 def _status(attempts: list[log_attempts.Attempt]) -> str:
-    """How a step went."""
     last = log_attempts.deciding(attempts)
     if last.rolled_back:
         return "to be done again"

@@ -1,1 +1,4 @@
-"""Targets by proof: for an element that a model points at, the ways to find it that hold when the page is loaded again and rows are added."""
+"""Proposes targets for an element that a model points at, proved to hold when the page is reloaded and rows are added.
+
+Start at `proof`. May import `proving` and the layers below; only `builds` and `cli` import it.
+"""

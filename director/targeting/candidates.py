@@ -1,4 +1,4 @@
-"""What a proof found out about ways of finding an element, and which of them is best. Pure."""
+"""Candidate targets of an element with their proofs, and their ranking. Pure."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from runtime.language import writer
 from runtime.observation.lines import quoted
 
 Mark = Literal["one", "none", "several", "another", "untried"]
-"""What a way finds: the one element that is meant; nothing; several; another one. Or it was not tried."""
+"""Result of a target: the one intended element; nothing; several; another one. Or it was not tried."""
 
 MOST = 1_500
-"""Characters of a proposal."""
+"""Limit of a proposal, in characters."""
 
 OTHERS = 3
-"""Candidates that are told beside the best."""
+"""Limit of the candidates shown besides the best."""
 
 WORTH_TELLING = 20
-"""Score that one of them must have."""
+"""Least score for these."""
 
 PLACED, PLACED_WITHIN = 8, 40
-"""What a place among all its like is worth, and one in a row or part that is told by what it says."""
+"""Score of a position among all similar elements, and of one in a row or part identified by its text."""
 
 _FAILS = 45
-"""What it costs not to hold."""
+"""Penalty for a failed proof."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Candidate:
-    """A target that matches the element and nothing else now, and what became of it."""
+    """A target that now matches only the element, and its proofs."""
 
     target: Target
     way: Way
     reloaded: Mark = "untried"
-    """On the page as it is when it is loaded again."""
+    """Result on the reloaded page."""
     grown: Mark = "untried"
-    """There, with more rows above."""
+    """Result there with more rows above."""
     placed: bool = False
-    """Whether it counts places."""
+    """True if it depends on positions."""
 
     @property
     def score(self) -> int:
-        """From 0 to 100: how well it says what is meant, less for each proof that failed, a little less for one that was not made."""
+        """Score from 0 to 100 for its meaning, reduced for each failed proof, and slightly for each missing one."""
         score = self.way.worth if not self.placed else PLACED_WITHIN if self.target.within is not None else PLACED
         score -= 2 if self.target.exact else 0
         score -= 6 if _counts(self.target) else 0
@@ -58,7 +58,7 @@ class Candidate:
 
     @property
     def holds(self) -> bool:
-        """Whether no proof failed."""
+        """True if no proof failed."""
         return self.reloaded in ("one", "untried") and self.grown in ("one", "untried")
 
     @property
@@ -69,13 +69,13 @@ class Candidate:
 
 
 def _counts(target: Target) -> bool:
-    """Whether a number stands in what the element is called: that may count something."""
+    """Return whether the element's name contains a number, which may be a count."""
     said = (target.name, target.label, target.text, target.title, target.alt)
     return any(each is not None and re.search(r"\d", each) for each in said)
 
 
 def ranked(found: Sequence[Candidate]) -> list[Candidate]:
-    """The best first; of those that find the element by the same thing, or are written the same, only the best."""
+    """Return the candidates, best first; of those with the same basis or notation only the best."""
     best: dict[str, Candidate] = {}
     written: list[dict[str, Json]] = []
     for each in sorted(found, key=lambda one: -one.score):
@@ -87,23 +87,23 @@ def ranked(found: Sequence[Candidate]) -> list[Candidate]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    """All that was found out about one element."""
+    """The proof of one element."""
 
     found: Sequence[Candidate]
     """The best first; never empty."""
     refused: Sequence[tuple[Target, int]] = ()
-    """Better ways that match more than one element, with how many."""
+    """Better targets that match more than one element, with the number."""
     unloaded: str = ""
-    """Why the page was not loaded again; empty where it was."""
+    """Reason why the page was not reloaded; empty if it was."""
     ungrown: str = ""
-    """Why no rows were added; empty where some were."""
+    """Reason why no rows were added; empty if some were."""
     rows: int = 0
-    """How many were added."""
+    """Number of added rows."""
     around: Sequence[str] | None = None
-    """What stands around the element, where the anchor that was asked for finds nothing there."""
+    """Texts around the element, if the requested anchor finds nothing there."""
 
     def marks(self, each: Candidate) -> str:
-        """What was proved of a candidate, in words."""
+        """Describe the proofs of a candidate."""
         said = ["one now"]
         if not self.unloaded:
             said.append(f"{_WORDS[each.reloaded]} after reload")
@@ -122,7 +122,7 @@ _WORDS: dict[Mark, str] = {
 
 
 def kind(role: str, facts: Facts) -> tuple[str, str]:
-    """What the element is, and what can be done with it."""
+    """Return the kind of the element, and what can be done with it."""
     if facts.tag == "select":
         return "select", "`select`; read: `query: value`"
     if facts.type in ("checkbox", "radio") or role in ("checkbox", "radio", "switch"):
@@ -148,7 +148,10 @@ def kind(role: str, facts: Facts) -> tuple[str, str]:
 
 
 def told(proof: Proof, fields: Sequence[str] = (), most: int = MOST) -> tuple[list[str], list[str]]:
-    """A proof in words: ours, and behind them what holds texts of the page, with lines of ``fields``; at most about ``most`` characters, the best and these always whole."""
+    """Return a proof as text: ours, then that with texts of the page, and lines of ``fields``.
+
+    It has at most about ``most`` characters, but the best target and ``fields`` are always whole.
+    """
     best, *others = proof.found
     ours = [f"score {best.score}: found by {best.way.why}; {proof.marks(best)}"]
     if proof.unloaded:

@@ -1,4 +1,4 @@
-"""What a row, a card or a table holds, as ``fields`` of ``extract``: each was found exactly once in the row it was read off."""
+"""Fields of a row, a card or a table, as ``fields`` of ``extract``: each matched exactly once in its row."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from runtime.language import writer
 from runtime.observation.lines import quoted
 
 MOST = 900
-"""Characters of what is told of fields."""
+"""Limit of the text about fields, in characters."""
 
 SAID = 30
-"""Characters of what a field says now."""
+"""Limit of a field's current text, in characters."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,26 +29,25 @@ class Field:
     css: str
     attribute: str | None
     said: str
-    """What it says in that row."""
+    """Its text in that row."""
     found: int
-    """In how many rows it is there exactly once."""
+    """Number of rows that have it exactly once."""
     several: bool
-    """Whether a row has more than one."""
+    """True if a row has more than one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of rows that are alike."""
+    """The fields of similar rows."""
 
     rows: int
-    """How many such rows there are."""
     every: str
-    """CSS that finds all of them, and nothing else; empty where none was found."""
+    """CSS that finds exactly these; empty if none was found."""
     fields: Sequence[Field]
 
 
 class Told(TypedDict):
-    """What ``FIELDS`` tells."""
+    """The result of ``FIELDS``."""
 
     rows: int
     every: str
@@ -153,11 +152,11 @@ FIELDS = isolated_world.Script[Told | None](
 }""",
     Told | None,
 )
-"""JavaScript: the fields of the row that an element is, has or stands in; and what finds all such rows."""
+"""JavaScript: the fields of the row that an element is, has or is in, and CSS for all such rows."""
 
 
 def read(told: Told | None, usable: Callable[[str], bool]) -> Fields | None:
-    """What ``FIELDS`` told; None where there is no row. No text that is not ``usable`` stands in it."""
+    """Parse the result of ``FIELDS``; None if there is no row. Texts that are not ``usable`` are omitted."""
     if told is None:
         return None
     found = [dataclasses.replace(each, name=_named(each.name)) for each in told["fields"]]
@@ -167,7 +166,7 @@ def read(told: Told | None, usable: Callable[[str], bool]) -> Fields | None:
 
 
 def told(found: Fields, most: int = MOST) -> list[str]:
-    """They as YAML lines, at most ``most`` characters: ``fields`` as a node has them, each with what it says in the row that was looked at."""
+    """Return them as YAML lines, at most ``most`` characters: ``fields`` as a node has them, each with its text in the observed row."""
     lines = [f"# all {found.rows} of its kind: target: {_flow({'css': found.every})}"] if found.every else []
     lines.append("fields:")
     for each in found.fields:
@@ -189,12 +188,11 @@ def _flow(value: Json) -> str:
 
 
 def _named(said: str) -> str:
-    """A name as a map has it."""
     return re.sub(r"\W+", "_", said.casefold()).strip("_")[:40] or "field"
 
 
 def _apart(fields: Sequence[Field]) -> list[Field]:
-    """The fields, no two of one name."""
+    """Return the fields with unique names."""
     taken: dict[str, int] = {}
     made: list[Field] = []
     for each in fields:

@@ -1,4 +1,4 @@
-"""JavaScript of proofs: who an element is, and rows that are put above it."""
+"""JavaScript of proofs: identifies an element, and adds rows above it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOUND = isolated_world.Script[tuple[int, str, bool | None, bool]](
 }""",
     tuple[int, str, bool | None, bool],
 )
-"""How many match, who the only one is, whether it is the one that is meant, and whether any is to be seen."""
+"""Number of matches, identity of the only one, whether it is the intended one, and whether any is visible."""
 
 GROW = isolated_world.Script[int](
     r"""(element) => {
@@ -78,13 +78,13 @@ GROW = isolated_world.Script[int](
 }""",
     int,
 )
-"""Puts two more of each row, item or card that holds the element above the first of them, with other texts and numbers; how many in all.
+"""Adds two more of each row, item or card around the element above the first, with other texts and numbers; returns the number of all.
 
-What its like say too is left as it is, and so is what a button is called: in the next row it is called the same.
+Texts that similar parts share stay as they are, and so do names of buttons: they are the same in the next row.
 """
 
 STANDS = isolated_world.Script[bool]("(element) => element.isConnected", bool)
-"""Whether the element stands in a document still."""
+"""True if the element is still in a document."""
 
 COPY = isolated_world.Script[str](
     r"""() => {
@@ -104,7 +104,7 @@ COPY = isolated_world.Script[str](
 }""",
     str,
 )
-"""The page as it is now, as HTML that runs nothing and loads nothing."""
+"""The current page as HTML that runs and loads nothing."""
 
 PASTE = isolated_world.Script[None]("(html) => { document.documentElement.innerHTML = html; }", None)
 """Puts such a page into a blank one."""

@@ -1,6 +1,6 @@
-"""Proofs on the living page: which ways find the element now, when the page is loaded again, and when there are more rows.
+"""Proves targets on the live page: which find the element now, after a reload, and with more rows.
 
-It only looks. What is loaded again is the address that is there, in a tab of its own, by GET; where that cannot be, a copy of the page stands there, without
+It only observes. The current address is reloaded in a separate tab, by GET. If that is impossible, the tab has a copy of the page without
 its scripts. Rows are added to that tab alone, and no form is sent.
 """
 
@@ -24,27 +24,27 @@ from runtime.browser.elements.pointed import Pointed
 from runtime.browser.page.tab import Tab
 
 PROVED = 8
-"""Ways that find the element now of which more is found out."""
+"""Limit of the matching targets that are proved."""
 
 TRIED = 80
-"""Ways that are tried at all."""
+"""Limit of the targets that are tried."""
 
 RELOAD_SECONDS = 10.0
-"""How long all that is done in the other tab may take."""
+"""Time limit for the other tab, in seconds."""
 
 APPEAR_SECONDS = 3.0
-"""How long the element may take to be there once its page is loaded: what scripts fetch comes later."""
+"""Time limit for the element to appear after loading, in seconds: scripts fetch content later."""
 
 PAUSE = 0.05
-"""Seconds between looks for it."""
+"""Seconds between checks for it."""
 
 
 async def of(
     tab: Tab, pointed: Pointed, role: str, name: str, usable: Callable[[str], bool], anchor: str | None
 ) -> Proof:
-    """What can be proved of ways to find the element, by ``anchor`` only where that finds it alone. No text that is not ``usable`` stands in them.
+    """Prove targets of the element, by ``anchor`` only if that finds it alone. Texts that are not ``usable`` do not occur in them.
 
-    Raises SiteError ``no-target`` where nothing finds it.
+    Raises SiteError ``no-target`` if nothing finds it.
     """
     found, refused = await _now(pointed, role, name, usable, anchor)
     around: Sequence[str] | None = None
@@ -67,7 +67,7 @@ async def of(
 async def _now(
     pointed: Pointed, role: str, name: str, usable: Callable[[str], bool], anchor: str | None
 ) -> tuple[list[Candidate], list[tuple[Target, int]]]:
-    """The ways that find the element and nothing else, and better ones that find others too."""
+    """Return the targets that find only the element, and better ones that also find others."""
     facts = pointed.facts
     alone = targets.ways(facts, role, name, usable)
     within = list(targets.anchored(alone, facts, usable, anchor))
@@ -87,9 +87,9 @@ async def _now(
 
 
 async def _placed(pointed: Pointed, role: str, name: str, usable: Callable[[str], bool]) -> list[Candidate]:
-    """The element by its place among its like, in the one row or part that says something: where nothing else finds it."""
+    """Return targets by the element's position among similar ones, in one row or part with text, if nothing else finds it."""
     alone = targets.ways(pointed.facts, role, name, usable)
-    # The nearest parts come first: in a row there are the fewest of its like.
+    # The nearest parts come first: a row has the fewest similar elements.
     within = list(targets.anchored(alone, pointed.facts, usable))[:TRIED]
     for way in [*within, *alone]:
         around = way.fields.get("within")
@@ -107,7 +107,7 @@ async def _placed(pointed: Pointed, role: str, name: str, usable: Callable[[str]
 
 
 def _said_around(pointed: Pointed) -> list[str]:
-    """The texts around the element that may be anchors."""
+    """Return the texts around the element that may be anchors."""
     facts = pointed.facts
     said = [text for row in facts.rows for text in row.texts]
     said += [each.text for each in facts.beside]
@@ -117,7 +117,7 @@ def _said_around(pointed: Pointed) -> list[str]:
 
 
 async def _again(tab: Tab, found: Sequence[Candidate], who: str) -> Proof:
-    """What becomes of the candidates where the page is loaded again, and rows are added there; or else to a copy of the page."""
+    """Prove the candidates on the reloaded page with added rows, or on a copy of the page."""
     proof = Proof(found, unloaded=_unloaded(tab))
     if not proof.unloaded:
         proof = await _loaded(tab, found, who)
@@ -141,7 +141,7 @@ async def _loaded(tab: Tab, found: Sequence[Candidate], who: str) -> Proof:
 
 
 async def _copied(tab: Tab, proof: Proof, who: str) -> Proof:
-    """The same proof, with rows added in a copy of the page as it is: it has no scripts, and loads nothing."""
+    """Return the proof with rows added in a copy of the current page: it has no scripts, and loads nothing."""
     unknown = dataclasses.replace(proof, ungrown="the page could not be copied")
     try:
         async with asyncio.timeout(RELOAD_SECONDS), tab.beside(RELOAD_SECONDS) as fresh:
@@ -153,7 +153,7 @@ async def _copied(tab: Tab, proof: Proof, who: str) -> Proof:
 
 
 def _unloaded(tab: Tab) -> str:
-    """Why the page cannot be loaded again without doing something."""
+    """Return why the page cannot be reloaded without side effects."""
     if tab.posted:
         return "the page is the answer to a form, which would be sent again"
     if not tab.url.startswith(("http://", "https://")):
@@ -170,7 +170,7 @@ async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
     while True:
         marks = [await _mark(fresh, each.target, who) for each in found]
         if "one" in marks:
-            # What was tried before it came is tried again.
+            # Failed tries before it appeared are repeated.
             marks = [
                 mark if mark == "one" else await _mark(fresh, each.target, who)
                 for each, mark in zip(found, marks, strict=True)
@@ -185,7 +185,7 @@ async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
 
 
 async def _mark(fresh: Tab, target: Target, who: str, meant: str | None = None) -> Mark:
-    """What a target finds: the element that is ``who``, and there ``meant``."""
+    """Return the result of a target: whether it finds the element ``who``, and there ``meant``."""
     try:
         count, said, same, seen = await page_script.FOUND.of_all(locators.locator(fresh.page, target), held=meant)
     except (Error, SiteError):
@@ -194,12 +194,12 @@ async def _mark(fresh: Tab, target: Target, who: str, meant: str | None = None) 
         return "several" if count else "none"
     if said == who and same is not False:
         return "one"
-    # What waits hidden for what opens it has the marks of what is meant, and says something else yet.
+    # A hidden element may have the identity of the intended one, and another text still.
     return "another" if seen else "none"
 
 
 async def _grown(fresh: Tab, proof: Proof, who: str, before: Sequence[Mark]) -> Proof:
-    """The same proof, with rows added above the element in a tab where the candidates find what ``before`` says."""
+    """Return the proof with rows added above the element in a tab in which the candidates have the results ``before``."""
     first = next((each for each, mark in zip(proof.found, before, strict=True) if mark == "one"), None)
     if first is None:
         return proof

@@ -1,4 +1,4 @@
-"""``propose_target``: from an element that a model was shown to a target that stands in a file."""
+"""``propose_target``: turns an element that a model was shown into a target for a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = "propose_target"
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """The tools that propose targets."""
+    """Return the tools that propose targets."""
     return (Propose(build, PROPOSE),)
 
 
@@ -38,11 +38,11 @@ PROPOSE = tool(
 
 
 class Propose(OfBuild):
-    """Proposes targets for an element, each proved on the page. It looks, and touches nothing."""
+    """Proposes targets for an element, each proved on the page. It only observes."""
 
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """The best target as YAML, the fields of its row where it is read, others behind it, with what was proved of each."""
+        """Return the best target as YAML, the fields of its row, and other targets, with the proofs of each."""
         masker, sight = self._build.writer.masker, cast("observer.PageObserver", self._build.observer)
         where, name = sight.place(cast("str | None", arguments["tab"]))
         anchor = cast("str | None", arguments["anchor"]) or None

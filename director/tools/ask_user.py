@@ -1,4 +1,4 @@
-"""``ask_user``: the only way in which a build asks its person something."""
+"""``ask_user``: the only tool with which a build asks its person a question."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from runtime.models.turns import turn
 NAME = "ask_user"
 
 LONGEST = 2_000
-"""Characters of a question."""
+"""Limit of a question, in characters."""
 
 MOST = 9
-"""Choices of a question."""
+"""Limit of the choices of a question."""
 
 
 _CHOICES: dict[str, Json] = {"type": ["array", "null"], "items": TEXT}
@@ -42,7 +42,7 @@ class AskUser(OfBuild):
                 f"a question has 1 to {LONGEST:,} characters, and at most {MOST} choices, none of them empty",
                 fix="ask again, in short",
             )
-        # No line of it stands where ours stand: our answers, our commands.
+        # A line of the question must not look like one of our own: an answer or a command.
         question = "\n    ".join(filter(None, map(str.strip, question.splitlines())))
         choices = [" ".join(each.split()) for each in choices]
         answer = await self._build.person.ask(question, choices, place=place.path, free=True)
@@ -50,5 +50,5 @@ class AskUser(OfBuild):
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """The tools of asking."""
+    """Return the tools for questions."""
     return (AskUser(build, ASK),)

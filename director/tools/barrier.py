@@ -1,4 +1,4 @@
-"""Tools that do something outside the session's log: their call is on the disk before they begin, so that after a crash nothing is done twice."""
+"""Tools with effects outside the session's log: their call is synced to the log first, so that after a crash nothing is done twice."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ async def done(
     place: turn.Place,
     work: Callable[[entries.Call], Awaitable[turn.Outcome]],
 ) -> turn.Outcome:
-    """Do a tool's work behind its call. What it raises that a model can do something about is its outcome; anything else leaves the call open, and goes on.
+    """Do a tool's work after its call is logged.
 
-    Whoever takes up the session after a crash asks ``Toolset.find_out`` what became of an open call; it is never done a second time. But a call that waits for
-    a person, and for which no run was begun, has done nothing yet: it is closed as skipped, and taken again with the answer.
+    An error that a model can act on is the outcome. Other errors leave the call open and propagate. After a crash the session asks
+    ``Toolset.find_out`` for the outcome of an open call; the call is never repeated. Exception: a call that waits for a person, and for
+    which no run was begun, has done nothing yet. It is closed as skipped, and repeated with the answer.
     """
     before = [each for each in writer.history.actions.values() if each.call.path == place.path]
     call = await writer.announce(
@@ -57,4 +58,4 @@ async def done(
 
 
 ENDS = frozenset({"operator", "cancelled", "replaced", "internal", "budget", "paused"})
-"""Who must act on an error that ends the session's work, or lets it wait."""
+"""Categories of errors that end the session's work, or suspend it."""

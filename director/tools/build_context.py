@@ -1,4 +1,4 @@
-"""What the tools of a build work with."""
+"""The build context: what the tools of a build share."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from runtime.runs.runtime import Runtime
 from runtime.workspace import host
 
 Where = Literal["bench", "scout"]
-"""The two browsers of a build: that of ``execute_nodes``, and that of scouting, which is no part of the workflow."""
+"""The two browsers of a build: that of ``execute_nodes``, and that of scouting, which is not part of the workflow."""
 
 
 class Effects(Protocol):
-    """What may be done of class *effect*: ``director.effects.grants``."""
+    """Side effects that are allowed: ``director.effects.grants``."""
 
     async def demand(
         self,
@@ -39,61 +39,61 @@ class Effects(Protocol):
         pins: Mapping[str, Json] | None = None,
         astray: bool = False,
     ) -> run_state.Withholds:
-        """What of these actions (each with its path) is held, once those were asked for that nobody was asked for yet.
+        """Return the withheld ones of these actions (each with its path), after asking for those not asked for yet.
 
-        ``place`` is the path of the call that wants them, ``page`` the address where they are done, as far as that is known; ``inputs`` are those of the run, where they are not the goal's, and
-        ``pins`` the values that stand in the place of what nodes yield, where they are not the session's variables.
+        ``place`` is the path of the requesting call, ``page`` the address of the page, if known. ``inputs`` are those of the run, if
+        they are not the goal's. ``pins`` are the values that replace those of nodes, if they are not the session's variables.
 
-        Under `ask` an action is asked for once, as it is: one that finds another element, or does or types something else, is another one; and so is one that is
-        done ``astray``, on a page to which the draft need not lead: that is asked for each time. A yes is for that
-        action alone, also where other actions are done below its path. Actions of another class may be among them, and are never held.
+        Under `ask` each action is asked for once. An action with another element, action or text is another one. An action done
+        ``astray``, on a page to which the draft need not lead, is asked for each time. A yes covers that action alone, even if other
+        actions are done below its path. Actions of other classes may be among them, and are never withheld.
 
-        Raises Paused ``question`` where nobody is there to be asked. So it is called before the tool's call is written (``actions.done``): a call that waits
-        for a person was not begun, and is taken again with the answer.
+        Raises Paused ``question`` if nobody is there to be asked. So it is called before the tool's call is logged (``actions.done``):
+        a call that waits for a person has not begun, and is repeated with the answer.
         """
         ...
 
 
 class Bench(Protocol):
-    """Where nodes of the draft are tried: ``director.bench``."""
+    """Runs nodes of the draft: ``director.bench``."""
 
     @property
     def browser(self) -> port.Browser | None:
-        """As the last nodes left it; None before any ran."""
+        """The browser as the last nodes left it; None before any ran."""
         ...
 
     def values(self) -> Mapping[str, Json]:
-        """The values that nodes have by now, by id, stale ones left out."""
+        """Return the current values of nodes, by id, without stale ones."""
         ...
 
     def marks(self) -> Mapping[str, str]:
-        """How each node outside of loops stands that was executed, by id: ``done``, ``passed by``, or ``stale: `` and of what."""
+        """Return the state of each executed node outside loops, by id: ``done``, ``passed by``, or ``stale: `` and the cause."""
         ...
 
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
-        """Looks on during a run of the whole draft that a tool's ``call`` starts, so that the values of its nodes count here too."""
+        """Return a watch for a run of the whole draft by a tool's ``call``, so that the values of its nodes count here too."""
         ...
 
     async def take_over(self, run: str) -> None:
-        """Begin with what a run of the draft as it stands had come by that failed: its values, and the state of its last checkpoint."""
+        """Begin with the results of a failed run of the current draft: its values, and the browser state of its last checkpoint."""
         ...
 
     async def close(self) -> None:
-        """End its browser."""
+        """Close its browser."""
         ...
 
 
 class OpenTab(Protocol):
-    """A tab, as it is now."""
+    """An open tab in its current state."""
 
     @property
     def where(self) -> Where:
-        """In which browser."""
+        """The browser that has it."""
         ...
 
     @property
     def name(self) -> str:
-        """Empty for one that nobody has named."""
+        """Its name; empty if it has none."""
         ...
 
     @property
@@ -103,12 +103,12 @@ class OpenTab(Protocol):
 
     @property
     def title(self) -> str:
-        """Empty where nobody has looked at it."""
+        """Its title; empty if it has not been observed."""
         ...
 
     @property
     def current(self) -> bool:
-        """Whether it is meant where none is named."""
+        """True if it is used when no tab is named."""
         ...
 
 
@@ -116,25 +116,25 @@ class Observer(Protocol):
     """Looks at the pages of both browsers: ``director.scouting.observer``."""
 
     async def look(self, where: Where, tab: str | None = None) -> Observation:
-        """The page as it is now, secrets masked; refs are those of this look. Raises SiteError, ModelError ``page-unknown``."""
+        """Return the current page, secrets masked; refs are those of this observation. Raises SiteError, ModelError ``page-unknown``."""
         ...
 
     def tabs(self) -> Sequence[OpenTab]:
-        """Every open tab of both browsers, those of the bench first."""
+        """Return every open tab of both browsers, those of the bench first."""
         ...
 
     def last(self, where: Where, tab: str | None = None) -> Observation | None:
-        """The last look at that page."""
+        """Return the last observation of that page."""
         ...
 
     async def close(self) -> None:
-        """End the browser of scouting."""
+        """Close the browser of scouting."""
         ...
 
 
 @dataclasses.dataclass(slots=True)
 class BuildContext:
-    """One build, in this process. Tools read it; what a tool keeps stands in the session's log."""
+    """One build, in this process. Tools read it; the session's log holds what they keep."""
 
     writer: LogWriter[session.Session]
     state: SessionState
@@ -145,9 +145,8 @@ class BuildContext:
     person: persons.Person
     runs: session_runs.Runs
     known: Callable[[], Mapping[str, str]]
-    """The secrets that are set of those that the draft and the goal name."""
+    """Returns the secrets that have a value, of those that the draft and the goal name."""
     carrier: Runtime = dataclasses.field(init=False)
-    """Carries those runs."""
     effects: Effects = dataclasses.field(init=False)
     bench: Bench = dataclasses.field(init=False)
     observer: Observer = dataclasses.field(init=False)
@@ -156,7 +155,7 @@ class BuildContext:
         self.carrier = Runtime.of(self.here)
 
     async def close(self) -> None:
-        """End the runs and the browsers."""
+        """End the runs, and close the browsers."""
         await self.carrier.aclose()
         for each in ("bench", "eyes"):
             if hasattr(self, each):

@@ -1,4 +1,4 @@
-"""What a tool of a session is, and the tools of one model together: offered the same in every mode, and refused in words where the mode does not allow them."""
+"""Tools of a session, and the toolbox of one model: the same tools in every mode, refused with a message in modes that do not allow them."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
 LONGEST = 6_000
-"""Characters that a model is told of one call; of more it is told how it begins, and where the rest is."""
+"""Limit of the result of one call as shown to a model, in characters. Of a longer one it sees the beginning and the path of the rest."""
 
 BEGINNING = 4_000
-"""Characters of what is longer that it is told."""
+"""Length of that beginning, in characters."""
 
 FINISH = "finish"
-"""What the tool of a build is called that ends it where it succeeds."""
+"""Name of the tool that ends a successful build."""
 
 READ: frozenset[entries.Mode] = frozenset({"chat", "agent", "run"})
 KEPT: frozenset[entries.Mode] = frozenset({"chat", "agent"})
 CHANGED: frozenset[entries.Mode] = frozenset({"agent"})
-"""The modes in which a tool may be used that reads; that keeps a value; that changes what the session is to do."""
+"""The modes in which a tool may be used that reads, that keeps a value, or that changes the session's work."""
 
 
 class Toolset(Protocol):
-    """One tool, with what it does."""
+    """One tool and its implementation."""
 
     @property
     def tool(self) -> Tool:
-        """What the model is told of it; the same at every request of a thread, unless the tool says otherwise."""
+        """The tool's description for the model; the same in every request of a thread, unless the tool overrides that."""
         ...
 
     @property
@@ -53,28 +53,28 @@ class Toolset(Protocol):
 
     @property
     def side_by_side(self) -> bool:
-        """Whether several calls of it that follow each other are done at the same time."""
+        """True if consecutive calls of it run concurrently."""
         ...
 
     @property
     def reads(self) -> bool:
-        """Whether it changes nothing: then it is done behind a call of the same answer that failed, too, and stops nothing where it fails."""
+        """True if it changes nothing. Then it also runs after a failed call of the same answer, and its failure stops nothing."""
         return self.modes == READ
 
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """Do it. What the model did wrong is an outcome, or a RunOpsError that is told to it; the ``value`` is what is told after a crash."""
+        """Execute a call. A mistake of the model is an outcome, or a RunOpsError that the model sees; the ``value`` is shown after a crash."""
         ...
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        """What came of a call of it that a crash left open, where that is known; None for calls of other tools too."""
+        """Return the outcome of a call that a crash left open, if it is known; None also for calls of other tools."""
         return None
 
 
 class Offered(Toolset):
-    """A tool that is told of in one way only, and used one call at a time."""
+    """A tool with a fixed description, used one call at a time."""
 
     def __init__(self, offered: Tool, modes: frozenset[entries.Mode]) -> None:
-        """``offered`` is what a model is told of it."""
+        """``offered`` is the tool's description for the model."""
         self._offered, self._modes = offered, modes
 
     @property
@@ -94,10 +94,10 @@ class Offered(Toolset):
 
 
 class Simple(Offered):
-    """A tool that answers with a text, at once."""
+    """A tool that immediately answers with a text."""
 
     def __init__(self, offered: Tool, modes: frozenset[entries.Mode], do: Callable[[dict[str, Json]], str]) -> None:
-        """``do`` is given the arguments, and answers."""
+        """``do`` receives the arguments and returns the answer."""
         super().__init__(offered, modes)
         self._do = do
 
@@ -108,10 +108,9 @@ class Simple(Offered):
 
 
 class OfBuild(Offered):
-    """A tool of a build, used where the model works unless it is said otherwise."""
+    """A tool of a build, by default allowed in the modes that do work."""
 
     def __init__(self, build: BuildContext, offered: Tool, modes: frozenset[entries.Mode] = CHANGED) -> None:
-        """``build`` is that of the build."""
         super().__init__(offered, modes)
         self._build = build
 
@@ -120,7 +119,7 @@ class OfBuild(Offered):
         return self.broken_off(call) if call.action == self._offered.name else None
 
     def broken_off(self, _call: entries.Call) -> turn.Outcome | None:
-        """What came of a call of this very tool that a crash left open; None for a tool that has done nothing which could be left so."""
+        """Return the outcome of a call of this tool that a crash left open; None if an open call cannot have done anything."""
         return None
 
 
@@ -128,7 +127,6 @@ class ModelTools(turn.Tools):
     """The tools of one model, in a session."""
 
     def __init__(self, state: SessionState, listener: Listener, toolsets: Sequence[Toolset]) -> None:
-        """``state`` is that of the session."""
         self._state, self._listener = state, listener
         self._toolsets: Mapping[str, Toolset] = {each.tool.name: each for each in toolsets}
 
@@ -161,7 +159,7 @@ class ModelTools(turn.Tools):
         return dataclasses.replace(outcome, told=told)
 
     def refused(self, asked: ToolCall, place: turn.Place, told: str) -> None:
-        """A call came to no tool; whoever watches hears of it all the same."""
+        """Report to the listener a call that reached no tool."""
         masker = self._state.masker
         self._listener.called(place.path, asked.name, masker.text(asked.arguments))
         self._listener.done(place.path, masker.text(told), failed=True)
@@ -173,7 +171,7 @@ class ModelTools(turn.Tools):
         except ModelError as error:
             return turn.Outcome(_words(error.as_json()), error=error.as_json())
         except RunOpsError as error:
-            # What is kept cannot be written any more, or was taken over: nothing goes on from here.
+            # The log cannot be written any more, or has a new owner: nothing continues from here.
             if error.who in barrier.ENDS:
                 raise
             return turn.Outcome(_words(error.as_json()), error=error.as_json())
@@ -189,7 +187,7 @@ class ModelTools(turn.Tools):
             )
 
     def _bounded(self, text: str, place: turn.Place) -> str:
-        """What is told of a text: all of it, or its beginning, with where the rest is: the value of the call is the whole."""
+        """Return the shown text: the whole, or its beginning and the path of the rest. The value of the call is the whole."""
         if len(text) <= LONGEST:
             return text
         where = f"@state/{self._state.conversation}/{place.path}"
@@ -209,7 +207,7 @@ class ModelTools(turn.Tools):
 
 
 def _words(error: dict[str, Json]) -> str:
-    """An error as a model is told it: what is wrong, and the fix."""
+    """Return an error as a model sees it: the message, and the fix."""
     return f"{error['message']} ({error['code']}). {error.get('fix') or ''}".rstrip()
 
 
@@ -223,7 +221,7 @@ NUMBER: dict[str, Json] = {"type": ["integer", "null"]}
 
 
 def of(schema: dict[str, Json], description: str) -> dict[str, Json]:
-    """The same, with what a model is told of it."""
+    """Return the schema with a description for the model."""
     return {**schema, "description": description}
 
 
@@ -231,7 +229,7 @@ REASON = of(TEXT, "Why, in a sentence.")
 
 
 def fields(properties: dict[str, dict[str, Json]]) -> dict[str, Json]:
-    """A map that has just these fields."""
+    """Return the schema of an object with exactly these fields."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -241,10 +239,10 @@ def fields(properties: dict[str, dict[str, Json]]) -> dict[str, Json]:
 
 
 def each(items: dict[str, Json]) -> dict[str, Json]:
-    """A list of these."""
+    """Return the schema of a list of these."""
     return {"type": "array", "items": items}
 
 
 def tool(name: str, description: str, properties: dict[str, dict[str, Json]]) -> Tool:
-    """A tool as a model is offered it."""
+    """Return a tool as it is offered to a model."""
     return Tool(name, description, fields(properties))

@@ -1,4 +1,4 @@
-"""``browser_action``: one action on the page. Each action is a class, so each takes its own fields and no others."""
+"""``browser_action``: one action on the page. Each action is a class, so that each accepts only its own fields."""
 
 from typing import get_args
 
@@ -41,12 +41,12 @@ VARIANTS = (
     SaveSession,
     LoadSession,
 )
-"""The actions, told apart by ``action``."""
+"""The actions, selected by ``action``."""
 
 LEAVING_THE_PAGE = frozenset(
     get_args(each.model_fields["action"].annotation)[0] for each in VARIANTS if each.effect_default == "read"
 )
-"""Those that leave the page as it was, whatever else they do."""
+"""Actions that leave the page as it was."""
 
 __all__ = [
     "LEAVING_THE_PAGE",

@@ -1,4 +1,4 @@
-"""What the actions share: an action on the page, and an action on one element."""
+"""Base classes of the actions: an action on the page, and an action on one element."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BrowserAction(InTab):
-    """One action on the page. It waits, as a person would, until the action is possible; ``timeout`` bounds that."""
+    """One action on the page. It waits until the action is possible, at most ``timeout``."""
 
     touches_page: ClassVar[bool] = True
 
@@ -32,11 +32,11 @@ class OnElement(BrowserAction):
     """The element."""
 
     def summary(self) -> str:
-        """The action and its target."""
+        """Return the action and its target."""
         return f"{self.does} {self.target}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Find the element, then do the action. An action that must not happen twice is announced only once it can succeed."""
+        """Find the element, then do the action. An action that must not happen twice is logged only once it can succeed."""
         target = await ctx.located(self.target)
         if self.effect_class == "effect":
             await ctx.page.ready(target, self.does)
@@ -45,7 +45,7 @@ class OnElement(BrowserAction):
 
     @abstractmethod
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        """The action itself, and the node's value."""
+        """Do the action, and return the node's value."""
 
 
 def demand_whole(url: str) -> None:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Dialog(BrowserAction):
-    """Answers a dialog of the page: ``alert``, ``confirm``, ``prompt``, or the question whether to leave it. Value: what the dialog said.
+    """Answers a dialog of the page: ``alert``, ``confirm``, ``prompt``, or the question whether to leave it. Value: the text of the dialog.
 
-    It stands after the step that opens the dialog, and waits for one that opens later. While a dialog is open nothing else can be done in
-    its tab. ``accept`` is class *effect*, ``dismiss`` idempotent; a click that only opens the question is best marked
-    ``effect: idempotent``, so that the answer alone counts as the action.
+    Put it after the step that opens the dialog; it waits for one that opens later. While a dialog is open nothing else can be done in its
+    tab. ``accept`` is class *effect*, ``dismiss`` idempotent. Mark a click that only opens the question as ``effect: idempotent``, so that
+    the answer alone counts as the action.
     """
 
     despite_dialog: ClassVar[bool] = True
@@ -31,9 +31,9 @@ class Dialog(BrowserAction):
     answer: Literal["accept", "dismiss"]
     """The button: ``accept`` is OK, ``dismiss`` is Cancel."""
     value: SecretText | None = None
-    """What is typed into a ``prompt`` before it is accepted; may be a secret."""
+    """Text typed into a ``prompt`` before it is accepted; may be a secret."""
     text: Text | None = None
-    """Text that the dialog must contain: case-sensitive, as whole words. One that says something else is left open, and the step fails."""
+    """Text that the dialog must contain: case-sensitive, as whole words. A dialog with another text is left open, and the step fails."""
 
     @model_validator(mode="after")
     def _value_is_for_accept(self) -> Dialog:
@@ -44,11 +44,11 @@ class Dialog(BrowserAction):
     @property
     @override
     def effect_class(self) -> EffectClass:
-        """Whoever accepts does what was asked; whoever dismisses leaves things as they are."""
+        """Accepting does what the dialog asks; dismissing leaves things as they are."""
         return self.effect or ("effect" if self.answer == "accept" else "idempotent")
 
     def summary(self) -> str:
-        """The answer, and what it answers."""
+        """Return the answer, and the dialog that it answers."""
         return f"{self.answer} dialog" + (f' "{self.text}"' if self.text else "")
 
     async def run(self, ctx: LeafContext) -> Json:

@@ -1,4 +1,4 @@
-"""Actions that move the mouse or the page: over an element, from one to another, to a place."""
+"""Actions that move the mouse or the page: over an element, from one to another, to a position."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Drag(BrowserAction):
     action: Literal["drag"]
     """Drag an element onto another."""
     target: Target
-    """The element that is dragged."""
+    """The element to drag."""
     to: Target
     """The element on which it is dropped."""
 
     def summary(self) -> str:
-        """From where to where."""
+        """Return the start and the end."""
         return f"drag {self.target} to {self.to}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Find both elements before anything is picked up."""
+        """Find both elements, then drag."""
         target, to = await ctx.located(self.target), await ctx.located(self.to)
         await ctx.page.ready(target, self.does)
         await ctx.page.ready(to, self.does)
@@ -58,7 +58,7 @@ class Drag(BrowserAction):
 
 
 class Distance(Part):
-    """How far to scroll, in CSS pixels; negative is up or left."""
+    """Distance to scroll, in CSS pixels; negative is up or left."""
 
     x: Integer = 0
     """To the right."""
@@ -69,19 +69,19 @@ class Distance(Part):
 class Scroll(BrowserAction):
     """Scrolls an element into view; with ``to`` or ``by`` scrolls within it, or without a target the page.
 
-    Value: ``{x, y, at_end}`` of what was scrolled: how far it is scrolled in pixels, and whether its lower end is reached.
+    Value: ``{x, y, at_end}`` of the scrolled element or page: its scroll position in pixels, and whether its lower end is reached.
     """
 
     effect_default: ClassVar[EffectClass] = "idempotent"
 
     action: Literal["scroll"]
-    """Scroll an element into view, or to a place."""
+    """Scroll an element into view, or to a position."""
     target: Target | None = None
     """The element."""
     to: Literal["top", "bottom"] | None = None
-    """Where to scroll: ``top`` or ``bottom``."""
+    """End to scroll to: ``top`` or ``bottom``."""
     by: Distance | None = None
-    """How far to scroll from where it is."""
+    """Distance to scroll from the present position."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Scroll:
@@ -92,12 +92,12 @@ class Scroll(BrowserAction):
         return self
 
     def summary(self) -> str:
-        """What is scrolled, and where to."""
+        """Return the target and the position."""
         where = f" to {self.to}" if self.to else f" by {self.by.x}, {self.by.y}" if self.by else ""
         return f"scroll {self.target or 'the page'}{where}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Scroll at once, without the smoothness that pages ask for."""
+        """Scroll at once, without the smooth scrolling that pages ask for."""
         target = await ctx.located(self.target) if self.target else None
         await ctx.act()
         return await ctx.page.scroll(target, self.to, (self.by.x, self.by.y) if self.by else None)

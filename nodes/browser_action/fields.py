@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Fill(OnElement):
-    """Puts a text into a field, in place of what it holds. Value: none.
+    """Puts a text into a field, in place of its content. Value: none.
 
-    What was filled since the last click is looked at again before the next click or key: where the page has emptied a field meanwhile it is
-    filled again, and where the page does not keep the text that is ``value-not-kept``. What the page makes of a text (``1234`` to ``1,234``) is kept.
+    Before the next click or key, fields filled since the last click are checked again. A field that the page has emptied meanwhile is filled
+    again; if the page does not keep the text, the error is ``value-not-kept``. Reformatting by the page (``1234`` to ``1,234``) is accepted.
     """
 
     effect_default: ClassVar[EffectClass] = "idempotent"
@@ -44,7 +44,7 @@ class Check(OnElement):
     action: Literal["check"]
     """Check a box or choose a radio button."""
     checked: Condition = True
-    """``false`` takes the check mark away."""
+    """``false`` clears the box."""
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
         """Set the box."""
@@ -61,7 +61,7 @@ class Uncheck(OnElement):
     """Take the check mark from a box."""
 
     def summary(self) -> str:
-        """The action and its target."""
+        """Return the action and its target."""
         return f"uncheck {self.target}"
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
@@ -70,7 +70,7 @@ class Uncheck(OnElement):
 
 
 def to_options(value: Json) -> list[str]:
-    """One text or a list of texts."""
+    """Return one text or a list of texts."""
     options = value if isinstance(value, list) else [value]
     if not options:
         raise Unfit("is an empty list, and at least one option is wanted")
@@ -78,13 +78,13 @@ def to_options(value: Json) -> list[str]:
 
 
 class Select(OnElement):
-    """Chooses in a drop-down list. Value: the list of values chosen."""
+    """Chooses options in a drop-down list. Value: the list of values chosen."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
     does: ClassVar[ElementAction] = "select"
 
     action: Literal["select"]
-    """Choose in a drop-down list."""
+    """Choose options in a drop-down list."""
     value: Annotated[str | list[str], Ref(to_options, item=to_text)]
     """Label or value of the option; a list chooses several."""
 

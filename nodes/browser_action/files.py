@@ -1,4 +1,4 @@
-"""Actions with files: giving them to the page, taking them from it, keeping what the page looks like."""
+"""Actions with files: uploading, downloading, screenshots and PDFs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def to_paths(value: Json) -> list[str]:
-    """One path or a list of paths, each a text or the value of a step that kept a file."""
+    """Return one path or a list of paths, each given as a text or as the value of a step that kept a file."""
     paths = value if isinstance(value, list) else [value]
     if not paths:
         raise Unfit("is an empty list, and at least one file is wanted")
@@ -28,7 +28,7 @@ def to_paths(value: Json) -> list[str]:
 
 
 def to_path(value: Json) -> str:
-    """A path, or the path in the value of a step that kept a file."""
+    """Return a path, given as a text or in the value of a step that kept a file."""
     return to_text(value["path"] if isinstance(value, dict) and "path" in value else value)
 
 
@@ -39,9 +39,9 @@ def _some(files: str | list[str]) -> str | list[str]:
 
 
 class Upload(OnElement):
-    """Gives files to a file field, or to a button that asks for files when it is clicked. Value: the names of the files.
+    """Gives files to a file field, or to a button that opens a file chooser. Value: the names of the files.
 
-    Class *effect* unless ``effect`` says otherwise, for many pages send a file as soon as it is chosen. Where yours only shows its name until
+    Class *effect* unless ``effect`` overrides it, because many pages send a file as soon as it is chosen. If yours only shows its name until
     the form is sent, write ``effect: idempotent``.
     """
 
@@ -51,12 +51,12 @@ class Upload(OnElement):
     action: Literal["upload"]
     """Choose files."""
     files: Annotated[str | list[str], AfterValidator(_some), Ref(to_paths, item=to_path)]
-    """Path of the file, or a list: relative to the folder of the workflow file, or a file that a step of this run has kept
-    (``{{ invoice.path }}``, or just ``{{ invoice }}``). It must stand in the workflow's project,
-    and neither it nor a folder on the way may have a name with a leading dot (``.env``, ``.git``)."""
+    """Path of the file, or a list. A path is relative to the folder of the workflow file, or names a file that a step of this run has kept:
+    ``{{ invoice.path }}``, or just ``{{ invoice }}``. The file must be in the workflow's project. Neither it nor a folder on its path may
+    have a name with a leading dot (``.env``, ``.git``)."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Look for the files first: a name that is wrong has changed nothing."""
+        """Find the files first: with a wrong name nothing has changed."""
         for path in self.paths:
             ctx.artifacts.find(path)
         return await super().run(ctx)
@@ -69,15 +69,15 @@ class Upload(OnElement):
 
     @property
     def paths(self) -> list[str]:
-        """The paths, as they were written."""
+        """Return the paths, as they are written."""
         return [self.files] if isinstance(self.files, str) else self.files
 
 
 class Download(BrowserAction):
-    """Takes a file from the site: clicks ``target`` and waits for the file, or loads ``url``.
+    """Downloads a file: clicks ``target`` and waits for the file, or loads ``url``.
 
-    Value: ``{name, path, size, sha256, type}`` of the file, which is kept with the run. Class *idempotent*, for fetching a file twice
-    gives two files and changes nothing. Where the click itself does something (it makes an invoice, it counts), write ``effect: effect``.
+    Value: ``{name, path, size, sha256, type}`` of the file, which is kept with the run. Class *idempotent*: fetching a file twice gives two
+    files and changes nothing. If the click itself does something (it makes an invoice, it counts), write ``effect: effect``.
     """
 
     effect_default: ClassVar[EffectClass] = "idempotent"
@@ -85,13 +85,13 @@ class Download(BrowserAction):
     does: ClassVar[ElementAction] = "download"
 
     action: Literal["download"]
-    """Take a file from the site."""
+    """Download a file."""
     target: Target | None = None
     """The link or button that gives the file."""
     url: Text | None = None
-    """The address of the file; its origin must be one that the workflow allows."""
+    """The address of the file; the workflow must allow its origin."""
     save_as: Text | None = None
-    """Name of the file; by default the one that the site gives it."""
+    """Name of the file; by default the site's name for it."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Download:
@@ -100,7 +100,7 @@ class Download(BrowserAction):
         return self
 
     def summary(self) -> str:
-        """Where the file comes from."""
+        """Return the source of the file."""
         return f"download {self.url or self.target}"
 
     async def run(self, ctx: LeafContext) -> Json:
@@ -116,7 +116,7 @@ class Download(BrowserAction):
 class Screenshot(BrowserAction):
     """Takes a picture (PNG) of the page or of an element. Value: ``{name, path, size, sha256, type}`` of the file, kept with the run.
 
-    What shows a secret of the workflow is painted over.
+    Secrets of the workflow are painted over.
     """
 
     effect_default: ClassVar[EffectClass] = "read"
@@ -124,9 +124,9 @@ class Screenshot(BrowserAction):
     action: Literal["screenshot"]
     """Take a picture."""
     target: Target | None = None
-    """The element; without it what the window shows of the page."""
+    """The element; without it the part of the page that the window shows."""
     full_page: Condition = False
-    """Whether the whole page is shown, also what one would scroll to."""
+    """True to show the whole page, with the parts that need scrolling."""
     save_as: Text | None = None
     """Name of the file; by default the id of the node, with ``.png``."""
 
@@ -137,7 +137,7 @@ class Screenshot(BrowserAction):
         return self
 
     def summary(self) -> str:
-        """What is shown."""
+        """Return what is shown."""
         return f"screenshot of {self.target or 'the page'}"
 
     async def run(self, ctx: LeafContext) -> Json:
@@ -156,16 +156,16 @@ class Pdf(BrowserAction):
     action: Literal["pdf"]
     """Print to a PDF."""
     landscape: Condition = False
-    """Whether the paper lies on its side."""
+    """True for landscape paper."""
     save_as: Text | None = None
     """Name of the file; by default the id of the node, with ``.pdf``."""
 
     def summary(self) -> str:
-        """What is done."""
+        """Return the action."""
         return "print the page to a PDF"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Print the page, then keep it. In a PDF nothing can be painted over, so a page that shows a secret is not printed."""
+        """Print the page, then keep it. Nothing can be painted over in a PDF, so a page that shows a secret is not printed."""
         await ctx.act()
         if await ctx.page.shows(ctx.holds_secret):
             raise AuthorError(
@@ -177,5 +177,5 @@ class Pdf(BrowserAction):
 
 
 def named(name: str, ending: str) -> str:
-    """``name`` with ``ending``, unless it has one."""
+    """Return ``name`` with ``ending``, unless it has one."""
     return name if PurePath(name).suffix else f"{name}{ending}"

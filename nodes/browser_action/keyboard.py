@@ -56,23 +56,23 @@ KEYS = frozenset(
         "Meta",
     ]
 )
-"""Keys by name, as ``KeyboardEvent.key`` has them; every other key is the one character that it types."""
+"""Keys by name, as in ``KeyboardEvent.key``; every other key is the one character that it types."""
 
 MODIFIERS = frozenset({"Control", "Shift", "Alt", "Meta", "ControlOrMeta"})
-"""Keys that are held down; ``ControlOrMeta`` is what copies and pastes on the machine."""
+"""Modifier keys; ``ControlOrMeta`` is the one for copy and paste on this machine."""
 
 _CHARACTER = re.compile(r"[!-~]")
 
 _BREAKS = frozenset("\r\n")
-"""Among letters that are typed, the key Enter."""
+"""Characters that act as the key Enter when typed."""
 
 
 class Type(OnElement):
-    """Types a text into a field, key by key, in place of what it holds. Value: none.
+    """Types a text into a field, key by key, in place of its content. Value: none.
 
-    Take ``fill``, which is faster, unless the page listens to each key: a search that suggests while one types, a field that moves on
-    by itself. The field is emptied first, so typing twice leaves the same as typing once: class *idempotent*. But a line break is the
-    key Enter, which may send a form: a text that holds one is of class *effect*, unless ``effect`` says otherwise.
+    Prefer ``fill``, which is faster, unless the page reacts to each key: a search with suggestions, a field that moves on by itself. The
+    field is emptied first, so typing twice leaves the same as typing once: class *idempotent*. But a line break is the key Enter, which may
+    send a form: a text with one is of class *effect*, unless ``effect`` overrides it.
     """
 
     effect_default: ClassVar[EffectClass] = "idempotent"
@@ -84,12 +84,12 @@ class Type(OnElement):
     value: SecretText
     """The text; may be a secret."""
     delay: float = Field(default=0, ge=0, le=10_000)
-    """Milliseconds between two keys; ``timeout`` must leave room for them."""
+    """Milliseconds between two keys; ``timeout`` must leave time for them."""
 
     @property
     @override
     def effect_class(self) -> EffectClass:
-        """Of a text with references it is known once these are filled in."""
+        """For a text with references it is known only once they are resolved."""
         return self.effect or (self.effect_default if _BREAKS.isdisjoint(self.value) else "effect")
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
@@ -98,7 +98,7 @@ class Type(OnElement):
 
 
 def to_keys(value: Json) -> str:
-    """One key, or several held together: ``Enter``, ``a``, ``Control+Shift+K``."""
+    """Return one key, or several pressed together: ``Enter``, ``a``, ``Control+Shift+K``."""
     text = to_text(value)
     # A plus is a key too: `Control++`.
     *held, last = re.split(r"(?<!^)(?<!\+)\+", text)
@@ -113,7 +113,10 @@ def to_keys(value: Json) -> str:
 
 
 class Press(BrowserAction):
-    """Presses a key, or several held together. Class *effect* unless ``effect`` says otherwise: Enter may send a form. Value: the address of the page afterwards."""
+    """Presses a key, or several together.
+
+    Class *effect* unless ``effect`` overrides it: Enter may send a form. Value: the address of the page afterwards.
+    """
 
     takes_up_input: ClassVar[bool] = False
     does: ClassVar[ElementAction] = "press"
@@ -123,12 +126,12 @@ class Press(BrowserAction):
     key: Annotated[str, AfterValidator(to_keys), Ref(to_keys)]
     """The key: ``Enter``, ``ArrowDown``, ``a``, ``Control+A`` …"""
     target: Target | None = None
-    """The element that gets the key; without it the one that has the focus."""
+    """The element that receives the key; by default the focused one."""
     opens: TabName | None = None
-    """Name for the tab that the key opens: it is waited for, and can be worked in by ``tab``. The current tab stays the current one."""
+    """Name for the tab that the key opens. The step waits for that tab; later nodes use it by ``tab``. The current tab stays the current one."""
 
     def summary(self) -> str:
-        """The key, and who gets it."""
+        """Return the key, and its target."""
         return f"press {self.key} in {self.target}" if self.target else f"press {self.key}"
 
     async def run(self, ctx: LeafContext) -> Json:

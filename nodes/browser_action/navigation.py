@@ -25,13 +25,13 @@ class Goto(BrowserAction):
     action: Literal["goto"]
     """Load an address."""
     url: Text
-    """The address; its origin must be one that the workflow allows."""
+    """The address; the workflow must allow its origin."""
     load: Literal["auto", "always"] = "auto"
-    """What becomes of the page where the address differs only behind ``#``: its scripts show another view, and dialogs and state stay.
-    ``always`` loads it anew; ``auto`` does so too for the first ``goto`` of a run, after a resume and after a failed step."""
+    """Reaction if the address differs only after ``#``: its scripts show another view, and dialogs and state stay. ``always`` reloads the
+    page; ``auto`` does so only for the first ``goto`` of a run, after a resume and after a failed step."""
 
     def summary(self) -> str:
-        """The address."""
+        """Return the address."""
         return f"goto {self.url}"
 
     async def run(self, ctx: LeafContext) -> Json:
@@ -66,14 +66,14 @@ class InHistory(BrowserAction):
 
     @abstractmethod
     async def move(self, page: Page) -> None:
-        """The step itself."""
+        """Do the step."""
 
 
 class Back(InHistory):
-    """Goes back to the page before, as the browser's button does. Value: its address."""
+    """Goes back to the previous page, as the browser's button does. Value: its address."""
 
     action: Literal["back"]
-    """Go back to the page before."""
+    """Go back to the previous page."""
 
     async def move(self, page: Page) -> None:
         """Go back."""
@@ -81,10 +81,10 @@ class Back(InHistory):
 
 
 class Forward(InHistory):
-    """Goes forward again to the page that ``back`` came from. Value: its address."""
+    """Goes forward to the page that ``back`` left. Value: its address."""
 
     action: Literal["forward"]
-    """Go forward to the page that `back` came from."""
+    """Go forward to the page that `back` left."""
 
     async def move(self, page: Page) -> None:
         """Go forward."""
@@ -92,15 +92,15 @@ class Forward(InHistory):
 
 
 class Reload(BrowserAction):
-    """Loads the page again. One that is the answer to a form is not: that would send the form again. Value: its address."""
+    """Reloads the page. A page that answers a form is not reloaded: that would send the form again. Value: its address."""
 
     effect_default: ClassVar[EffectClass] = "idempotent"
 
     action: Literal["reload"]
-    """Load the page again."""
+    """Reload the page."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Load it again; a form is sent again only where the author calls that an action."""
+        """Reload the page; a form is sent again only if the author calls that an action."""
         await ctx.act()
         await ctx.page.reload(resend=self.effect_class == "effect")
         await ctx.verify()
@@ -122,7 +122,7 @@ class Wait(BrowserAction):
         return self
 
     def summary(self) -> str:
-        """The rules."""
+        """Return the rules."""
         return f"wait for {', '.join(str(rule) for rule in self.verify)}"
 
     async def run(self, ctx: LeafContext) -> Json:

@@ -19,7 +19,7 @@ class Opener(OnElement):
     """An action on an element that may open a tab."""
 
     opens: TabName | None = None
-    """Name for the tab that the action opens: it is waited for, and can be worked in by ``tab``. The current tab stays the current one."""
+    """Name for the tab that the action opens. The step waits for that tab; later nodes use it by ``tab``. The current tab stays the current one."""
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
         """Do it, and wait for the tab; the address is read once ``verify`` holds."""
@@ -31,11 +31,11 @@ class Opener(OnElement):
 
     @abstractmethod
     async def strike(self, page: Page, target: Target) -> None:
-        """The action itself."""
+        """Do the action."""
 
 
 class Click(Opener):
-    """Clicks an element. Class *effect* unless ``effect`` says otherwise. Value: the address of the page afterwards."""
+    """Clicks an element. Class *effect* unless ``effect`` overrides it. Value: the address of the page afterwards."""
 
     does: ClassVar[ElementAction] = "click"
 
@@ -48,7 +48,7 @@ class Click(Opener):
 
 
 class DoubleClick(Opener):
-    """Clicks an element twice, as one action. Class *effect* unless ``effect`` says otherwise. Value: the address of the page afterwards."""
+    """Clicks an element twice, as one action. Class *effect* unless ``effect`` overrides it. Value: the address of the page afterwards."""
 
     does: ClassVar[ElementAction] = "dblclick"
 

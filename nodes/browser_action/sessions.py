@@ -1,4 +1,4 @@
-"""Actions that keep a signed-in state, and take one over."""
+"""Actions that save and load a signed-in state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def to_name(value: Json) -> str:
-    """A name: letters, digits, ``_``, ``-`` and dots, beginning with a letter or digit."""
+    """Return a name: letters, digits, ``_``, ``-`` and dots, beginning with a letter or digit."""
     text = to_text(value)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", text):
         raise Unfit("is no name: letters, digits, `_`, `-` and dots, at most 80, beginning with a letter or a digit")
@@ -35,43 +35,44 @@ class Session(BrowserAction):
 
 
 class SaveSession(Session):
-    """Keeps the signed-in state: cookies, local storage and IndexedDB of the origins that the workflow allows. Value: ``{name, saved_at}``.
+    """Saves the signed-in state: cookies, local storage and IndexedDB of the origins that the workflow allows. Value: ``{name, saved_at}``.
 
-    It stands in the private part of ``.runops``, is readable by its owner only, and is never shown. ``load_session`` takes it over, in this workflow or another.
+    It is stored in the private part of ``.runops``, is readable by its owner only, and is never shown. ``load_session`` loads it, in this
+    workflow or another.
     """
 
     action: Literal["save_session"]
-    """Keep the signed-in state."""
+    """Save the signed-in state."""
 
     def summary(self) -> str:
-        """Which state."""
+        """Return the name of the state."""
         return f"save_session {self.name}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read the state, then keep it."""
+        """Read the state, then save it."""
         await ctx.act()
         saved_at = await ctx.sessions.save(self.name, await ctx.page.signed_in())
         return {"name": self.name, "saved_at": saved_at}
 
 
 class LoadSession(Session):
-    """Takes over a signed-in state that ``save_session`` kept, in the place of what the browser holds. Value: ``{name, saved_at}``.
+    """Loads a signed-in state saved by ``save_session``, in place of the browser's. Value: ``{name, saved_at}``.
 
-    Only what belongs to an origin that the workflow allows is taken over. Pages that are open stay as they are until they are loaded again.
-    A state that is not there, or too old, is ``session-not-found``: a ``handle`` around this and the first page can catch it, and sign in.
+    Only data of origins that the workflow allows is loaded. Open pages stay as they are until they are reloaded. If the state is missing or
+    too old, the error is ``session-not-found``: a ``handle`` around this and the first page can catch it, and sign in.
     """
 
     action: Literal["load_session"]
-    """Take over a signed-in state."""
+    """Load a signed-in state."""
     max_age: float | None = Field(default=None, gt=0)
     """Seconds after which a state is too old; by default it never is."""
 
     def summary(self) -> str:
-        """Which state."""
+        """Return the name of the state."""
         return f"load_session {self.name}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Look whether the state is there, then take it over."""
+        """Check that the state exists, then load it."""
         state = await ctx.sessions.load(self.name)
         if state is None or (self.max_age is not None and state.age > self.max_age):
             why = "there is none" if state is None else f"it is {state.age:.0f} s old, and may be {self.max_age:g}"

@@ -1,4 +1,4 @@
-"""Actions that open, choose and close tabs. They work on the row of tabs, not in one of them."""
+"""Actions that open, choose and close tabs. They work on the list of tabs, not in one tab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class OnTabs(Leaf):
-    """An action on the row of tabs. A dialog in one of them does not disturb it."""
+    """An action on the list of tabs. A dialog in a tab does not disturb it."""
 
     touches_page: ClassVar[bool] = True
     despite_dialog: ClassVar[bool] = True
@@ -26,17 +26,17 @@ class OnTabs(Leaf):
 
 
 class OpenTab(OnTabs):
-    """Opens a tab and makes it the current one; one that is open already under this name is taken. Value: the address of its page."""
+    """Opens a tab and makes it the current one; an open tab with this name is used. Value: the address of its page."""
 
     action: Literal["open_tab"]
     """Open a tab."""
     tab: TabName
-    """What the tab is called from now on."""
+    """Name of the tab from now on."""
     url: Text | None = None
-    """Address to load in it; without one it stays as it is, a new one blank."""
+    """Address to load in it; without one the tab stays as it is, a new one blank."""
 
     def summary(self) -> str:
-        """The tab and the address."""
+        """Return the tab and the address."""
         return f"open tab {self.tab}" + (f" at {self.url}" if self.url else "")
 
     async def run(self, ctx: LeafContext) -> Json:
@@ -52,7 +52,7 @@ class OpenTab(OnTabs):
 
 
 class SwitchTab(OnTabs):
-    """Makes a tab the current one: what names no tab works in it from now on. Value: the address of its page."""
+    """Makes a tab the current one: nodes that name no tab work in it from now on. Value: the address of its page."""
 
     action: Literal["switch_tab"]
     """Choose the current tab."""
@@ -60,7 +60,7 @@ class SwitchTab(OnTabs):
     """The tab. The first one is called ``main``."""
 
     def summary(self) -> str:
-        """The tab."""
+        """Return the tab."""
         return f"switch to tab {self.tab}"
 
     async def run(self, ctx: LeafContext) -> Json:
@@ -72,9 +72,9 @@ class SwitchTab(OnTabs):
 
 
 class CloseTab(OnTabs):
-    """Closes a tab; one that is closed already is left at that. Value: the address of the page that is the current one then.
+    """Closes a tab; one that is already closed is no error. Value: the address of the page of the current tab afterwards.
 
-    Where it was the current tab, the one that opened it is next, else ``main``.
+    After the current tab the one that opened it becomes current, else ``main``.
     """
 
     action: Literal["close_tab"]
@@ -83,7 +83,7 @@ class CloseTab(OnTabs):
     """The tab; the current one by default."""
 
     def summary(self) -> str:
-        """The tab."""
+        """Return the tab."""
         return f"close tab {self.tab}" if self.tab else "close the current tab"
 
     async def run(self, ctx: LeafContext) -> Json:

@@ -1,4 +1,4 @@
-"""``browser_query``: reads the page. Each query is a class, so each takes its own fields and no others."""
+"""``browser_query``: reads the page. Each query is a class, so that each accepts only its own fields."""
 
 from nodes.browser_query.ai_extract import AiExtract
 from nodes.browser_query.base import BrowserQuery
@@ -7,7 +7,7 @@ from nodes.browser_query.page import Assert, Observation, Title, Url
 from nodes.browser_query.rows import Extract, FieldOf, Table
 
 VARIANTS = (Extract, Table, Text, Value, Attribute, State, Exists, Count, Url, Title, Observation, Assert, AiExtract)
-"""The queries, told apart by ``query``."""
+"""The queries, selected by ``query``."""
 
 __all__ = [
     "VARIANTS",

@@ -1,7 +1,7 @@
-"""What a model that reads a page is asked for: the form of the answer, and the values in it.
+"""The answer requested from a model that reads a page: its form, and the values in it.
 
-Every single value may be null, for what is not on the page, whatever ``output`` says; and with refs it stands beside the ref of the element that it
-was read from. What comes back is taken apart again here, and held against the form that the author wrote.
+Every single value may be null if it is not on the page, whatever ``output`` declares. With refs it comes with the ref of its element. The
+answer is decoded here, and checked against the form that the author wrote.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from nodes.values import Json
 Path = tuple[str | int, ...]
 
 VALUE, REF = "value", "ref"
-"""The fields of a value that is asked for with its ref."""
+"""The fields of a value that is requested with its ref."""
 
 SINGLE = ("string", "number", "integer", "boolean", "null")
-"""The types of values that hold no others."""
+"""The types of values without parts."""
 
 OF_SINGLE = NARROWING | NOTES | {"type", "enum"}
-"""What can be said of a single value."""
+"""Keywords for a single value."""
 
 INSIDE = ("properties", "patternProperties", "$defs")
 BELOW = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems")
 LISTED = ("anyOf", "prefixItems")
-"""Where schemas stand in a schema: in a map, alone, in a list."""
+"""Keywords that hold schemas: in a map, alone, in a list."""
 
 WORDS = OF_SINGLE.union(INSIDE, BELOW, LISTED, ("$ref", "$schema", "required"))
-"""What a schema may say for all its values to be known beforehand."""
+"""Keywords of schemas whose values are all known beforehand."""
 
 
 class NoRefs(ValueError):
-    """The form does not say where its single values are, so that none could stand with its ref."""
+    """The form does not tell where its single values are, so they cannot come with refs."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class Value:
     """A single value in an answer."""
 
     path: Path
-    """Where it stands in what ``output`` says."""
+    """Its path in the ``output``."""
     value: Json
     ref: str | None = None
 
 
 def form(output: Output, *, refs: bool) -> Output:
-    """What the model is asked for. Raises NoRefs where ``refs`` cannot be."""
+    """Return the form requested from the model. Raises NoRefs if ``refs`` are impossible."""
     return Output(output.said, _form(output.meant, refs), output.short)
 
 
@@ -60,7 +60,7 @@ def _form(schema: Json, refs: bool) -> Json:
         return schema
     said: dict[str, Json] = schema
     if "const" in said:
-        # What is fixed is the author's own word, and tells the forms of a choice apart.
+        # Fixed values are the author's, and distinguish the forms of a choice.
         return said
     if _is_single(said):
         return _single(said, refs)
@@ -104,7 +104,7 @@ def _single(schema: dict[str, Json], refs: bool) -> dict[str, Json]:
 
 
 def _says_values(schema: dict[str, Json]) -> bool:
-    """Whether the parts of what the schema takes are said, too."""
+    """Return whether the schema also declares the parts of its values."""
     if "$ref" in schema or "anyOf" in schema:
         return True
     types = _types(schema)
@@ -135,13 +135,13 @@ def _types_of(values: list[Json]) -> list[str]:
 
 
 def values(answer: Json, *, refs: bool) -> tuple[Json, list[Value]]:
-    """The answer without its refs, and its single values in order."""
+    """Return the answer without its refs, and its single values in order."""
     found: list[Value] = []
     return _taken_apart(answer, (), found, refs), found
 
 
 def _taken_apart(answer: Json, path: Path, found: list[Value], refs: bool) -> Json:
-    # A map of the author's with these two fields holds maps in them, not texts.
+    # An author's map with these two fields holds maps in them, not texts.
     if refs and isinstance(answer, dict) and answer.keys() == {VALUE, REF}:
         value, ref = answer[VALUE], answer[REF]
         if not isinstance(value, dict | list) and (ref is None or isinstance(ref, str)):
@@ -156,9 +156,13 @@ def _taken_apart(answer: Json, path: Path, found: list[Value], refs: bool) -> Js
 
 
 def missing(plain: Json, output: Output) -> tuple[Json, list[Path]]:
-    """The value as ``output`` has it, and the places of nulls that ``output`` does not take.
+    """Return the value as ``output`` declares it, and the paths of nulls that ``output`` does not allow.
 
-    Raises Mismatch where anything else does not fit.
+    <<<<<<< HEAD
+        Raises Mismatch where anything else does not fit.
+    =======
+        Raises Mismatch for any other deviation.
+    >>>>>>> prose-4
     """
     settled, problems = answers.held_against(plain, output.meant, fill=output.short)
     nulls = [each.path for each in values(settled, refs=False)[1] if each.value is None]
@@ -172,7 +176,7 @@ def missing(plain: Json, output: Output) -> tuple[Json, list[Path]]:
 
 
 def is_choice(value: Json, path: Path, output: Output) -> bool:
-    """Whether the value is one of those that the author wrote down to choose from, so that it need not stand on the page."""
+    """Return whether the value is one of the author's choices, so that the page need not contain it."""
     defs: dict[str, Json] = output.meant.get("$defs", {})
     here: list[dict[str, Json]] = list(_same(output.meant, defs))
     for step in path:
@@ -181,7 +185,7 @@ def is_choice(value: Json, path: Path, output: Output) -> bool:
 
 
 def _same(schema: Json, defs: dict[str, Json]) -> Iterator[dict[str, Json]]:
-    """The schemas that speak of the same value."""
+    """Yield the schemas that apply to the same value."""
     if not isinstance(schema, dict):
         return
     words: dict[str, Json] = schema
@@ -203,7 +207,7 @@ def _below(schema: dict[str, Json], step: str | int) -> Iterator[Json]:
 
 
 def with_refs(plain: Json, found: dict[Path, dict[str, Json]], path: Path = ()) -> Json:
-    """``plain`` with each of its single values replaced by what ``found`` has for its place."""
+    """Return ``plain`` with each single value replaced by the one in ``found`` for its path."""
     if path in found:
         return found[path]
     if isinstance(plain, dict):

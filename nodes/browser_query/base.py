@@ -1,4 +1,4 @@
-"""What the queries share: a look at the page, and a reading of one element."""
+"""Base classes of the queries: an observation of the page, and a reading of one element."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ class OfElement(BrowserQuery):
     """The element."""
 
     def summary(self) -> str:
-        """The query and its target."""
+        """Return the query and its target."""
         return f"{getattr(self, 'query', 'read')} {self.target}"

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Text(OfElement):
-    """Reads the visible text of an element, white space folded. Value: text, or what ``as`` says."""
+    """Reads the visible text of an element, white space folded. Value: text, or the type in ``as``."""
 
     query: Literal["text"]
     """Read an element's text."""
     as_: Kind = Field(default="text", alias="as")
-    """What the text is read as: ``text``, ``number`` or ``integer``."""
+    """Type of the value: ``text``, ``number`` or ``integer``."""
 
     async def run(self, ctx: LeafContext) -> Json:
         """Read the text."""
@@ -30,12 +30,12 @@ class Text(OfElement):
 
 
 class Value(OfElement):
-    """Reads what a field holds. Value: text, or what ``as`` says."""
+    """Reads the content of a field. Value: text, or the type in ``as``."""
 
     query: Literal["value"]
     """Read a field's value."""
     as_: Kind = Field(default="text", alias="as")
-    """What the text is read as: ``text``, ``number`` or ``integer``."""
+    """Type of the value: ``text``, ``number`` or ``integer``."""
 
     async def run(self, ctx: LeafContext) -> Json:
         """Read the value."""
@@ -45,13 +45,13 @@ class Value(OfElement):
 
 
 class Exists(OfElement):
-    """Tells whether any element matches now, without waiting. Value: true or false."""
+    """Checks whether any element matches now, without waiting. Value: true or false."""
 
     query: Literal["exists"]
-    """Tell whether an element is there."""
+    """Check whether an element is there."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Look once."""
+        """Check once."""
         await ctx.act()
         return await ctx.page.count(self.target) > 0
 
@@ -63,13 +63,13 @@ class Count(OfElement):
     """Count elements."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Look once."""
+        """Count once."""
         await ctx.act()
         return await ctx.page.count(self.target)
 
 
 class Attribute(OfElement):
-    """Reads an attribute of an element as it is written in the page. Value: text; null where the element has none of that name."""
+    """Reads an attribute of an element as it is written in the page. Value: text; null if the element does not have it."""
 
     query: Literal["attribute"]
     """Read an attribute."""
@@ -86,14 +86,14 @@ class Attribute(OfElement):
 class State(OfElement):
     """Reads the state of an element, which need not be visible. Value: ``{visible, enabled, checked, editable, focused, value}``.
 
-    ``checked`` is null for what cannot be checked, ``value`` for what holds none.
+    Elements that cannot be checked have null for ``checked``, elements without a value have null for ``value``.
     """
 
     query: Literal["state"]
     """Read an element's state."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read all of it in one look."""
+        """Read all of it at once."""
         target = await ctx.located(self.target)
         await ctx.act()
         return await ctx.page.state(target)

@@ -23,7 +23,7 @@ class Url(BrowserQuery):
     """Read the address."""
 
     def summary(self) -> str:
-        """Which query."""
+        """Return the query."""
         return "read the address"
 
     async def run(self, ctx: LeafContext) -> Json:
@@ -39,7 +39,7 @@ class Title(BrowserQuery):
     """Read the title."""
 
     def summary(self) -> str:
-        """Which query."""
+        """Return the query."""
         return "read the title"
 
     async def run(self, ctx: LeafContext) -> Json:
@@ -49,9 +49,9 @@ class Title(BrowserQuery):
 
 
 class Observation(BrowserQuery):
-    """Reads what is on the page, or in an element, as lines: roles, names, values, texts, as assistive programs see them. Value: text.
+    """Reads the content of the page, or of an element, as lines: roles, names, values, texts, as assistive programs see them. Value: text.
 
-    What one can act on has a ref. What ``max_chars`` has no room for is folded into lines that say how many of what; no element is cut.
+    Interactive elements have a ref. Content beyond ``max_chars`` is folded into lines with its kind and count; no element is cut.
     """
 
     query: Literal["observation"]
@@ -59,14 +59,14 @@ class Observation(BrowserQuery):
     target: Target | None = None
     """The element; without it the whole page."""
     max_chars: int = Field(default=5_000, ge=200, le=1_000_000)
-    """How many characters the text may have."""
+    """Limit of the text, in characters."""
 
     def summary(self) -> str:
-        """What is observed."""
+        """Return what is observed."""
         return f"observe {self.target or 'the page'}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Look once."""
+        """Observe once."""
         target = await ctx.located(self.target) if self.target else None
         await ctx.act()
         view = await ctx.page.look(target)
@@ -77,9 +77,9 @@ class Assert(BrowserQuery):
     """A finding of the workflow: rules that must hold. It is never retried and never called drift. Value: none."""
 
     query: Literal["assert"]
-    """State what must hold."""
+    """State the rules that must hold."""
     rules: list[Rule] = Field(min_length=1)
-    """What must hold; each is waited for."""
+    """The rules; each is waited for."""
 
     @model_validator(mode="after")
     def _no_retry(self) -> Assert:
@@ -90,7 +90,7 @@ class Assert(BrowserQuery):
         return self
 
     def summary(self) -> str:
-        """The rules."""
+        """Return the rules."""
         return f"assert {', '.join(str(rule) for rule in self.rules)}"
 
     async def run(self, ctx: LeafContext) -> Json:

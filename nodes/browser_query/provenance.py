@@ -1,6 +1,6 @@
-"""Whether a page says a value: a text, a number in any usual way of writing it, a day in any usual form.
+"""Checks whether a page contains a value: a text, a number in any usual notation, a day in any usual form.
 
-What a model has read off a page stands on it. A value that does not was worked out, translated, or made up: that is all that is found out here.
+A value that a model has read off a page is on it. One that is not was computed, translated, or invented; more cannot be concluded here.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from nodes.parsing import DIGITS
 from nodes.values import Json
 
 GROUPED = re.compile(r"\d{1,3}(?P<mark>[.,'’])(?:\d{2,3}(?P=mark))*\d{3}")
-"""Digits with a mark between their groups: by threes, or as in India by twos before the last three."""
+"""Digits with a mark between their groups: of three, or as in India of two before the last three."""
 
 THREES = re.compile(r"\d{3}(?:[.,]\d+)?")
-"""What may follow a blank within one number: three digits, and behind the last three a fraction."""
+"""Continuation of a number after a blank: three digits, and after the last three a fraction."""
 
 DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)\S*)?")
-"""A day as ISO 8601 has it, with or without a time."""
+"""A day in ISO 8601, with or without a time."""
 
 MONTHS = (
     "january",
@@ -41,40 +41,40 @@ MONTHS = (
 )
 
 NAMED_HOURS = {0: (r"\bmidnight\b",), 12: (r"\bnoon\b",)}
-"""Patterns of the hours that have a name."""
+"""Patterns of the named hours."""
 
 UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
-"""Characters that are not seen: where a word may be broken, and where not."""
+"""Invisible characters: permitted and forbidden line breaks."""
 
 ALIKE = str.maketrans(
     dict.fromkeys("\u2018\u2019\u201a\u2032`\u00b4", "'")
     | dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb\u2033", '"')
     | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
 )
-"""The forms of quotes and dashes: which of them is printed means nothing."""
+"""The forms of quotes and dashes, which count as equal."""
 
 WORD = re.compile(r"\w+")
 
 CUT = "..."
-"""A text that was cut short, as it is compared; the page says it whole, or has these dots itself."""
+"""End of a shortened text in comparisons; the page has the whole text, or these dots."""
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-"""A text that is a number as programs write it."""
+"""A number as programs write it."""
 
 ONE = re.compile(r"(?P<whole>.*?)(?:(?P<mark>[.,])(?P<fraction>\d*))?", re.DOTALL)
-"""Digits, and what stands behind the last mark among them."""
+"""Digits, and those after the last mark among them."""
 
 
 class Words:
-    """All that a page says, to be asked whether it says this or that."""
+    """The content of a page, searchable for values."""
 
     def __init__(self, text: str) -> None:
-        """``text``: everything that stands on the page, in order, one part a line, names and values of fields among it."""
+        """``text``: everything on the page, in order, one part a line, with names and values of fields."""
         self._text = _folded(text)
         self._written = text
 
     def say(self, value: Json) -> bool:
-        """Whether the value stands there; of null, true and false a page says nothing, so they count as said."""
+        """Return whether the page contains the value. Null, true and false do not appear on pages, so they count as contained."""
         if value is None or isinstance(value, bool):
             return True
         if isinstance(value, int | float):
@@ -90,7 +90,7 @@ class Words:
         if NUMBER.fullmatch(wanted):
             return any(self._says_number(each) for each in _numbers(wanted))
         words = [] if CUT in wanted else WORD.findall(wanted)
-        # What digits mean hangs on the marks among them; elsewhere marks are the page's or the model's taste.
+        # The marks decide what digits mean; elsewhere they are the page's or the model's style.
         marked = all(each.isdecimal() for each in words) and re.search(r"\d[.,]\d", wanted)
         return bool(words) and not marked and f" {' '.join(words)} " in self._row
 
@@ -113,7 +113,6 @@ class Words:
 
     @functools.cached_property
     def _row(self) -> str:
-        """The words alone, one blank around each."""
         return f" {' '.join(WORD.findall(self._text))} "
 
     @functools.cached_property
@@ -122,13 +121,13 @@ class Words:
 
 
 def _folded(text: str) -> str:
-    """A text as it is compared: white space, case, and the many forms of quotes and dashes do not count."""
+    """Return a text for comparison: white space, case, and the forms of quotes and dashes do not count."""
     plain = unicodedata.normalize("NFKC", text).translate(UNSEEN).casefold().translate(ALIKE)
     return " ".join(plain.split())
 
 
 def _stands_in(wanted: str, text: str) -> bool:
-    """Whether ``wanted`` stands in ``text`` by itself, not as a part of a longer word or number."""
+    """Return whether ``wanted`` is in ``text`` as separate words, not as a part of a longer word or number."""
     before = r"(?<!\w)" if WORD.match(wanted[0]) else ""
     after = r"(?!\w)" if WORD.match(wanted[-1]) else ""
     if wanted[0].isdecimal():
@@ -142,21 +141,21 @@ def _stands_in(wanted: str, text: str) -> bool:
 
 
 def _numbers(text: str) -> Iterator[decimal.Decimal]:
-    """Every number that the text can be read to hold. Where its marks allow of two readings, both: a page does not say which one it means."""
+    """Yield every number that the text can be read as. If its marks allow two readings, both: a page does not say which one it means."""
     for found in DIGITS.finditer(text):
         written = found.group()
         sign = written[0] if written[0] in "-−+" else ""
         before, after = text[max(0, found.start() - 1) : found.start()], text[found.end() : found.end() + 1]
         glued, closed = before.isalnum(), (before, after) == ("(", ")")
         for index, number in _in_blanks(written.removeprefix(sign)):
-            # A page that says -5 says how large a discount is, too.
+            # -5 on a page may also be the amount of a discount.
             yield number
             if closed or (sign in ("-", "−") and index == 0 and not glued):
                 yield -number
 
 
 def _in_blanks(written: str) -> Iterator[tuple[int, decimal.Decimal]]:
-    """The numbers in digits with blanks among them, each with the number of its first piece: `3 1 250` is 3, 1, 250, 1250 and 3."""
+    """Yield the numbers in digits with blanks, each with the index of its first part: `3 1 250` is 3, 1, 250, 1250 and 3."""
     pieces = [each.strip(".,'’") if "." not in each[:1] else each.rstrip(".,'’") for each in written.split()]
     pieces = [each for each in pieces if each]
     for index, piece in enumerate(pieces):
@@ -174,7 +173,7 @@ def _in_blanks(written: str) -> Iterator[tuple[int, decimal.Decimal]]:
 
 
 def _readings(piece: str) -> Iterator[decimal.Decimal]:
-    """What digits with marks among them may mean; where they are no number, each run of digits is one: `22.11.2026`."""
+    """Yield the meanings of digits with marks. If they are no number, each run of digits is one: `22.11.2026`."""
     found, split = list[str](), ONE.fullmatch(piece)
     if GROUPED.fullmatch(piece):
         found.append(piece)
@@ -204,7 +203,7 @@ def _day(text: str) -> dt.date | None:
 
 
 def _forms(day: dt.date) -> Iterator[re.Pattern[str]]:
-    """How a page may write the day: by numbers in any of the three orders, or with the English name of the month."""
+    """Yield the ways to write the day: numbers in any of the three orders, or with the English name of the month."""
     year, month, number = rf"(?:{day.year:04}|'?{day.year % 100:02})", rf"0?{day.month}", rf"0?{day.day}"
     name = MONTHS[day.month - 1]
     named = rf"{name[:3]}(?:{name[3:]}{'|t' if name == 'september' else ''})?\.?"

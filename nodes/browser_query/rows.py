@@ -1,4 +1,4 @@
-"""Queries that read many things alike: rows by selectors, and tables."""
+"""Queries for repeated items: rows by selectors, and tables."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class FieldOf(Part):
     css: TextField | None = None
     """CSS selector below the row; without it the row itself."""
     attribute: str | None = None
-    """Attribute to read in place of the text, such as ``href``."""
+    """Attribute to read instead of the text, such as ``href``."""
     type: Kind = "text"
-    """What the text is read as: ``text``, ``number`` (``1,234.50 €`` is 1234.5) or ``integer``."""
+    """Type of the value: ``text``, ``number`` (``1,234.50 €`` is 1234.5) or ``integer``."""
     nth: int | None = None
-    """Which of several matches, from 0; negative counts from the end."""
+    """Index among several matches, from 0; negative counts from the end."""
     optional: bool = False
-    """Whether the field may be missing; it is then null."""
+    """True if the field may be missing; it is then null."""
 
 
 def _short_form(value: Any) -> Any:
@@ -40,9 +40,9 @@ def _short_form(value: Any) -> Any:
 class Extract(OfElement):
     """Reads rows: for each element that matches ``target`` and is not hidden, a map of fields. Value: a list of maps.
 
-    A field of a form is read as what it holds, a list as what is chosen in it, a box as ``true`` or ``false``. It waits until at least ``min`` rows
-    are there. A field that a row lacks fails the node, unless it is ``optional``. No rows on a page that is an error of the server are no answer: the
-    node fails with ``error-page``.
+    The value of a form field is its content, of a list its selection, of a box ``true`` or ``false``. The query waits until there are at
+    least ``min`` rows. A field that a row lacks fails the node, unless it is ``optional``. If there are no rows because the page is an error
+    of the server, the node fails with ``error-page``.
     """
 
     query: Literal["extract"]
@@ -50,12 +50,12 @@ class Extract(OfElement):
     fields: dict[str, Annotated[FieldOf, BeforeValidator(_short_form, json_schema_input_type=str | FieldOf)]] = Field(
         min_length=1
     )
-    """Name of each field, and where in the row it stands: a CSS selector, or a map with ``css``, ``attribute``, ``type``, ``nth``, ``optional``."""
+    """Name of each field, and its place in the row: a CSS selector, or a map with ``css``, ``attribute``, ``type``, ``nth``, ``optional``."""
     min: int = Field(default=1, ge=0)
-    """How many rows there must be at least. 0 reads what is there at once: wait for the page first."""
+    """Least number of rows. 0 reads at once, without waiting: wait for the page first."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read all rows in one look, then turn texts into typed values."""
+        """Read all rows at once, then turn texts into typed values."""
         target = await ctx.located(self.target)
         await ctx.act()
         try:
@@ -96,9 +96,9 @@ class ColumnOf(Part):
     """One column of a table."""
 
     header: str | int
-    """What stands above the column, or its number from 1."""
+    """Header of the column, or its number from 1."""
     type: Kind = "text"
-    """What the text is read as: ``text``, ``number`` or ``integer``."""
+    """Type of the value: ``text``, ``number`` or ``integer``."""
 
 
 def _column(value: Any) -> Any:
@@ -106,11 +106,11 @@ def _column(value: Any) -> Any:
 
 
 class Table(OfElement):
-    """Reads an HTML table as a person sees it. Value: a list of maps, one for each visible row of its body, by what stands above the columns.
+    """Reads an HTML table as a person sees it. Value: a list of maps, one for each visible row of its body, keyed by the headers.
 
-    A header that is there twice gets a number (``Total``, ``Total 2``), a column without one its number from 1 (``3``); what only sorts the column is no
-    part of its header. A cell that spans columns or rows stands in each of them, one with nothing but a field holds what is in it; a row that ends
-    early has null in the rest. Rows of a ``tfoot`` are left out. It waits until at least ``min`` rows are there.
+    A repeated header gets a number (``Total``, ``Total 2``), a column without one its number from 1 (``3``); sort controls are not part of a
+    header. A cell that spans columns or rows is repeated in each of them. A cell with only a form field has its content. A row that ends
+    early has null in the rest. Rows of a ``tfoot`` are omitted. The query waits until there are at least ``min`` rows.
     """
 
     query: Literal["table"]
@@ -118,18 +118,18 @@ class Table(OfElement):
     columns: (
         dict[str, Annotated[ColumnOf, BeforeValidator(_column, json_schema_input_type=str | int | ColumnOf)]] | None
     ) = Field(default=None, min_length=1)
-    """Which columns to read, each by the name that the map shall have: a header in any case, a number from 1, or a map with ``header`` and ``type``.
-    By default all of them, as text."""
+    """Columns to read, each by its key in the map: a header in any case, a number from 1, or a map with ``header`` and ``type``. By default
+    all of them, as text."""
     min: int = Field(default=1, ge=0)
-    """How many rows there must be at least. 0 reads what is there at once, and is an empty list where there is no such table: wait for the page first."""
+    """Least number of rows. 0 reads at once, without waiting, and is an empty list if there is no such table: wait for the page first."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read the whole table in one look."""
+        """Read the whole table at once."""
         target = await ctx.located(self.target)
         await ctx.act()
         grid = await ctx.page.table(target, self.min)
         if not grid.rows and not grid.head:
-            # Where there is no row there need be no table.
+            # Without rows the table itself may be missing.
             return []
         width = max([len(grid.head), *(len(row) for row in grid.rows)], default=0)
         names = headers(grid.head + [""] * (width - len(grid.head)))
@@ -147,7 +147,7 @@ class Table(OfElement):
 
 
 def headers(written: list[str]) -> list[str]:
-    """A name for each column: what stands above it, with a number where that is there already, and its number where nothing is."""
+    """Return a name for each column: its header, with a number if it is repeated, or its number if it has none."""
     names: list[str] = []
     for number, header in enumerate(written, start=1):
         name, repeated = header or str(number), 2

@@ -1,4 +1,4 @@
-"""From the text of an answer to the value: parsed, settled, and checked against its JSON Schema."""
+"""Converts the text of an answer to its value: parses it, undoes the strict form, and checks it against its JSON Schema."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OPENING = re.compile(r"```[A-Za-z0-9]*[ \t]*\r?\n")
 """The line that opens a fenced block."""
 
 MOST = 20
-"""Problems that are told at once."""
+"""Limit of the problems reported at once."""
 
 LONGEST = 120
-"""Characters of a value, or of what a schema wants, in a problem."""
+"""Limit of a value or of a requirement in a problem, in characters."""
 
 KINDS = {
     "array": "a list",
@@ -34,11 +34,11 @@ KINDS = {
     "object": "a map",
     "string": "text",
 }
-"""The words for JSON Schema's types."""
+"""Words for JSON Schema's types."""
 
 
 class Mismatch(ValueError):
-    """An answer that is not what was asked for: ``problems`` are one line each, with the place in the answer (``$.items[2].total``)."""
+    """An answer that does not fit the request: ``problems`` are one line each, with the place in the answer (``$.items[2].total``)."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
@@ -46,10 +46,10 @@ class Mismatch(ValueError):
 
 
 def read(text: str, meant: dict[str, Json], *, wrapped: bool, fill: bool) -> Json:
-    """The value that an answer's text holds, which fits ``meant``. Raises Mismatch.
+    """Return the value in an answer's text, which fits ``meant``. Raises Mismatch.
 
-    The text is JSON, alone or in one fenced block. ``wrapped``: the value stands in a map, as its field ``value``; where it stands there
-    alone, without that map, it is taken too. ``fill``: fields that may be null are null where they are missing.
+    The text is JSON, alone or in one fenced block. ``wrapped``: the value is the field ``value`` of a map; the value without that map is
+    accepted too. ``fill``: missing fields that may be null are null.
     """
     answer = _parsed(text)
     place = "$"
@@ -71,7 +71,7 @@ def read(text: str, meant: dict[str, Json], *, wrapped: bool, fill: bool) -> Jso
 def held_against(
     value: Json, meant: dict[str, Json], *, fill: bool
 ) -> tuple[Json, list[tuple[tuple[str | int, ...], str]]]:
-    """The value, settled, and what of it does not fit ``meant``: the place of each problem, and the problem."""
+    """Return the settled value, and its deviations from ``meant``: the path of each problem, and the problem."""
     fit = _Fit(meant, fill)
     try:
         settled = fit.settled(value, meant)
@@ -81,7 +81,7 @@ def held_against(
 
 
 def place_of(path: Sequence[str | int]) -> str:
-    """A place in an answer as it is told: ``$.items[2].total``."""
+    """Return a path in an answer as text: ``$.items[2].total``."""
     return "$" + "".join(map(_step, path))
 
 
@@ -109,7 +109,7 @@ def _no_number(word: str) -> None:
 
 
 def _unfenced(text: str) -> str:
-    """What stands in the fenced block that the text is, else the text."""
+    """Return the content of the fenced block that the text is, else the text."""
     inner = text.strip()
     opening = OPENING.match(inner)
     if opening is None or not inner.endswith(FENCE) or len(inner) < opening.end() + len(FENCE):
@@ -118,7 +118,7 @@ def _unfenced(text: str) -> str:
 
 
 def _integer(digits: str) -> int:
-    # No more digits than these are worth reading: what is larger would be another value when it is read again.
+    # More digits are not read: larger numbers would change when they are read again.
     if len(digits) > len(str(-LARGEST_INTEGER)) or abs(int(digits)) > LARGEST_INTEGER:
         raise Mismatch(
             (f"$: the number {_cut(digits, LONGEST)} is too large to be kept: write it as text, or smaller",)
@@ -143,13 +143,13 @@ class _Fit:
         self._schema = schema
         self._fill = fill
         self._judge = validator.Validator(schema)
-        # Each entry holds its value and its schema, so that no others get their identity.
+        # Each entry keeps its value and its schema, so that no other objects get their identity.
         self._settled: dict[tuple[int, int], tuple[Json, Json, Json]] = {}
 
     def settled(self, value: Json, schema: Json) -> Json:
-        """The value with what the strict form made of it undone: a null for a missing field is taken out, and 3.0 is 3 where whole numbers are meant.
+        """Undo the changes of the strict form: a null for a missing field is removed, and 3.0 is 3 for whole numbers.
 
-        Each part of the value is settled once by each part of the schema, however many forms lead to it.
+        Each part of the value is settled once for each part of the schema, however many forms lead to it.
         """
         key = id(value), id(schema)
         if key not in self._settled:
@@ -196,7 +196,7 @@ class _Fit:
         return found | {name: self.settled(each, other) for name, each in value.items() if name not in properties}
 
     def problems(self, value: Json, place: str) -> tuple[str, ...]:
-        """What does not fit, one line each; ``place`` is where the value stands in the answer."""
+        """Return the problems, one line each; ``place`` is the value's path in the answer."""
         found: dict[str, None] = {}
         for error in self._judge.errors(value, self._schema):
             found.update(dict.fromkeys(self._lines(error, place)))
@@ -206,7 +206,7 @@ class _Fit:
         return tuple(lines)
 
     def places(self, value: Json) -> list[tuple[tuple[str | int, ...], str]]:
-        """The place of each thing that does not fit, and what it is."""
+        """Return the path of each problem, and the problem."""
         errors = self._judge.errors(value, self._schema)
         return [(tuple(error.absolute_path), line) for error in errors for line in self._lines(error, "$")]
 
@@ -246,7 +246,7 @@ def _step(step: str | int) -> str:
 
 
 def _kind(value: Json) -> str:
-    """What a value is: a number as itself, else the word for its kind."""
+    """Describe a value: a number as itself, else the word for its kind."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -257,7 +257,7 @@ def _kind(value: Json) -> str:
 
 
 def short(value: Json) -> str:
-    """The value as JSON, cut to a length that fits into a sentence."""
+    """Return the value as JSON, shortened to fit into a sentence."""
     return _cut(json.dumps(value, ensure_ascii=False), LONGEST)
 
 

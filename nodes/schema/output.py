@@ -1,7 +1,7 @@
-"""The field ``output`` of a model node: what the answer must be, in a short form or as a JSON Schema.
+"""The field ``output`` of a model node: the form of the answer, in a short form or as a JSON Schema.
 
-Whatever the form, an ``Output`` holds one JSON Schema that the *value* fits. On the wire the value stands in an object
-(``{"value": …}``) where it is none itself, because servers want an object at the root.
+In either form an ``Output`` has one JSON Schema that the *value* fits. If that is not an object, the value is sent in one (``{"value":
+…}``), because servers require an object at the root.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from nodes.values import Json
 __all__ = ["Mismatch", "Output", "OutputField"]
 
 WORDS = ("boolean", "integer", "number", "string")
-"""The primitives, as JSON Schema calls them."""
+"""The primitives, in JSON Schema's words."""
 
 WORD = re.compile(rf"({'|'.join(WORDS)})(\?)?(\[\](\?)?)?")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 SPELT = {"type", "description", "choices", "optional", "items", "fields"}
-"""What a field that is written out may say."""
+"""Keys of a field in its long form."""
 
 WHOLE = "json_schema"
-"""The key of a JSON Schema of the author's."""
+"""Key of an author's JSON Schema."""
 
 FORMS = (
     "`boolean`, `integer`, `number` or `string`, with `[]` for a list and `?` for what may be unknown; "
@@ -44,18 +44,18 @@ FORMS = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Output:
-    """What a model's answer must be. ``said`` is what stands in the file, ``meant`` the JSON Schema that the value fits."""
+    """Form of a model's answer. ``said`` is the text in the file, ``meant`` the JSON Schema that the value fits."""
 
     said: Json
     meant: dict[str, Json]
     short: bool
-    """Whether it is a short form: then a field that may be null and is not in the answer is null."""
+    """True for a short form: then a field that may be null and is missing in the answer is null."""
 
     @classmethod
     def of(cls, said: Json) -> Output:
-        """The output that the file says. Raises pydantic's ValidationError with every mistake and its place."""
+        """Parse the output in a file. Raises pydantic's ValidationError with every mistake and its place."""
         found = _Reader()
-        # A map with more keys, or another value, is a map of fields, one of which is called so.
+        # With more keys, or another value, it is a map of fields, and one field has this name.
         whole = isinstance(said, dict) and list(said) == [WHOLE] and isinstance(said[WHOLE], dict)
         found.no_references(said, ())
         if whole:
@@ -69,20 +69,20 @@ class Output:
 
     @property
     def wrapped(self) -> bool:
-        """Whether the value stands in an object on the wire."""
+        """True if the value is sent in an object."""
         return self.meant.get("type") != "object"
 
     @property
     def strict(self) -> bool:
-        """Whether ``schema`` is in the strict form, which makes a server keep to it. Without it the model is asked, and the answer is checked here."""
+        """True if ``schema`` is in the strict form, which a server enforces. Otherwise the model is asked for it, and the answer is checked here."""
         return _wire(self)[1]
 
     def schema(self) -> dict[str, Json]:
-        """JSON Schema of the answer's text, with an object at the root: in the strict form where there is one, else as the author wrote it."""
+        """Return the JSON Schema of the answer's text, with an object at the root: strict if possible, else as the author wrote it."""
         return _wire(self)[0]
 
     def read(self, text: str) -> Json:
-        """The value in an answer's text. Raises Mismatch with every problem and its place, to be told to the model."""
+        """Return the value in an answer's text. Raises Mismatch with every problem and its place, for the model."""
         return answers.read(text, self.meant, wrapped=self.wrapped, fill=self.short)
 
     @classmethod
@@ -103,7 +103,7 @@ def _detail(problem: Problem, said: Json) -> InitErrorDetails:
     here: Any = said
     for step in problem.path:
         here = here[step]
-    # The braces of a message are its own: nothing is filled into it.
+    # Braces in a message are literal: nothing is inserted.
     text: Any = "{text}"
     kind: LiteralString = "choice" if problem.choices else "output"
     context: dict[str, Any] = {"text": problem.text, "choices": list(problem.choices)}
@@ -111,13 +111,13 @@ def _detail(problem: Problem, said: Json) -> InitErrorDetails:
 
 
 class _Reader:
-    """Reads the short forms, mistakes and all, into JSON Schema."""
+    """Converts the short forms, mistakes included, into JSON Schema."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
 
     def form(self, said: Json, path: problems.Path, *, inside: bool) -> dict[str, Json]:
-        """The schema of one form; ``inside`` another one a map is a field that is written out, else it is a map of fields."""
+        """Return the schema of one form. ``inside`` another form a map is a field in its long form, else a map of fields."""
         if isinstance(said, str):
             return self._word(said, path)
         if isinstance(said, list):
@@ -134,7 +134,7 @@ class _Reader:
         found = WORD.fullmatch(said)
         if found is None:
             if OPENING in said:
-                return {}  # told as a reference
+                return {}  # reported as a reference
             close = near(said.rstrip("[]?"), WORDS)
             fix = "to choose from texts, write a list of them"
             if close:
@@ -164,7 +164,7 @@ class _Reader:
             if not NAME.fullmatch(name):
                 self._wrong((*path, name), f"`{name}` is no name: letters, digits and `_`, at most 64")
             properties[name] = self.form(each, (*path, name), inside=True)
-        # What may be null may also be missing: servers that do not keep to a schema leave it out.
+        # A field that may be null may also be missing: servers that do not enforce schemas omit it.
         needed = [name for name, each in properties.items() if "null" not in _types(each)]
         return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
 
@@ -188,7 +188,7 @@ class _Reader:
         return schema
 
     def _base(self, said: dict[str, Json], path: problems.Path) -> dict[str, Json]:
-        """What the field is, by ``type``, ``choices``, ``items`` or ``fields``: just one of them, but for a type that says the same."""
+        """Return the schema of ``type``, ``choices``, ``items`` or ``fields``: only one of them, except for a redundant type."""
         given = [key for key in ("choices", "items", "fields") if key in said]
         kind = said.get("type")
         if len(given) > 1:
@@ -198,7 +198,7 @@ class _Reader:
                 if isinstance(kind, str):
                     return self._word(kind, (*path, "type"))
                 return self._wrong((*path, "type"), f"`type` is one of {', '.join(WORDS)}, and this is {kind_of(kind)}")
-            # Whoever has misspelt it is told so already.
+            # A misspelt type is already reported.
             lost = said.keys() <= SPELT
             text = "nothing says what the field is: write `type`, `choices`, `items` or `fields`"
             return self._wrong(path, text) if lost else {}
@@ -216,7 +216,7 @@ class _Reader:
         return self.form(inner, place, inside=False)
 
     def no_references(self, said: Json, path: problems.Path) -> None:
-        """An output is known before anything runs, so that a file can be checked: no reference stands in it."""
+        """Reject references: an output must be known before a run, so that the file can be checked."""
         if isinstance(said, str) and OPENING in said:
             self._wrong(path, "`output` takes no references: write what it is; values belong into `input`")
         items = said.items() if isinstance(said, dict) else enumerate(said) if isinstance(said, list) else ()

@@ -1,7 +1,7 @@
-"""JSON Schemas that an author writes: what is wrong with one, each mistake at its place.
+"""Checks the JSON Schemas that authors write, and reports each mistake at its place.
 
-The dialect is draft 2020-12. What a schema says must be something that is checked: an unknown keyword, which JSON Schema
-would pass over, is a mistake here, and so is a reference that leads out of the file.
+The dialect is draft 2020-12. Every statement of a schema must be enforced: an unknown keyword, which JSON Schema would ignore, is a mistake
+here, and so is a reference that leads out of the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 
 LARGEST = 100_000
-"""Characters of a schema, as JSON."""
+"""Limit of a schema as JSON, in characters."""
 
 MAPS = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
 """Keywords that hold a map of schemas."""
@@ -67,7 +67,7 @@ NARROWING = frozenset(
         "maxProperties",
     }
 )
-"""Keywords that make a type narrower, and nothing else."""
+"""Keywords that only narrow a type."""
 
 NOTES = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"})
 """Keywords that check nothing."""
@@ -89,7 +89,7 @@ INSTEAD = {
     "$dynamicRef": "write `$ref`",
     "$dynamicAnchor": "references go by `#/$defs/NAME` only",
 }
-"""What to write for keywords of other dialects, or that cannot be kept to."""
+"""Replacements for keywords of other dialects, and for keywords that cannot be enforced."""
 
 TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 
@@ -98,16 +98,16 @@ REF = re.compile(r"#/\$defs/([A-Za-z0-9_.-]+)")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake in what a file says: where, and what it is and how it is fixed."""
+    """One mistake in a file: its place, the message, and the fix."""
 
     path: Path
     text: str
     choices: tuple[str, ...] = ()
-    """The words that could stand there."""
+    """The words allowed there."""
 
 
 def problems(schema: dict[str, Json]) -> list[Problem]:
-    """Everything that is wrong with the schema; empty for one that can be used."""
+    """Return all mistakes in the schema; empty if it is usable."""
     if len(json.dumps(schema)) > LARGEST:
         return [Problem((), f"the schema has more than {LARGEST:,} characters: ask for less at once")]
     defs = schema.get("$defs")
@@ -141,7 +141,7 @@ def _problems(schema: Json, path: Path, defs: Json) -> Iterator[Problem]:
 
 
 def _inside(key: str, value: Json) -> Iterator[tuple[Path, Json]]:
-    """The schemas that stand under a keyword, each with its place under it."""
+    """Yield the schemas under a keyword, each with its path below it."""
     if key in ONES:
         yield (), value
     elif key in MAPS and isinstance(value, dict):
@@ -192,10 +192,9 @@ def _reference(value: Json, place: Path, defs: Json) -> Iterator[Problem]:
 
 
 def _other(schema: dict[str, Json]) -> Iterator[Problem]:
-    """What the schema of schemas says."""
     from jsonschema import Draft202012Validator, exceptions
 
-    # Its own checker of formats tries the patterns too. Its stubs tell only half.
+    # Its own format checker tries the patterns too. Its stubs declare only half.
     judge: Any = Draft202012Validator
     whole = judge(judge.META_SCHEMA, format_checker=judge.FORMAT_CHECKER)
     error: Any = cast("Any", exceptions).best_match(whole.iter_errors(schema))
@@ -204,7 +203,7 @@ def _other(schema: dict[str, Json]) -> Iterator[Problem]:
 
 
 def _circles(schema: dict[str, Json]) -> Iterator[Problem]:
-    """References that stand for each other with nothing between, so that no value could ever be checked."""
+    """Yield circular references with nothing between, against which no value could ever be checked."""
     defs: dict[str, Json] = schema.get("$defs", {})
     same = {name: set(_stands_for(each)) for name, each in defs.items()}
     for name in defs:
@@ -219,7 +218,7 @@ def _circles(schema: dict[str, Json]) -> Iterator[Problem]:
 
 
 def _rests(schema: dict[str, Json]) -> Iterator[Problem]:
-    """A keyword for all other fields beside patterns for some: the library would try those patterns with no limit."""
+    """Yield a keyword for all other fields next to patterns for some: the library would match those patterns without a limit."""
     words = dict(_words(schema, ()))
     place = next((place for place, word in words.items() if word == "unevaluatedProperties"), None)
     if place is not None and "patternProperties" in words.values():
@@ -229,7 +228,7 @@ def _rests(schema: dict[str, Json]) -> Iterator[Problem]:
 
 
 def _words(schema: Json, path: Path) -> Iterator[tuple[Path, str]]:
-    """Every keyword of a schema and of those within it, by its place."""
+    """Yield every keyword of a schema and of those within it, with its path."""
     if isinstance(schema, dict):
         for key, value in cast("dict[str, Json]", schema).items():
             yield (*path, key), key
@@ -238,7 +237,7 @@ def _words(schema: Json, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _stands_for(schema: Json) -> Iterator[str]:
-    """The names that a value is checked against together with the schema itself, and not only a part of it."""
+    """Yield the names that apply to the same value as the schema itself, not only to a part of it."""
     if not isinstance(schema, dict):
         return
     words: dict[str, Json] = schema
@@ -251,13 +250,13 @@ def _stands_for(schema: Json) -> Iterator[str]:
 
 
 def named(reference: str) -> str:
-    """The name under ``$defs`` that a reference leads to."""
+    """Return the name under ``$defs`` to which a reference leads."""
     return reference.removeprefix("#/$defs/")
 
 
 @functools.cache
 def checker() -> jsonschema.FormatChecker:
-    """The formats that are checked, on any machine alike."""
+    """Return the checker of formats, the same on every machine."""
     import jsonschema
 
     found = jsonschema.FormatChecker(formats=())
@@ -268,7 +267,7 @@ def checker() -> jsonschema.FormatChecker:
 
 
 def _checks(check: Callable[[str], bool], value: object) -> bool:
-    """Whether a text is of the format; of what is no text a format says nothing."""
+    """Return whether a text has the format; values other than texts pass."""
     return not isinstance(value, str) or check(value)
 
 
@@ -308,4 +307,4 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "uri": _address,
     "uuid": _uuid,
 }
-"""What each format takes; a check says no by False or by a ValueError."""
+"""The check of each format; it rejects a text by False or by a ValueError."""

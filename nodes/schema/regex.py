@@ -1,7 +1,7 @@
-"""Regular expressions of authors: in Python's syntax, and none takes longer than a fixed time.
+"""Regular expressions of authors: in Python's syntax, with a fixed time limit.
 
-A matcher that backtracks may take longer than anybody waits on an unlucky text. Python's own cannot be stopped, so these are matched by
-the library `regex`, which reads the same syntax and looks at the clock as it goes, on every thread alike.
+A backtracking matcher may take too long on an unlucky text. Python's own cannot be stopped, so the library `regex` matches these: it reads
+the same syntax and checks the clock as it runs, on every thread.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     import regex
 
 LONGEST_PATTERN = 1_000
-"""Characters that a pattern may have."""
+"""Limit of a pattern, in characters."""
 
 LONGEST_TEXT = 1 << 20
-"""Characters that a text may have."""
+"""Limit of a text, in characters."""
 
 SECONDS = 2.0
-"""Processor time that one use of a pattern may take."""
+"""Limit of one use of a pattern, in seconds of processor time."""
 
 _PLAIN_BRACE = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?!\d+(?:,\d*)?\}|,\d*\})", re.DOTALL)
-"""A brace that stands for itself in Python's syntax; the first group is what is passed over."""
+"""A literal brace in Python's syntax; the first group is skipped text."""
 
 
 class PatternRefused(ValueError):
@@ -33,23 +33,23 @@ class PatternRefused(ValueError):
 
 @functools.lru_cache(maxsize=512)
 def compiled(pattern: str) -> regex.Pattern[str]:
-    """The pattern, ready to use. Raises PatternRefused for one that is wrong or too long."""
+    """Compile the pattern. Raises PatternRefused if it is wrong or too long."""
     import regex
 
     if len(pattern) > LONGEST_PATTERN:
         raise PatternRefused(f"a pattern has at most {LONGEST_PATTERN} characters, this one has {len(pattern)}")
     try:
-        re.compile(pattern)  # what `regex` reads beyond Python's syntax is a mistake
-        # In `regex` a brace that counts nothing asks for a match that is nearly right.
+        re.compile(pattern)  # syntax of `regex` beyond Python's is a mistake
+        # In `regex` a brace without a count asks for a fuzzy match.
         return regex.compile(_PLAIN_BRACE.sub(lambda found: found[1] or r"\{", pattern))
     except (re.error, regex.error, RecursionError, OverflowError) as error:
         raise PatternRefused(f"{pattern!r} is not a pattern: {error}") from None
 
 
 def matches(pattern: str, text: str, seconds: float | None = None) -> Iterator[regex.Match[str]]:
-    """Every match, in order, each beginning where the one before ends.
+    """Yield every match, in order, without overlaps.
 
-    Raises PatternRefused for a pattern that is wrong, a text that is too long, and where all of them together take more than ``seconds``.
+    Raises PatternRefused for a wrong pattern, a text that is too long, and if all matches together take more than ``seconds``.
     """
     found = compiled(pattern)
     if len(text) > LONGEST_TEXT:
@@ -61,7 +61,7 @@ def matches(pattern: str, text: str, seconds: float | None = None) -> Iterator[r
 
 
 def expanded(match: regex.Match[str], template: str) -> str:
-    r"""The template with ``\1`` and ``\g<name>`` replaced by the groups of the match. Raises PatternRefused for a group that is not there."""
+    r"""Return the template with ``\1`` and ``\g<name>`` replaced by the groups of the match. Raises PatternRefused for a missing group."""
     import regex
 
     try:

@@ -1,7 +1,7 @@
-"""The strict form of a JSON Schema: the part of the language that servers can make a model keep to.
+"""The strict form of a JSON Schema: the part of the language that servers can enforce.
 
-Every map is closed and all its fields are required; what may be missing is null instead. What only makes a type narrower
-(a pattern, a minimum) is told in the description, because not every server takes it; it is checked on the answer.
+Every map is closed and all its fields are required; a missing value is null instead. Keywords that only narrow a type (a pattern, a minimum)
+are put into the description, because not every server accepts them; the answer is checked for them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nodes.schema.problems import NARROWING, NOTES, named
 from nodes.values import Json
 
 VALUE = "value"
-"""The field that a value stands in which is no map."""
+"""The field for a value that is no map."""
 
 DEEPEST = 10
 """Levels of maps."""
@@ -22,11 +22,11 @@ DEEPEST = 10
 MOST_FIELDS = 5_000
 MOST_CHOICES = 1_000
 MOST_CHARACTERS = 120_000
-"""Of the names of fields and definitions and of choices, together."""
+"""Limit of the characters in names of fields and definitions and in choices, together."""
 
 MANY_CHOICES = 250
 MOST_CHARACTERS_OF_MANY = 15_000
-"""Of the choices in one list of more than MANY_CHOICES."""
+"""Limit of the characters in the choices of one list of more than MANY_CHOICES."""
 
 CONTAINERS = ("object", "array")
 
@@ -34,15 +34,15 @@ OF_TYPE = {
     "object": frozenset({"properties", "required", "additionalProperties"}),
     "array": frozenset({"items"}),
 }
-"""What can be said of each type, besides what makes it narrower."""
+"""Keywords of each type, besides those that narrow it."""
 
 
 class _NotStrict(Exception):
-    """The schema says something that the strict form has no words for."""
+    """The strict form cannot express the schema."""
 
 
 def rooted(schema: dict[str, Json]) -> dict[str, Json]:
-    """The schema of a map that holds what fits ``schema`` as its only field."""
+    """Return the schema of a map whose only field fits ``schema``."""
     inner = {key: each for key, each in schema.items() if key not in ("$defs", "$schema")}
     found: dict[str, Json] = {
         "type": "object",
@@ -54,7 +54,7 @@ def rooted(schema: dict[str, Json]) -> dict[str, Json]:
 
 
 def form(schema: dict[str, Json]) -> dict[str, Json] | None:
-    """The strict form of a schema of a map, with the order of its fields; None where it has none, or is larger than servers take."""
+    """Return the strict form of a schema of a map, with the order of its fields; None if it has none, or is larger than servers accept."""
     defs: dict[str, Json] = schema.get("$defs", {})
     try:
         found = _form({key: each for key, each in schema.items() if key != "$defs"})
@@ -88,7 +88,7 @@ def _form(schema: Json) -> dict[str, Json]:
 
 
 def _types(schema: dict[str, Json]) -> list[str]:
-    """The types that a schema names, or that what it says is about."""
+    """Return the types that a schema names, or that its keywords imply."""
     said: Json = schema.get("type")
     if said is not None:
         return [said] if isinstance(said, str) else said
@@ -123,7 +123,7 @@ def _stands_for(schema: dict[str, Json], said: set[str]) -> dict[str, Json]:
     if len(said) != 1:
         raise _NotStrict
     if "$ref" in said:
-        # Servers take nothing beside a reference, not even a description.
+        # Servers accept nothing next to a reference, not even a description.
         reference: dict[str, Json] = {"$ref": schema["$ref"]}
         return _described(schema, {"anyOf": [reference]}) if "description" in schema else reference
     return _described(schema, {"anyOf": [_form(each) for each in schema["anyOf"]]})
@@ -150,7 +150,7 @@ def _type_of(value: Json) -> str:
 
 
 def nullable(schema: dict[str, Json]) -> dict[str, Json]:
-    """The strict schema of what ``schema`` takes, or null."""
+    """Return the strict schema of ``schema`` or null."""
     if "anyOf" in schema:
         if any("null" in _types(each) for each in schema["anyOf"]):
             return schema
@@ -167,7 +167,7 @@ def nullable(schema: dict[str, Json]) -> dict[str, Json]:
 
 
 def _described(schema: dict[str, Json], found: dict[str, Json]) -> dict[str, Json]:
-    """``found`` with the description, and with what narrows the schema as words in it."""
+    """Return ``found`` with the description, and with the narrowing keywords in words."""
     narrow = ", ".join(
         f"{key} {json.dumps(each, ensure_ascii=False)}" for key, each in schema.items() if key in NARROWING
     )
@@ -178,7 +178,7 @@ def _described(schema: dict[str, Json], found: dict[str, Json]) -> dict[str, Jso
 
 
 def _reached(schema: dict[str, Json], defs: dict[str, Json]) -> list[str]:
-    """The definitions that the schema uses, directly or not, in the order in which they stand."""
+    """Return the definitions that the schema uses, directly or not, in their order."""
     found, pending = set[str](), list(_references(schema))
     while pending:
         name = pending.pop()
@@ -201,7 +201,7 @@ def _references(schema: Any) -> Iterator[str]:
 
 
 def _fits(schema: dict[str, Json]) -> bool:
-    """Whether the strict schema is within what servers take."""
+    """Return whether servers accept the size of the strict schema."""
     size = _Size(schema.get("$defs", {}))
     size.add(schema, 0, ())
     for name, each in size.defs.items():
@@ -217,7 +217,7 @@ def _fits(schema: dict[str, Json]) -> bool:
 
 
 class _Size:
-    """What servers count in a strict schema."""
+    """Counts in a strict schema what servers limit."""
 
     def __init__(self, defs: dict[str, Json]) -> None:
         self.defs = defs
@@ -225,7 +225,7 @@ class _Size:
         self.long_list = False
 
     def add(self, schema: dict[str, Json], depth: int, within: tuple[str, ...]) -> None:
-        """Count a schema that stands ``depth`` maps deep."""
+        """Count a schema that is ``depth`` maps deep."""
         properties: dict[str, Json] = schema.get("properties", {})
         depth += "properties" in schema
         self.depth = max(self.depth, depth)
@@ -235,7 +235,7 @@ class _Size:
             self._add_choices([each for each in schema["enum"] if isinstance(each, str)], len(schema["enum"]))
         for each in (*properties.values(), *schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())):
             self.add(each, depth, within)
-        # What refers to itself has no depth of its own.
+        # The depth of a recursive schema is not limited.
         if "$ref" in schema and (name := named(schema["$ref"])) not in within:
             self._follow(self.defs[name], depth, (*within, name))
 

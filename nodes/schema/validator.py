@@ -1,8 +1,8 @@
-"""Whether a value fits a JSON Schema, in a time that grows with the value and the schema and no faster.
+"""Checks values against a JSON Schema, in time at most proportional to the value and the schema.
 
-The library's own way is right but has no bound: where a definition stands for itself, each level of a value doubles what is checked for each form
-that it may have, and a list whose items must differ is compared item by item with all the others. Here what a definition says of a value
-is found out once, of several forms only the nearest is told of, items are compared by what they hold, and all patterns share the time of one.
+The library is correct but has no bound. With recursive definitions each level of a value doubles the checks for each possible form, and
+unique items are compared pairwise. Here each definition is checked once per value, and only the nearest of several forms is reported. Items
+are compared by content, and all patterns share one time limit.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 EXACT = 2**53
-"""From here on a number with a fraction holds not every whole number: what was written may have been its neighbour."""
+"""From here on a float cannot represent every whole number: the written number may have been its neighbour."""
 
 
 class Validator:
-    """Checks values against one schema of an author's and its parts. A value that it has seen must not be changed."""
+    """Checks values against one schema of an author and its parts. Checked values must not change."""
 
     def __init__(self, schema: dict[str, Json]) -> None:
         from jsonschema import Draft202012Validator, validators
@@ -41,22 +41,22 @@ class Validator:
             },
             type_checker=base.TYPE_CHECKER.redefine("integer", _is_whole),
         )
-        # Each entry holds its value, so that no other value gets its identity.
+        # Each entry keeps its value, so that no other value gets its identity.
         self._found: dict[tuple[str, int], tuple[Json, tuple[ValidationError, ...]]] = {}
         self._taken: dict[tuple[int, int], tuple[Json, Json, bool]] = {}
         self._seconds = regex.SECONDS
 
     def takes(self, value: Json, schema: Json) -> bool:
-        """Whether the value fits a part of the schema. Raises PatternRefused where that takes too long."""
+        """Return whether the value fits a part of the schema. Raises PatternRefused if that takes too long."""
         key = id(value), id(schema)
         if key not in self._taken:
             self._taken[key] = value, schema, next(self.errors(value, schema), None) is None
         return self._taken[key][2]
 
     def errors(self, value: Json, schema: Json) -> Iterator[ValidationError]:
-        """What does not fit, each with its place in the value; of forms to choose from only what is wrong with the nearest.
+        """Yield the errors, each with its place in the value; of alternative forms only those of the nearest.
 
-        Raises PatternRefused where the patterns of the schema take too long: then nobody knows whether the value fits.
+        Raises PatternRefused if the patterns of the schema take too long: then it is unknown whether the value fits.
         """
         whole = {**schema, "$defs": self._defs} if isinstance(schema, dict) else schema
         yield from self._kind(whole, format_checker=problems.checker()).iter_errors(value)
@@ -66,7 +66,7 @@ class Validator:
         if key not in self._found:
             found = validator.descend(value, self._defs[problems.named(reference)])
             self._found[key] = value, tuple(map(_alone, found))
-        # Whoever hands an error on writes its own place into it.
+        # Callers write their own place into errors.
         yield from map(_alone, self._found[key][1])
 
     def _pattern(self, _validator: Any, pattern: str, value: Json, _schema: Json) -> Iterator[ValidationError]:
@@ -95,7 +95,7 @@ class Validator:
                 yield from validator.descend(value[name], wanted, path=name)
 
     def unnamed(self, value: dict[str, Json], schema: dict[str, Json]) -> list[str]:
-        """The names of a map that its schema says nothing of."""
+        """Return the names in a map that its schema does not mention."""
         named: dict[str, Json] = schema.get("patternProperties", {})
         known: dict[str, Json] = schema.get("properties", {})
         return [
@@ -112,7 +112,7 @@ class Validator:
 
 
 def _alone(error: ValidationError) -> ValidationError:
-    """A copy that belongs to no other error."""
+    """Return a copy that belongs to no other error."""
     copy: Any = type(error).create_from(error)
     copy.parent = None
     return copy
@@ -134,7 +134,7 @@ def _any_of(validator: Any, forms: list[Json], value: Json, _schema: Json) -> It
 
 
 def _distance(errors: list[ValidationError]) -> tuple[bool, int, int]:
-    """How far a value is from a form: whether it is of another type, how many of its fields say that it is another form, and how much else is wrong."""
+    """Return the distance from a form: whether the type differs, how many fields indicate another form, and the number of errors."""
     here = [each for each in errors if not each.path]
     other = [each for each in errors if len(each.path) == 1 and each.validator in ("const", "enum")]
     return any(each.validator in ("type", "const", "enum") for each in here), len(other), len(errors)
@@ -149,7 +149,7 @@ def _unique(_validator: Any, wanted: bool, value: Json, _schema: Json) -> Iterab
 
 
 def _held(value: Json) -> object:
-    """What two values share that are the same to JSON Schema, and no others do: 1 is 1.0, and true is not 1."""
+    """Return a key that is equal exactly for values that JSON Schema treats as equal: 1 is 1.0, and true is not 1."""
     if isinstance(value, list):
         return "list", tuple(map(_held, cast("list[Json]", value)))
     if isinstance(value, dict):

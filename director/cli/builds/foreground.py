@@ -1,4 +1,4 @@
-"""A build in the foreground: what it works with, how it is followed, and how it ends."""
+"""Runs a build in the foreground: opens it, follows it, and reports its end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from runtime.workspace import host
 
 
 class Building(conversation.Conversation):
-    """What is held while a build goes on. ``close`` it."""
+    """Resources of a build in progress. Call ``close`` on it."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Building(conversation.Conversation):
     ) -> None:
         """``writer`` is the session's, and is closed with it; ``who`` answers questions."""
         super().__init__(writer, here, models, screen)
-        # The budget is the session's, and what it leaves holds for each run.
+        # The budget is the session's; the rest of it applies to each run.
         of_runs = here.settings.model_copy(update={"budget": None, "model_timeout": settings.load().model_timeout})
         self.build = open_build.of_session(writer, self.state, here.having(of_runs), screen, who, self.price)
         self._about = open_build.subject_of(self.build)
@@ -74,23 +74,22 @@ class Building(conversation.Conversation):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Came:
-    """What a build came to in this process."""
+    """Result of a build in this process."""
 
     session: str
     past: log_session.Session
     code: int
-    """The exit code."""
     ended: loop.Ended | None
-    """None where it did not end by itself."""
+    """None if it did not end by itself."""
     error: RunOpsError | None
-    """What broke it off; None beside that where it was interrupted."""
+    """The error that ended it; None with ``ended`` None for an interruption."""
 
     def record(self) -> endings.BuildRecord:
-        """For programs."""
+        """Return the result for programs."""
         return outcome.record(self.session, self.past, self.ended, self.error, self.code)
 
     def told(self) -> str:
-        """How it ended, and what to type next."""
+        """Describe the end, and the next command."""
         if self.error is not None:
             return outcome.broken_off(self.session, self.error)
         if self.ended is None:
@@ -99,7 +98,7 @@ class Came:
 
 
 def carry_out(order: options.BuildOrder, here: host.Host, *, as_json: bool, quiet: bool) -> None:
-    """Begin a build or go on with one, to its end; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
+    """Begin or resume a build, to its end. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
     order.check()
     foreground_run.hush()
     here = options.as_kept(order, here)
@@ -109,7 +108,7 @@ def carry_out(order: options.BuildOrder, here: host.Host, *, as_json: bool, quie
     try:
         _tell(came, as_json=as_json, quiet=quiet)
     except SetupError as error:
-        # The same command would begin, and pay, another build.
+        # The same command would begin, and pay for, another build.
         error = error.replaced(fix="make room; the build stands as it was told")
         console.say(console.failure(error, f"runops build --resume {came.session}{' --json' if as_json else ''}"))
         raise typer.Exit(error.exit) from None
@@ -125,7 +124,7 @@ def follow(
     asks: bool,
     quiet: bool,
 ) -> Came:
-    """Carry out the build that ``opening`` opens, and close it. ``word`` is what the person says besides; ``asks``: whoever is at the terminal is asked."""
+    """Run the build that ``opening`` opens, and close it. ``word`` is a message of the person; with ``asks`` the person at the terminal is asked."""
     screen = build_screen.BuildScreen(sys.stderr, quiet=quiet)
     who = questions.person_at(screen.asks) if asks and questions.possible() else person.Nobody()
     held: Building | None = None
@@ -145,7 +144,7 @@ def follow(
 def _followed(
     held: Building, front: foreground.Foreground, word: str | None
 ) -> tuple[int, loop.Ended | None, RunOpsError | None]:
-    """The exit code, and how it ended; the error where it did not end by itself."""
+    """Return the exit code, and the end; the error if it did not end by itself."""
     held.screen.say(f"build  {held.id}  {held.subject.title}")
     foreground_run.say_taken(held.writer.conversation.taken_from)
     one = loop.Build(held.build, held.talk)
@@ -162,7 +161,7 @@ def _followed(
 
 
 def _tell(came: Came, *, as_json: bool, quiet: bool) -> None:
-    """Say how it ended: what is built, where it stands, and what to type next."""
+    """Report the end: the built workflow, its file, and the next command."""
     ended = came.ended
     if ended is None or came.code or not quiet:
         console.say(came.told())
@@ -175,12 +174,12 @@ def _tell(came: Came, *, as_json: bool, quiet: bool) -> None:
 
 
 def _end_left(held: Building) -> None:
-    """End the browsers that a process of this build has left that died: what it tried there is tried anew. A run that somebody has taken up since keeps its own."""
+    """End the browsers left by a dead process of this build: it tries anew. Resumed runs keep theirs."""
     _end_those(held, [held.id, *(each for each in held.session.open_runs if not held.here.kept.held(each))])
 
 
 def _end_browsers(held: Building) -> None:
-    """End the browsers that would outlive us: those of the session and of the runs that it follows."""
+    """End the browsers that would outlive this process: those of the session and of the runs that it follows."""
     _end_those(held, [held.id, *held.session.open_runs])
 
 

@@ -1,4 +1,4 @@
-"""From the command line of ``runops build`` to the session of a build, and back to it."""
+"""Converts the command line of ``runops build`` to the session of a build, and back."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from runtime.settings import settings
 from runtime.workspace import host
 
 FOLDER = "workflows"
-"""Where workflows are left, if there is such a folder."""
+"""Folder of new workflows, if it exists."""
 
 SLUG = 60
-"""Characters of a file's name that is made of a goal."""
+"""Limit of a file name made from a goal, in characters."""
 
 REQUEST_SECONDS = 300.0
-"""Seconds that one request of a build may take, where nothing is set: its answers are long."""
+"""Default time limit of one request of a build, in seconds: its answers are long."""
 
 RECENT_OUTPUTS = 5_000
-"""Tokens of the newest part of a build in which outputs of tools stand whole, where nothing is set."""
+"""Default size of the newest part of a build with whole tool outputs, in tokens."""
 
 GOAL = 4_000
-"""Characters of a goal."""
+"""Limit of a goal, in characters."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """What was asked for on the command line."""
+    """The request on the command line."""
 
     goal: str | None = None
     url: str | None = None
@@ -68,7 +68,7 @@ class BuildOrder:
     model: str | None = None
 
     def check(self) -> None:
-        """Raise UsageError ``usage`` for what does not go together."""
+        """Raise UsageError ``usage`` for contradictions."""
         if self.resume is None:
             if self.answer is not None or self.take_over:
                 flag = "--answer" if self.answer is not None else "--take-over"
@@ -100,7 +100,7 @@ class BuildOrder:
             raise UsageError("usage", "`--answer` says nothing", fix="give it a text")
 
     def as_goal(self) -> Goal:
-        """What a new build is to reach. Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``file-not-written``, ``effects-not-local``."""
+        """Return a new build's goal. Raises UsageError ``usage``, ``bad-input``, ``file-exists``, ``file-not-written``, ``effects-not-local``."""
         assert self.goal is not None
         goal = self.goal.strip()
         save = (self.save if self.save is not None else _named(goal)).absolute()
@@ -118,14 +118,14 @@ class BuildOrder:
 
 
 def _named(goal: str) -> Path:
-    """The file of a workflow that nobody has named."""
+    """Return the default file of a workflow."""
     name = str(filters.slug(goal))[:SLUG].strip("-_") or "workflow"
     folder = Path(FOLDER)
     return (folder if folder.is_dir() else Path()) / f"{name}.yaml"
 
 
 def _refuse_place(save: Path, *, force: bool) -> None:
-    """Raise UsageError ``file-exists``, ``file-not-written`` where no workflow can be left: that is better known before anything is paid."""
+    """Raise UsageError ``file-exists``, ``file-not-written`` if no workflow can be written there, before anything is paid."""
     if os.path.lexists(save) and not force:
         raise UsageError(
             "file-exists",
@@ -140,7 +140,7 @@ def _refuse_place(save: Path, *, force: bool) -> None:
 
 
 def _refuse_head(goal: Goal) -> None:
-    """Raise UsageError ``usage`` where no workflow could begin with what was given: a name that is none, a value that no input takes."""
+    """Raise UsageError ``usage`` if no workflow could begin with these options: an invalid name, a value that no input accepts."""
     nothing = "nodes: [{id: nothing, type: transform, expr: nothing}]"
     try:
         drafts.Draft.of(f"{draft_header.begun(goal)}{nothing}\n")
@@ -154,7 +154,7 @@ def _refuse_head(goal: Goal) -> None:
 
 
 def _checked(url: str | None) -> str | None:
-    """An address of a site. Raises UsageError ``usage``."""
+    """Return an address of a site. Raises UsageError ``usage``."""
     if url is None:
         return None
     try:
@@ -174,20 +174,20 @@ def _checked(url: str | None) -> str | None:
 
 
 def chosen_for(chosen: settings.Settings) -> settings.Settings:
-    """The settings as a build has them: more time for a request, more outputs that stay whole, and any number of messages, unless something else is set."""
+    """Return the settings of a build. Unless set: more time for a request, more whole outputs, and any number of messages."""
     update: dict[str, object] = {}
     if "model_timeout" not in chosen.model_fields_set:
         update["model_timeout"] = REQUEST_SECONDS
     if chosen.window_recent_outputs is None:
         update["window_recent_outputs"] = RECENT_OUTPUTS
     if chosen.window_max_messages is None:
-        # A build has many small calls: it is their text that counts, and a summary in its middle costs more than they do.
+        # A build has many small calls: their text counts, and a summary in its middle costs more than they do.
         update["window_max_messages"] = 0
     return chosen.model_copy(update=update)
 
 
 def as_kept(order: BuildOrder, here: host.Host) -> host.Host:
-    """``here`` with the settings of the build that is wanted: one that is there has its own. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
+    """Return ``here`` with the build's settings; an existing one has its own. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
     chosen = chosen_for(here.settings)
     if order.resume is not None:
         past = found(order.resume, here.kept)[1]
@@ -196,7 +196,7 @@ def as_kept(order: BuildOrder, here: host.Host) -> host.Host:
 
 
 def found(name: str, kept: store.Kept) -> tuple[str, log_session.Session]:
-    """The build that is meant: its id, and what it holds. Raises UsageError ``unknown-session``, ``not-a-session``, ``not-a-build``; LogError."""
+    """Return the requested build: its id and its session. Raises UsageError ``unknown-session``, ``not-a-session``, ``not-a-build``; LogError."""
     session = open_session.find(kept, name, "build")
     past = log_session.Session(kept.read(session).entries)
     if past.header is None or past.header.build is None:
@@ -209,7 +209,7 @@ def found(name: str, kept: store.Kept) -> tuple[str, log_session.Session]:
 async def open_build(
     order: BuildOrder, here: host.Host, models: session_options.Models
 ) -> LogWriter[log_session.Session]:
-    """The writer of a new build, or of one that goes on, with the answer that was given it."""
+    """Return the writer of a new or resumed build, with the answer that was given."""
     chosen, kept = here.settings, here.kept
     budget = str(chosen.budget) if chosen.budget is not None else None
     models.check(chosen.budget)
@@ -242,7 +242,7 @@ async def open_build(
 
 
 def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> None:
-    """Raise UsageError ``secret-in-input`` where a secret stands in the goal: the log would keep a mask in its place, and a mask is no value."""
+    """Raise UsageError ``secret-in-input`` if the goal contains a secret: it would be logged masked, and a mask is no value."""
     said: dict[str, Json] = {"the goal": goal.goal, "`--url`": goal.url}
     said["`--save`"] = str(goal.save) if order.save is not None else None
     said |= {f"`-i {name}`": value for name, value in goal.inputs.items()}
@@ -260,5 +260,5 @@ def _said(order: BuildOrder, chosen: settings.Settings) -> dict[str, Json]:
 
 
 def _secrets(goal: Goal, here: host.Host) -> Mapping[str, str]:
-    """The secrets of a goal. Raises SetupError ``secret-missing``, ``secret-too-short``."""
+    """Return the secrets of a goal. Raises SetupError ``secret-missing``, ``secret-too-short``."""
     return sources.read(here.secrets, goal.secrets, goal.place.parent)

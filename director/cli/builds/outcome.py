@@ -1,4 +1,4 @@
-"""How a build ended, for people and for programs."""
+"""Outcome of a build, for people and for programs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from runtime.log import session as log_session
 
 READY = 6
-"""The exit code where a fix is ready for review."""
+"""The exit code if a fix is ready for review."""
 
 MOST_OUTPUT = 400
-"""Characters that a person is shown of what a built workflow yields."""
+"""Limit of a workflow's output as shown to a person, in characters."""
 
 MOST_OUTPUTS = 3
-"""Runs of a proof of which that is shown."""
+"""Limit of the runs of a proof whose output is shown."""
 
 STATES: dict[int, endings.BuildStatus] = {
     4: "paused",
@@ -37,25 +37,25 @@ STATES: dict[int, endings.BuildStatus] = {
     130: "interrupted",
     143: "interrupted",
 }
-"""How a build stands, by its exit code; with any other it ``failed``."""
+"""State of a build by its exit code; any other is ``failed``."""
 
 
 def exit_of(ended: loop.Ended) -> int:
-    """0 where the workflow does what was asked for, 6 where a fix of one is ready for review."""
+    """Return 0 if the workflow does what was requested, 6 if a fix is ready for review."""
     if ended.done:
         return READY if ended.value.get("fix") else 0
     return 1
 
 
 def status(ended: loop.Ended | None, code: int) -> endings.BuildStatus:
-    """In a word."""
+    """Return the state in a word."""
     if ended is not None:
         return "done" if ended.done else "given-up"
     return STATES.get(code, "failed")
 
 
 def shown(path: str) -> str:
-    """A file as it is typed from here."""
+    """Return a file relative to the current folder."""
     file = Path(path)
     return str(file.relative_to(Path.cwd())) if file.is_relative_to(Path.cwd()) else path
 
@@ -63,7 +63,7 @@ def shown(path: str) -> str:
 def record(
     session: str, past: log_session.Session, ended: loop.Ended | None, error: RunOpsError | None, code: int
 ) -> endings.BuildRecord:
-    """The build, for programs."""
+    """Return the build for programs."""
     left = ended.value if ended is not None else {}
     return endings.BuildRecord(
         session=session,
@@ -83,7 +83,7 @@ def record(
 
 
 def closing(session: str, past: log_session.Session, ended: loop.Ended) -> str:
-    """How it ended by itself, and what to type next."""
+    """Describe how it ended by itself, and the next command."""
     left = ended.value
     since = changed(session, ended)
     proved = one_line(str(left.get("proved")))
@@ -110,7 +110,7 @@ def closing(session: str, past: log_session.Session, ended: loop.Ended) -> str:
 
 
 def changed(session: str, ended: loop.Ended) -> str | None:
-    """What has become of the file of a build that is done; None where it is as it was left, and where it leaves a fix of another one."""
+    """Describe changes of the file of a finished build; None if there are none, or it made a fix of another file."""
     file = ended.value.get("file")
     return (
         output_files.changed(Path(str(file)), session) if ended.done and file and not ended.value.get("fix") else None
@@ -134,7 +134,7 @@ def _facts(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
 
 
 def _gives(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
-    """What the runs of the proof yielded: one finds done what another has done before it, and may yield less."""
+    """Yield the outputs of the proof's runs: a later one may find the work of an earlier one done, and yield less."""
     runs: list[dict[str, Json]] = left.get("runs") or []
     outputs: list[Json] = [each.get("output") for each in runs if each.get("output") is not None]
     if outputs and all(each == outputs[0] for each in outputs):
@@ -146,13 +146,13 @@ def _gives(left: dict[str, Json]) -> Iterator[tuple[str, str]]:
 
 
 def _bounded(output: Json) -> str:
-    """What the last run of the proof yielded, in a line; the notes have more of it."""
+    """Return the output of the proof's last run, in a line; the notes have more of it."""
     text = one_line(output if isinstance(output, str) else json.dumps(output, ensure_ascii=False))
     return text if len(text) <= MOST_OUTPUT else f"{text[:MOST_OUTPUT]}… (more of it: the notes, or `--json`)"
 
 
 def broken_off(session: str, error: RunOpsError) -> str:
-    """An error that ended a build, with what goes on with it."""
+    """Describe an error that ended a build, with the command that resumes it."""
     again = f"runops build --resume {session}"
     if isinstance(error, Paused):
         choices = error.evidence.get("choices") or ()

@@ -1,4 +1,4 @@
-"""The Director's part in a repair: a build that fixes what no candidate did, in the foreground."""
+"""Runs a build in the foreground that fixes a run for which no candidate was proved."""
 
 from __future__ import annotations
 
@@ -27,26 +27,25 @@ if TYPE_CHECKING:
     from director.repair import repair
 
 HOW = "a model can look further: set one (RUNOPS_MODEL; `runops doctor --model`), and repair again"
-"""What is told where a model could find a fix, and none is set."""
+"""Hint if a model could find a fix, and none is set."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RepairBuild:
-    """What was asked for on the command line, and with what settings."""
+    """The request on the command line, with its settings."""
 
     here: host.Host
-    """With what models may cost."""
+    """With the budget of models."""
     policy: Policy
     runs: int = 2
     model: str | None = None
-    """As it was typed."""
     none: bool = False
-    """Whether no model is to be asked."""
+    """True if no model may be asked."""
     yes: bool = False
     quiet: bool = False
 
     def hindered(self, outcome: repair.Outcome, loaded: workflow.Loaded) -> str | None:
-        """Why no model is asked though one could look further; None where one is, and where there is nothing to look for."""
+        """Explain why no model is asked though one could find more; None if one is, and if there is nothing to find."""
         if not goals.is_open(outcome) or self.none:
             return None
         try:
@@ -61,18 +60,18 @@ class RepairBuild:
         return None
 
     def asks(self, outcome: repair.Outcome, loaded: workflow.Loaded) -> bool:
-        """Whether a model is asked."""
+        """Return whether a model is asked."""
         return goals.is_open(outcome) and not self.none and self.hindered(outcome, loaded) is None
 
     def carry_out(
         self, outcome: repair.Outcome, past: history.History, loaded: workflow.Loaded, kept: store.Kept
     ) -> foreground.Came:
-        """Have a build fix it, to its end. Raises SetupError and UsageError for what cannot begin; nothing is written then."""
+        """Run a build that fixes it, to its end. Raises SetupError and UsageError if it cannot begin; nothing is written then."""
         chosen = options.chosen_for(self.here.settings)
         here = self.here.having(chosen)
         models = session_options.Models.of(here)
         models.check(chosen.budget)
-        # What a person has refused once they are not asked for again.
+        # Actions that a person has refused once are not requested again.
         policy = "hold" if outcome.refused else self.policy
         goal = goals.of(outcome, past, loaded, kept, policy=policy, runs=self.runs)
         known = sources.read(here.secrets, goal.secrets, goal.place.parent)

@@ -1,4 +1,4 @@
-"""A repair in the foreground: how it is followed, and what is told of it."""
+"""Runs a repair in the foreground: follows it, and reports the result."""
 
 from __future__ import annotations
 
@@ -46,32 +46,32 @@ SAID_OF_BUILDS = {
     "proved": "proved: the whole workflow passed, in fresh browsers",
     "held": "proved up to an action that was held, in fresh browsers",
 }
-"""The same of a fix that a model has built."""
+"""The same for a fix by a model."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RepairOptions:
-    """What was typed."""
+    """The options of the command."""
 
     file: Path | None
-    """None for that of the run."""
+    """None for the file of the run."""
     run: str
     effects: Policy | None
     apply: bool
     yes: bool
     runs: int = 2
-    """How often what a model makes must pass."""
+    """Number of runs that a model's fix must pass."""
     model: str | None = None
     no_model: bool = False
 
     @property
     def named(self) -> str:
-        """The file as it is typed, with a blank behind it; empty where it need not be."""
+        """Return the file as it is typed, with a blank after it; empty if it can be omitted."""
         return f"{shlex.quote(str(self.file))} " if self.file is not None else ""
 
 
 def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_json: bool, quiet: bool) -> None:
-    """Repair a run, ``of_build`` having the settings of a build that fixes it; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
+    """Repair a run; ``of_build`` has the settings of a build that fixes it. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
     foreground_run.hush()
     home = here.kept
     run = run_index.find(home, goal.run)
@@ -95,7 +95,7 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
     code = builds_outcome.READY if fix is not None else 1
     console.say("\n".join(_told(goal, outcome, fix, came, hindered, past, loaded)))
     if came is not None and came.ended is None:
-        # The build can be gone on with: how is what a person reads last.
+        # The build can be resumed: the person reads that last.
         code = came.code
         console.say(came.told())
     try:
@@ -104,7 +104,7 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
         elif fix is not None and fix["patch"]:
             console.result(str(fix["patch"]).rstrip("\n"))
     except SetupError as error:
-        # The same command would look, and may be pay, once more for what is there.
+        # The same command would inspect, and perhaps pay, again.
         error = error.replaced(fix="make room; what was found stands as it was told")
         console.say(console.failure(error, _look(goal, run, fix)))
         raise typer.Exit(error.exit) from None
@@ -115,7 +115,7 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
 
 
 def _look(goal: RepairOptions, run: str, fix: dict[str, Json] | None) -> str:
-    """What to type where a result could not be written."""
+    """Return the command to use if a result could not be written."""
     if fix is None:
         return f"runops show {run}"
     return f"runops repair {goal.named}--run {run} --apply{' --yes' if fix['verdict'] == 'guess' else ''}"
@@ -131,7 +131,7 @@ def _built(
     *,
     quiet: bool,
 ) -> tuple[builds_foreground.Came | None, str | None]:
-    """What a build came to that was to fix it; without that why none was begun, where one could be."""
+    """Return the result of a build for the fix; without one, the reason why none was begun although it was possible."""
     if not order.asks(outcome, loaded):
         return None, order.hindered(outcome, loaded)
     if not quiet:
@@ -139,18 +139,17 @@ def _built(
     try:
         return order.carry_out(outcome, past, loaded, home), None
     except (SetupError, UsageError) as error:
-        # What was found without a model is told all the same.
+        # Results without a model are reported even so.
         return None, f"no model could be asked: {error.message}. {error.fix or ''}".rstrip()
 
 
 def _fix_of(came: builds_foreground.Came | None) -> dict[str, Json] | None:
-    """The fix that a build has left."""
     done = came is not None and came.ended is not None and came.ended.done
     return came.ended.value.get("fix") if came is not None and came.ended is not None and done else None
 
 
 def _keep(home: store.Kept, outcome: repair.Outcome) -> dict[str, Json] | None:
-    """Keep the fix that candidates have come to beside the run; what is told of it."""
+    """Store a fix by candidates next to the run; return its report."""
     proof = outcome.proof
     if proof is None:
         return None
@@ -187,7 +186,7 @@ def _passed(run: str, *, as_json: bool, quiet: bool) -> None:
 
 
 def _refuse_other_file(loaded: workflow.Loaded, past: history.History, run: str) -> None:
-    """The file need not be where it was, but it must be of that run."""
+    """Raise if the file is not that of the run; it may have moved."""
     assert past.header is not None
     same = Path(past.header.file).resolve() == loaded.path.resolve()
     if not same and loaded.workflow.name != past.header.workflow:
@@ -199,13 +198,13 @@ def _refuse_other_file(loaded: workflow.Loaded, past: history.History, run: str)
 
 
 def _changed(loaded: workflow.Loaded, past: history.History) -> bool:
-    """Whether the file says something else than the one that the run has."""
+    """Return whether the file differs from that of the run."""
     assert past.header is not None
     return past.header.text.sha256 != hashlib.sha256(loaded.text.encode()).hexdigest()
 
 
 def _policy(goal: RepairOptions, loaded: workflow.Loaded, past: history.History) -> Policy:
-    """What becomes of the actions of a proof. Raises UsageError ``effects-not-local``."""
+    """Return the policy for the actions of a proof. Raises UsageError ``effects-not-local``."""
     if goal.effects == "allow":
         assert past.header is not None
         known = {name: value for name, value in past.header.inputs.items() if name in loaded.workflow.inputs}
@@ -221,7 +220,7 @@ def _policy(goal: RepairOptions, loaded: workflow.Loaded, past: history.History)
 def _followed(
     goal: RepairOptions, here: host.Host, run: str, loaded: workflow.Loaded, policy: Policy, *, quiet: bool
 ) -> tuple[repair.Outcome | None, int]:
-    """What it came to; without that the exit code of an interruption."""
+    """Return the outcome; without one the exit code of an interruption."""
 
     def say(text: str) -> None:
         if not quiet:
@@ -250,7 +249,7 @@ def _followed(
 
 
 def _apply(goal: RepairOptions, run: str, known: patch_files.KnownPatch, going_on: str, *, as_json: bool) -> None:
-    """Write the fix into its files, and end; ``going_on`` is what goes on then."""
+    """Write the fix into its files, and exit; ``going_on`` is the next command."""
     if known.verdict == "guess" and not goal.yes:
         raise UsageError(
             "fix-not-proved",
@@ -267,7 +266,7 @@ def _apply(goal: RepairOptions, run: str, known: patch_files.KnownPatch, going_o
 
 
 def _going_on(run: str, past: history.History, loaded: workflow.Loaded) -> str:
-    """What to type to go on with the file as it is by then: a run goes on with no other file than the one it began with."""
+    """Return the command that resumes with the current file: a run resumes only with the file that it began with."""
     assert past.header is not None
     was = Path(past.header.file)
     if was.resolve() == loaded.path.resolve():
@@ -276,7 +275,7 @@ def _going_on(run: str, past: history.History, loaded: workflow.Loaded) -> str:
 
 
 def _next(run: str, known: patch_files.KnownPatch, going_on: str) -> str:
-    """What to type once the file is fixed. What the proof has done on the site must not be done again."""
+    """Return the command after the fix. Actions of the proof must not be repeated."""
     if not known.done:
         return f"again  {going_on}"
     if known.verdict == "proved":
@@ -294,7 +293,7 @@ def _told(
     past: history.History,
     loaded: workflow.Loaded,
 ) -> list[str]:
-    """What a person reads: of what the run failed, what speaks for it, the fix, and what to type next."""
+    """Return the report for a person: the failure, its reasons, the fix, and the next command."""
     failure, found = outcome.case.failure, outcome.found
     changed, gone = _changed(loaded, past), outcome.case.gone
     lines = [f"{console.paint(found.kind, console.BOLD, console.YELLOW)}  {one_line(failure.path)}"]
@@ -329,7 +328,6 @@ def _told(
 
 
 def _of_model(came: builds_foreground.Came | None, hindered: str | None) -> list[tuple[str, str]]:
-    """What a model had to do with it."""
     if came is None:
         return [("model", one_line(hindered))] if hindered is not None else []
     rows: list[tuple[str, str]] = []
@@ -341,7 +339,6 @@ def _of_model(came: builds_foreground.Came | None, hindered: str | None) -> list
 
 
 def _none(outcome: repair.Outcome) -> str:
-    """What would fix it, where no fix is proposed."""
     if outcome.works_now and outcome.found.kind == "slow page":
         return "none is needed: the step finds what it looks for now"
     return "none: run the file as it is now" if outcome.case.gone else outcome.found.fix

@@ -1,4 +1,4 @@
-"""What a person sees of a build: the plan as a to-do list, each tool in a line with what came of it, the steps of its runs, what it costs."""
+"""Screen of a build: the plan as a to-do list, each tool in a line with its result, the steps of its runs, the cost."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from runtime.log import session as log_session
 INDENT = "    "
 
 TOLD = 160
-"""Columns of what came of a tool."""
+"""Columns of a tool's result."""
 
 
 TELLING = ("reason", "question", "goal", "summary", "url", "id", "nodes", "text", "query", "name", "task_id", "path")
-"""Arguments that tell what a call is about, the most telling first."""
+"""Arguments that describe a call, the most descriptive first."""
 
 
 class _Below(Talk):
@@ -47,24 +47,22 @@ class BuildScreen(screen.Screen):
     more_room = "more room: RUNOPS_WINDOW_COMPRESS_AT=N; a later warning: RUNOPS_WINDOW_WARN_AT=N"
 
     def __init__(self, stream: TextIO, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
-        """``stream`` is stderr; ``clock`` tells seconds."""
+        """``stream`` is stderr; ``clock`` returns seconds."""
         talk = Talk(stream)
         super().__init__(as_it_comes=False, quiet=quiet, talk=talk, answers=talk)
         self._session: Callable[[], log_session.Session] | None = None
         self._plan: Callable[[], Json] | None = None
         self._shown: list[str] = []
-        """The to-do list as it was shown last."""
         self._steps: plain.Plain | None = None
         self._turn = 0
         self._clock = clock
         self._model: tuple[str, float] | None = None
-        """What is waited for of a model, and since when."""
+        """The pending request of a model, and its start."""
         self._tool: tuple[str, float] | None = None
-        """Which tool is at work, and since when."""
         self.waits = progress.Waits(talk, self._under_way, clock)
 
     def follow(self, session: Callable[[], log_session.Session], plan: Callable[[], Json]) -> None:
-        """Show this session: its costs, and its plan as it is then."""
+        """Show this session: its costs, and its current plan."""
         self._session, self._plan = session, plan
 
     @override
@@ -129,7 +127,7 @@ class BuildScreen(screen.Screen):
         self._shown = lines
 
     def asks(self, text: str) -> None:
-        """A person is asked, also where nothing else is shown."""
+        """Show that a person is asked, even if nothing else is shown."""
         self._model = self._tool = None
         self.waits.gives_way()
         self.talk.line(harmless(text))
@@ -152,7 +150,7 @@ class BuildScreen(screen.Screen):
             self.say(text)
 
     def _under_way(self) -> tuple[str, float] | None:
-        """What a person waits for; None where they are waited for themselves."""
+        """Return what a person waits for; None if the person is waited for."""
         if self._model is not None or self._tool is None or self._steps is None:
             return self._model or self._tool
         step = self._steps.progress.current
@@ -163,7 +161,7 @@ class BuildScreen(screen.Screen):
 
 
 def about(arguments: str) -> str:
-    """What a call is about: the words of the model why it is made, else that of its arguments which tells most."""
+    """Describe a call: the model's reason, else the most descriptive argument."""
     try:
         read: Json = json.loads(arguments) if arguments else {}
     except (ValueError, RecursionError):
@@ -177,12 +175,12 @@ def about(arguments: str) -> str:
 
 
 def came(told: str) -> str:
-    """The beginning of what a call came to: its first line, with the next one where that only announces it."""
+    """Return the first line of a result, with the next one if the first only announces it."""
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     return " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
 
 
 def plan_of(session: log_session.Session, value_of: Callable[..., Json]) -> Json:
-    """The plan, as plain data; None where there is none."""
+    """Return the plan as plain data; None if there is none."""
     found = session.latest("plan")
     return value_of(found) if found is not None else None

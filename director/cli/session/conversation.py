@@ -1,4 +1,4 @@
-"""A session in the foreground: its words, one after another, what comes of each, and how it ends."""
+"""A session in the foreground: its messages in sequence, the outcome of each, and its end."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from runtime.system import tasks
 from runtime.workspace import host
 
 FINAL = frozenset({3, 5, 70, 75})
-"""Exit codes of errors that a further word would only meet again."""
+"""Exit codes of errors that a further message would only repeat."""
 
 
 @dataclasses.dataclass(slots=True)
 class Exchange:
-    """A word of a person, and what came of it."""
+    """A message of a person, and its outcome."""
 
     said: str
     answer: str | None = None
     error: RunOpsError | None = None
     run: events.RunEnded | None = None
-    """How the run ended that it began, or went on with."""
+    """The end of the run that it began or resumed."""
 
     def report(self) -> endings.WordReport:
-        """For programs."""
+        """Return the message for programs."""
         return endings.of_word(self.said, self.answer, self.error, self.run)
 
 
 class Conversation:
-    """What is held while it goes on. ``close`` it."""
+    """Resources of a session in progress. Call ``close`` on it."""
 
     def __init__(
         self,
@@ -64,26 +64,25 @@ class Conversation:
         self._state: SessionState | None = None
         self._subject: subject.Subject | None = None
         self.words: list[Exchange] = []
-        """Those of this process."""
 
     @property
     def id(self) -> str:
-        """The session's."""
+        """The session's id."""
         return self.writer.conversation.id
 
     @property
     def session(self) -> log_session.Session:
-        """Its fold."""
+        """The folded log of the session."""
         return self.writer.history
 
     @property
     def about(self) -> session_options.About:
-        """What it is about by now."""
+        """Its current subject."""
         return session_options.About.of(self.session)
 
     @property
     def talk(self) -> reply.Talk:
-        """The talk, about what it is about by now."""
+        """The conversation about its current subject."""
         if self._talk is None:
             if self._supply is None:
                 self._supply = self._models.supply(self.writer, self.here.kept)
@@ -102,38 +101,38 @@ class Conversation:
 
     @property
     def toolsets(self) -> Sequence[Toolset]:
-        """Tools beside those of every session."""
+        """The tools besides those of every session."""
         return ()
 
     @property
     def options(self) -> reply.ReplyOptions:
-        """How much the model may take for one word."""
+        """The limits of the model for one message."""
         return reply.CHAT
 
     @property
     def state(self) -> SessionState:
-        """What it keeps beside what is said."""
+        """Its state besides the messages."""
         if self._state is None:
             self._state = SessionState(self.writer)
         return self._state
 
     @property
     def subject(self) -> subject.Subject:
-        """What it is about, to be read."""
+        """Its subject, to be read."""
         if self._subject is None:
             self._subject = self.about.subject(self.here, self.state)
         return self._subject
 
     def limits(self) -> window.Limits:
-        """Those of its windows."""
+        """The limits of its windows."""
         return limits.of_session(self.session, self.writer, self.here.settings)
 
     def price(self, usage: Usage, model: str) -> Decimal | None:
-        """Dollars that a usage of a model costs; None where nobody knows."""
+        """Return the dollars that a usage of a model costs; None if unknown."""
         return prices.dollars(usage, model, self.here.settings.prices, self._models.server.profile.name)
 
     async def happened(self, text: str, run: str | None = None, spent: entries.Ran | None = None) -> None:
-        """Write down what a person did beside talking; with ``run`` the session is about that one from here on, and has paid what it ``spent``."""
+        """Log what a person did besides messages; with ``run`` the session is about that run from now on, and has paid what it ``spent``."""
         self.writer.said(entries.Event(thread=entries.SESSION_THREAD, run=run, spent=spent), text, "")
         await self.writer.barrier()
         if run is not None:
@@ -142,12 +141,12 @@ class Conversation:
             self.writer.masker = masking.Masker({**known, **self._models.masked()})
 
     async def move(self, writer: LogWriter[log_session.Session]) -> None:
-        """Go on in another session."""
+        """Continue in another session."""
         await self.close()
         self.writer, self._talk, self._state, self._subject = writer, None, None, None
 
     async def close(self) -> None:
-        """Let the session go: everything is on the disk."""
+        """Release the session: everything is synced."""
         if self._supply is not None:
             await self._supply.close()
             self._supply = None

@@ -1,4 +1,4 @@
-"""Runs that a session begins, or goes on with: followed to their end, told to the model, and counted against the session's budget."""
+"""Runs that a session begins or resumes: followed to their end, reported to the model, and counted against the session's budget."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from director.cli.session import conversation
 
 Begin = Callable[[Runtime, events.Listener, start.Options], Awaitable[Run]]
-"""Starts or resumes a run, told who listens and what the session wants of it."""
+"""Starts or resumes a run, given its listener and the session's options."""
 
 NOTHING = entries.Ran(calls=0, tokens=0, dollars="0", seconds=0)
-"""What a run has spent that has not begun."""
+"""Spending of a run that has not begun."""
 
 
 class FollowedRun:
-    """A run that goes on in a session, told by plain lines.
+    """A run that a session follows, shown by plain lines.
 
-    That it begins is on the disk, in the session, before it does anything. So the session of a process that died has what it spent all the same: ``settle``
+    Its beginning is synced to the session's log before it acts. So a resumed session counts its spending even after a crash: ``settle``
     reads it from the run's log.
     """
 
     def __init__(self, held: conversation.Conversation, what: str, before: entries.Ran = NOTHING) -> None:
-        """``what`` is the word that began it; ``before`` is what the run had spent then."""
+        """``what`` is the message that began it; ``before`` is the run's spending at that time."""
         self._held, self._what, self._before = held, what, before
         screen = held.screen
         self._display: display.Display = choose.Quiet() if screen.quiet else plain.Plain(screen.talk)
@@ -46,7 +46,7 @@ class FollowedRun:
         self._ended: events.RunEnded | None = None
 
     def to_its_end(self, begin: Begin, front: foreground.Foreground, here: host.Host) -> events.RunEnded | None:
-        """How it ended; None where it was interrupted before it could say so. Raises RunOpsError for what could not start, ``signals.Interrupted``."""
+        """Return its end; None if it was interrupted before that. Raises RunOpsError if it could not start, ``signals.Interrupted``."""
         interrupted: BaseException | None = None
         try:
             front.run(self._run(begin, here))
@@ -65,11 +65,11 @@ class FollowedRun:
         async with Runtime.of(here) as carrier:
             with self._display:
                 self._ended = await (await begin(carrier, self._listen, options)).to_its_end()
-            # One that was over before tells its end, and not its beginning.
+            # A run that had ended before reports its end, and not its beginning.
             self._id = self._ended.run
 
     def _allowance(self) -> budgets.Allowance | None:
-        """What is left for the run; None where the session has no budget."""
+        """Return the budget left for the run; None if the session has no budget."""
         held = self._held
         if held.session.budget is None:
             return None
@@ -98,25 +98,25 @@ class FollowedRun:
 
 
 def spent_by(held: conversation.Conversation, run: str) -> entries.Ran:
-    """What a run has spent by now. Raises UsageError ``unknown-run``, LogError."""
+    """Return the run's spending until now. Raises UsageError ``unknown-run``, LogError."""
     return budgets.ran(run_index.load_history(held.here.kept, run)[0].ledger, held.price)
 
 
 async def follow(held: conversation.Conversation, what: str, run: str, before: entries.Ran) -> None:
-    """Write that a run begins, or goes on."""
+    """Log that a run begins or resumes."""
     data: dict[str, Json] = {"run": run, "what": what, "spent": before.model_dump(mode="json")}
     held.writer.noted("child-started", data, entries.SESSION_THREAD)
     await held.writer.barrier()
 
 
 def end_browser(held: conversation.Conversation) -> None:
-    """End the browser of the run that the session follows, which would outlive us; nothing happens where it follows none."""
+    """End the browser of the followed run, which would outlive this process; does nothing without such a run."""
     if (note := held.session.following) is not None:
         foreground.end_browser(held.here.kept.private(str(note.data["run"])))
 
 
 async def settle(held: conversation.Conversation) -> None:
-    """Tell of the run that the session followed when its process died, and count what it spent."""
+    """Report the run that the session followed when its process died, and count its spending."""
     note = held.session.following
     if note is None:
         return
@@ -124,7 +124,7 @@ async def settle(held: conversation.Conversation) -> None:
     before = entries.Ran.model_validate(note.data["spent"])
     past = _past(held.here.kept, run)
     if past is None:
-        # It was begun, and its log is gone or damaged: nobody knows what it spent.
+        # It was begun, and its log is gone or damaged: its spending is unknown.
         text = f"{what}: of run {run} nothing is known any more"
         await held.happened(text)
     else:
@@ -136,7 +136,7 @@ async def settle(held: conversation.Conversation) -> None:
 
 
 def _past(kept: store.Kept, run: str) -> history.History | None:
-    """What a run has done; None where nobody can read it any more."""
+    """Return the history of a run; None if it cannot be read."""
     try:
         return run_index.load_history(kept, run)[0]
     except (UsageError, LogError):
@@ -144,7 +144,7 @@ def _past(kept: store.Kept, run: str) -> history.History | None:
 
 
 def _spent(held: conversation.Conversation, past: history.History | None, before: entries.Ran) -> entries.Ran | None:
-    """What a run has spent since ``before``; None where it asked no model since, or nobody can read it."""
+    """Return the run's spending since ``before``; None if it asked no model since, or cannot be read."""
     if past is None:
         return None
     spent = budgets.ran(past.ledger, held.price, before)
@@ -152,7 +152,7 @@ def _spent(held: conversation.Conversation, past: history.History | None, before
 
 
 def told(what: str, run: str, status: str, path: str | None, error: dict[str, Json] | None) -> str:
-    """How a run ended, as the model is told it. What an error says may be a page's words, and so may a key in a path: the model finds them where these are marked as data."""
+    """Return the end of a run for the model. Possible page text (errors, keys in a path) is not repeated: the model reads it marked as data."""
     code = (error or {}).get("code") or (error or {}).get("reason")
     where = f" at {briefs.ours(path)}" if path else ""
     return f"{what}: run {run} {status}{where}{f' ({code})' if code else ''}"

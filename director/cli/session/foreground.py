@@ -1,4 +1,4 @@
-"""Opens a session, lets it be talked in, and says how it ended."""
+"""Opens a session, runs its conversation, and reports its end."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ STATES: dict[int, endings.ChatStatus] = {
     130: "interrupted",
     143: "interrupted",
 }
-"""How a session stands, by its exit code; with any other it ``failed``."""
+"""State of a session by its exit code; any other is ``failed``."""
 
 
 def converse(
     goal: session_options.ChatOptions, here: host.Host, message: str | None, *, as_json: bool, quiet: bool
 ) -> None:
-    """Begin a session or go on with one, and take its words; always raises ``typer.Exit``, or RunOpsError for what could not begin."""
+    """Begin or resume a session, and process its messages. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
     if message is not None and not message.strip():
         raise UsageError("usage", "`--message` says nothing", fix="give it a text, or leave it out and type")
     foreground_run.hush()
@@ -69,7 +69,7 @@ def _talk(
     person: bool,
     there_before: bool,
 ) -> int:
-    """Take all words; the exit code."""
+    """Process all messages; return the exit code."""
     loop = session_loop.Loop(held, front, person=person)
     try:
         title = held.subject.title
@@ -97,7 +97,7 @@ def _talk(
 
 
 def again(held: conversation.Conversation) -> str:
-    """The next command to type."""
+    """Return the next command."""
     return f"again  runops chat --resume {held.id}"
 
 
@@ -109,7 +109,6 @@ def _end(held: conversation.Conversation, code: int, *, as_json: bool, quiet: bo
 
 
 def _ending(held: conversation.Conversation, code: int) -> endings.ChatEnding:
-    """The session, for programs."""
     about = held.about
     report = held.screen.report
     return endings.ChatEnding(

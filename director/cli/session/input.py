@@ -1,4 +1,4 @@
-"""Where the words of a person come from: the terminal, with a history and Tab, or standard input."""
+"""Sources of a person's messages: the terminal, with a history and Tab, or standard input."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ PROMPT = "> "
 
 
 def interactive() -> bool:
-    """Whether a person types, and sees what is printed."""
+    """Return whether a person types, and sees the output."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def terminal(said: Iterable[str]) -> Callable[[], str]:
-    """Lines from the terminal; ``said`` is what the arrows bring back. Each raises EOFError at Ctrl-D."""
+    """Return a reader of terminal lines; ``said`` is the history for the arrow keys. It raises EOFError at Ctrl-D."""
     _take_any_bytes()
     try:
         import readline
@@ -37,7 +37,7 @@ def _complete(typed: str, number: int) -> str | None:
 
 
 def standard_input() -> Callable[[], str]:
-    """Lines from a pipe or a file, or typed where nobody sees what is printed."""
+    """Return a reader of lines from a pipe or a file, or typed without visible output."""
     _take_any_bytes()
 
     def read() -> str:
@@ -50,7 +50,7 @@ def standard_input() -> Callable[[], str]:
 
 
 def _take_any_bytes() -> None:
-    """A key of another keyboard, or a file in another encoding, is no reason to end."""
+    """Accept any bytes: other keyboards and encodings must not end the session."""
     reconfigure = getattr(sys.stdin, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")

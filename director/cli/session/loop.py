@@ -1,4 +1,4 @@
-"""Message after message of a chat, until none is left."""
+"""Loop over the messages of a chat."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from runtime.log import entries, ledger
 
 
 class Loop:
-    """Takes words until there are no more, or one must be the last."""
+    """Processes messages until there are no more, or one must be the last."""
 
     def __init__(self, conversation: conversation.Conversation, front: foreground.Foreground, *, person: bool) -> None:
-        """``person``: somebody types, and sees what is printed; an error is no reason to end then."""
+        """``person``: somebody types, and sees the output; then errors do not end the loop."""
         self.conversation, self._front, self._person = conversation, front, person
         self.code = 0
-        """The exit code, so far: that of the last word."""
         self.over = False
-        """Whether a further word would only meet the last error again."""
+        """True if a further message would only repeat the last error."""
         self._slashes = slash_commands.SlashCommands(conversation, front)
 
     def take_up(self) -> None:
-        """Answer what was said before a crash and has no answer."""
+        """Answer a message that a crash left unanswered."""
         rows = len(self.conversation.session.ledger.rows)
         one = conversation.Exchange("")
         try:
@@ -37,7 +36,7 @@ class Loop:
             self._answered(one.answer, rows)
 
     def follow(self, word: Callable[[], str]) -> None:
-        """Take words from ``word`` until it raises EOFError. Raises ``signals.Interrupted``."""
+        """Process messages from ``word`` until it raises EOFError. Raises ``signals.Interrupted``."""
         ending = False
         while not self.over or self._person:
             try:
@@ -64,7 +63,7 @@ class Loop:
                 self.conversation.screen.say("--  interrupted; the session goes on")
 
     def take(self, line: str) -> bool:
-        """Do what a word asks for; whether there may be another one."""
+        """Process a message; return whether another one may follow."""
         goes_on = self._take(line)
         screen, name = self.conversation.screen, self.conversation.id
         if screen.unwritten is not None and not self.over:
@@ -75,7 +74,7 @@ class Loop:
                     fix=f"make room; `runops show {name}` has it",
                 )
             )
-        # Who has gone away is not talked to, and nothing is paid for it.
+        # Without a reader nothing is sent, and nothing is paid.
         return goes_on and not screen.unheard
 
     def _take(self, line: str) -> bool:
@@ -91,7 +90,7 @@ class Loop:
         return True
 
     def _do(self, word: parsing.SlashLine, typed: str) -> bool:
-        """Do what a word with a slash asks for; a run that did not pass gives its own exit code."""
+        """Execute a slash command; a run that did not pass sets its own exit code."""
         self.code = 0
         try:
             goes_on = self._slashes.take(word)
@@ -105,7 +104,7 @@ class Loop:
         return goes_on
 
     def say(self, text: str) -> None:
-        """Say something to the model, and show its answer."""
+        """Send a message to the model, and show its answer."""
         rows = len(self.conversation.session.ledger.rows)
         one = conversation.Exchange(text)
         self.conversation.words.append(one)
@@ -128,12 +127,11 @@ class Loop:
         if one is not None:
             one.error = error
         self.conversation.screen.broken()
-        # The command that goes with a budget names the larger one itself.
+        # The command for a budget names the larger one itself.
         shown = error.replaced(fix=None) if isinstance(error, BudgetReached) else error
         console.say(console.failure(shown, self._next(error)))
 
     def _next(self, error: RunOpsError) -> str | None:
-        """The command to type after an error."""
         name = self.conversation.id
         if isinstance(error, BudgetReached):
             larger = costs.resume_command(name, error.as_json()).rpartition(" --budget ")[2]

@@ -1,4 +1,4 @@
-"""What a person types in a conversation: a word for the model, or one with a slash, which is for the command."""
+"""Parses typed lines: a message for the model, or a slash command."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from nodes.errors import UsageError
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SlashLine:
-    """A word with a slash."""
+    """A typed slash command."""
 
     name: str
     """Without the slash."""
     rest: tuple[str, ...]
-    """What stands behind it, taken apart as a shell does."""
+    """Its arguments, split like in a shell."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SlashCommand:
-    """A word with a slash that there is."""
+    """Definition of a slash command."""
 
     name: str
     shape: str
@@ -46,13 +46,13 @@ KNOWN = (
 
 
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
-"""What can stand in no text: bytes that are no UTF-8 come as halves of characters, and no file has a NUL in its name."""
+"""Characters that no text may contain: undecodable bytes come as lone surrogates, and file names contain no NUL."""
 
 
 def parse(line: str) -> str | SlashLine:
-    """What was typed: the text for the model, or a word with a slash. ``//…`` is said with one slash. What is no text is told as ``\N{REPLACEMENT CHARACTER}``.
+    """Return the message for the model, or a slash command. ``//…`` is a message with one slash. Invalid characters become ``�``.
 
-    Raises UsageError ``unknown-word`` with the nearest one, ``usage`` where a quotation mark has no end.
+    Raises UsageError ``unknown-word`` with the closest command, ``usage`` for an unclosed quotation mark.
     """
     text = _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", line.strip())
     if not text.startswith("/"):
@@ -77,7 +77,7 @@ def parse(line: str) -> str | SlashLine:
 
 
 def at_most(word: SlashLine, count: int) -> None:
-    """Raise UsageError ``usage`` where more stands behind the word than it takes."""
+    """Raise UsageError ``usage`` if the command has too many arguments."""
     if len(word.rest) > count:
         raise UsageError(
             "usage", f"`/{word.name}` does not take {' '.join(word.rest[count:])!r}", fix=f"type: {shape(word.name)}"
@@ -85,18 +85,18 @@ def at_most(word: SlashLine, count: int) -> None:
 
 
 def shape(name: str) -> str:
-    """How the word is typed."""
+    """Return the command's syntax."""
     return next(each.shape for each in KNOWN if each.name == name)
 
 
 def listed() -> list[str]:
-    """All of them, a line for each."""
+    """Return all commands, a line each."""
     wide = max(len(each.shape) for each in KNOWN)
     return [f"{each.shape:<{wide}}  {each.help}" for each in KNOWN]
 
 
 def file_and_inputs(word: SlashLine) -> tuple[str | None, list[str]]:
-    """What ``/run`` is to run, and with which inputs (``NAME=VALUE``). Raises UsageError ``usage``."""
+    """Return the file of ``/run`` and its inputs (``NAME=VALUE``). Raises UsageError ``usage``."""
     files: list[str] = []
     inputs: list[str] = []
     rest = iter(word.rest)
@@ -113,14 +113,14 @@ def file_and_inputs(word: SlashLine) -> tuple[str | None, list[str]]:
 
 
 class Lines:
-    r"""Words from lines: one that ends with ``\\`` goes on in the next one."""
+    r"""Joins lines to messages: one that ends with ``\\`` continues in the next one."""
 
     def __init__(self, read: Callable[[], str]) -> None:
-        """``read`` gives a line without its end, and raises EOFError after the last."""
+        """``read`` returns a line without its end, and raises EOFError after the last."""
         self._read = read
 
     def word(self) -> str:
-        """The next word. Raises EOFError where there is none; what ``read`` raises else loses what was begun."""
+        """Return the next message. Raises EOFError at the end; other errors of ``read`` discard an incomplete message."""
         parts: list[str] = []
         while True:
             try:
@@ -135,5 +135,5 @@ class Lines:
 
 
 def known_names(typed: str) -> Sequence[str]:
-    """The words with a slash that begin as ``typed`` does, for whoever presses Tab."""
+    """Return the slash commands that begin with ``typed``, for Tab."""
     return [f"/{each.name}" for each in KNOWN if f"/{each.name}".startswith(typed)] if typed.startswith("/") else []

@@ -1,4 +1,4 @@
-"""What the words with a slash do."""
+"""Implements the slash commands."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ MODES: tuple[entries.Mode, ...] = get_args(entries.Mode)
 
 
 class SlashCommands:
-    """Each of them is a method, by its name."""
+    """Each command is a method of the same name."""
 
     def __init__(self, held: conversation.Conversation, front: foreground.Foreground) -> None:
-        """``held`` is what is talked in."""
         self._held, self._front = held, front
         self._known: dict[str, Callable[[parsing.SlashLine], None]] = {
             "mode": self._mode,
@@ -49,10 +48,10 @@ class SlashCommands:
             "help": lambda word: self._show(word, parsing.listed()),
         }
         self.ran: events.RunEnded | None = None
-        """How the run ended that the last word began, or went on with."""
+        """The end of the run that the last command began or resumed."""
 
     def take(self, word: parsing.SlashLine) -> bool:
-        """Do what it says; False where it ends the session. Raises RunOpsError."""
+        """Execute a command; return False if it ends the session. Raises RunOpsError."""
         self.ran = None
         if word.name == "quit":
             parsing.at_most(word, 0)
@@ -64,7 +63,7 @@ class SlashCommands:
         parsing.at_most(word, 0)
         self._held.screen.result(lines)
 
-    # What is kept.
+    # State.
 
     def _mode(self, word: parsing.SlashLine) -> None:
         parsing.at_most(word, 1)
