@@ -1,1 +1,1 @@
-"""."""
+"""Elements of a page: their facts, targets that find them, and rules about them."""

@@ -1,1 +1,1 @@
-"""."""
+"""Tab as a node sees it: actions, readings, observations, screenshots, dialogs and downloads."""

@@ -1,4 +1,4 @@
-"""Elements by the refs of the last look: what is known of one, which targets match it, what it says; and waiting for what an action sets off."""
+"""Elements by the refs of the last observation: their facts, targets and texts; and waiting for the effects of an action."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runtime.browser.page.dialogs import Dialogs
 Answer = TypeVar("Answer")
 
 QUIET_SECONDS = 0.1
-"""How long nothing must be under way before what an action set off counts as over."""
+"""Seconds without any request before the effects of an action count as complete."""
 
 _IDENTITY = isolated_world.Script[str]("(element) => {" + element_facts.IDENTITY + "return identity(element); }", str)
 
@@ -56,7 +56,7 @@ _FRAME = isolated_world.Script[str](
 }""",
     str,
 )
-"""JavaScript: what finds a frame among those of its document: its name, a glob of its address, or CSS."""
+"""JavaScript: identifier of a frame within its document: its name, a glob of its address, or CSS."""
 
 _PLACES = isolated_world.Script[tuple[int, int]]("(all, other) => [all.length, all.indexOf(other)]", tuple[int, int])
 
@@ -82,28 +82,28 @@ class Pointed:
         self._page = page
         self._handle = handle
         self._held: str | None = None
-        """What the element is called where scripts run."""
+        """Name of the element in the world of our scripts."""
 
     async def places(self, target: Target) -> tuple[int, int]:
-        """How many elements match the target now, and which of them it is, from 0; -1 where it is none of them."""
+        """Return the number of elements that match the target now and the index of this one, from 0; -1 if it is none of them."""
         try:
             if self._held is None:
                 self._held = await isolated_world.hold(self._handle)
             return await _PLACES.of_all(locators.locator(self._page, target), held=self._held)
         except Error:
-            # A target in another frame, or one that Playwright does not understand, is none of this element's.
+            # A target in another frame, or one that Playwright cannot parse, does not match this element.
             return 0, -1
 
     async def identity(self) -> str:
-        """Who it is, told by what it and its row say: the same in another document that shows the same."""
+        """Return its identity by its own and its row's text: the same in another document with the same content."""
         return await _IDENTITY.at(self._handle)
 
     async def asked(self, script: isolated_world.Script[Answer]) -> Answer:
-        """What a script, a function of the element, tells of it."""
+        """Return the answer of a script, a function of the element."""
         return await script.at(self._handle)
 
     async def said(self) -> str:
-        """What the element says, white space folded; of a field what it holds, of a password nothing."""
+        """Return the element's text, white space folded; the value of a field, nothing for a password."""
         return await _SAID.at(self._handle)
 
 
@@ -114,11 +114,11 @@ class Refs(ElementAccess):
 
     @abstractmethod
     async def by_ref(self, ref: str) -> Locator:
-        """The element that the last look called ``ref``. Raises SiteError ``ref-gone``."""
+        """Return the locator of an element by its ref from the last observation. Raises SiteError ``ref-gone``."""
 
     @contextlib.asynccontextmanager
     async def pointed(self, ref: str) -> AsyncGenerator[Pointed]:
-        """The element that the last look called ``ref``. Raises SiteError ``ref-gone`` where there is none any more."""
+        """Yield an element by its ref from the last observation. Raises SiteError ``ref-gone`` if it is gone."""
         try:
             located = await self.by_ref(ref)
             async with self._answering():
@@ -143,9 +143,9 @@ class Refs(ElementAccess):
 
     @contextlib.asynccontextmanager
     async def settling(self, seconds: float) -> AsyncGenerator[None]:
-        """What the action within sets off is waited for: its documents loaded, the requests that the page sends answered, the tabs there that it opens.
+        """Wait for the effects of the action in the block: documents loaded, requests answered, new tabs open.
 
-        It is waited for ``seconds`` at most, and not where a dialog opens.
+        Waits at most ``seconds``, and not while a dialog is open.
         """
         under_way: set[Request] = set()
         changed = asyncio.Event()
@@ -159,7 +159,7 @@ class Refs(ElementAccess):
             changed.set()
 
         page, context = self.page, self.page.context
-        # A tab that opens is there once its first request is answered.
+        # An opening tab appears once its first request is answered.
         context.on("request", began)
         context.on("requestfinished", ended)
         context.on("requestfailed", ended)
@@ -185,7 +185,7 @@ class Refs(ElementAccess):
 
 
 async def _frame(frame: Frame) -> str:
-    """What a target calls the frame."""
+    """Return the name of the frame in a target."""
     element = await frame.frame_element()
     try:
         return await _FRAME.at(element)
