@@ -99,7 +99,7 @@ class Dialogs:
 
     @contextlib.contextmanager
     def cutting(self, limit: asyncio.Timeout) -> Generator[None]:
-        """Let a dialog that opens within end ``limit`` at once. Several may be at it: they end in any order."""
+        """End ``limit`` at once if a dialog opens within the block. Blocks may overlap and end in any order."""
         self._limits.add(limit)
         try:
             yield

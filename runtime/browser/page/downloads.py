@@ -61,7 +61,7 @@ class Downloads(Filled):
 
     @contextlib.contextmanager
     def _refusals(self) -> Generator[list[Response]]:
-        """The answers of the site that bring no file: errors, and the empty ones."""
+        """Collect the answers without a file: errors and empty ones."""
         seen: list[Response] = []
 
         def take(response: Response) -> None:

@@ -1,1 +1,1 @@
-"""."""
+"""Checks of a workflow file: fields and types, names and references, declarations, tabs."""

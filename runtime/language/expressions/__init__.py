@@ -1,1 +1,1 @@
-"""."""
+"""Expressions in ``{{ … }}``: parsing, filters, evaluation within limits, and the names that they read."""
