@@ -31,7 +31,7 @@ class Deadline:
         return max(1.0, (self._ends - time.monotonic()) * 1000)
 
     def limit(self) -> asyncio.Timeout:
-        """Return a timeout for calls that should keep the deadline themselves: raises TimeoutError if they are late by ``GRACE_SECONDS``."""
+        """Return a timeout for calls that keep the deadline themselves: raises TimeoutError if they are late by ``GRACE_SECONDS``."""
         return asyncio.timeout_at(self._ends + GRACE_SECONDS)
 
     def over(self) -> bool:

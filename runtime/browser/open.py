@@ -70,10 +70,7 @@ async def reattach(
 
 
 def _mode(options: BrowserOptions | None, chosen: Chosen, usual: Mode) -> tuple[BrowserOptions, Mode]:
-    """Return the options, and the mode: that of the settings, else of the workflow, else ``usual``.
-
-    If the options or ``keep_browser`` need mode *own*, that replaces the usual mode.
-    """
+    """Return the options and the mode: that of the settings, else the workflow's, else *own* if something needs it, else ``usual``."""
     wanted = options or BrowserOptions()
     mode = chosen.browser_mode or wanted.mode
     if mode is None:

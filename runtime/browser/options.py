@@ -84,10 +84,7 @@ class BrowserOptions(Part):
     """Settings of the run's browser. They hold in every tab and popup, from the first request and script on."""
 
     mode: Mode | None = None
-    """``own``: a separate Chromium for the run, which survives the engine. ``shared``: an isolated part of a worker's browser.
-
-    By default ``own`` for a single run.
-    """
+    """``own``: separate Chromium that survives the engine. ``shared``: isolated part of a worker's browser. A single run defaults to ``own``."""
     viewport: Viewport = Viewport(width=1280, height=720)
     """Size of the page area."""
     device_scale_factor: float | None = Field(default=None, gt=0, le=8)

@@ -12,10 +12,7 @@ _EMPTY = frozenset({"about", "data", "javascript"})
 
 
 def origin(url: str) -> str | None:
-    """Return scheme, host and port of a web address as browsers write them; None for every other address.
-
-    It has no default port and no trailing dot.
-    """
+    """Return scheme, host and port of a web address as browsers write them (no default port or trailing dot); None for others."""
     try:
         parts = urllib.parse.urlsplit(url.strip())
         port = parts.port
@@ -48,7 +45,7 @@ class Allowed:
         return iter(sorted(self._origins))
 
     def document(self, url: str) -> bool:
-        """Return True if a document from ``url`` may load. ``blob:`` counts as its creator's origin; ``file:`` and the like are no sites."""
+        """Return True if a document from ``url`` may load. ``blob:`` counts as its creator's origin; ``file:`` etc. are no sites."""
         scheme, _colon, rest = url.partition(":")
         if scheme.lower() in _EMPTY:
             return True

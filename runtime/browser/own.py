@@ -104,10 +104,7 @@ class Own:
         return self._browser.contexts[0]
 
     async def _playwright_ready(self) -> None:
-        """Send Chromium any request through Playwright.
-
-        The driver handles Chromium's messages in order, so it then knows every tab that has appeared.
-        """
+        """Send Chromium any request through Playwright: its driver handles messages in order, so it then knows every new tab."""
         assert self._browser is not None
         await (await self._browser.new_browser_cdp_session()).detach()
 

@@ -153,10 +153,7 @@ class Browser(Protocol):
         ...
 
     async def restore(self, data: bytes) -> Differs | None:
-        """Restore a fresh browser to a state of ``capture``: first the storage, then the tabs at their addresses.
-
-        Return the first tab that shows another page than before.
-        """
+        """Restore a fresh browser to a state of ``capture``: storage, then tabs. Return the first tab that shows another page."""
         ...
 
     async def close(self, *, keep: bool = False) -> None:

@@ -195,10 +195,7 @@ def _unusable(started: asyncio.Task[Worker]) -> bool:
 
 
 def _for_playwright(options: BrowserOptions) -> dict[str, Any]:
-    """Return the options as Playwright names them.
-
-    HTTP authentication is left to the guard: Playwright would answer every site that asks.
-    """
+    """Return the options as Playwright names them, without HTTP authentication: Playwright would answer every site that asks."""
     named: dict[str, Any] = {
         "viewport": options.viewport.model_dump(),
         "device_scale_factor": options.device_scale_factor,

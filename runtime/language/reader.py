@@ -24,10 +24,7 @@ INSTEAD = {"sql": "write `$name` and give the value as one of `params`; a list o
 
 
 def load(path: pathlib.Path | str) -> workflow.Loaded:
-    """Read a workflow file and the files that it uses.
-
-    Raises WorkflowInvalid with every mistake in them, UsageError if the file cannot be read.
-    """
+    """Read a workflow file and those that it uses. Raises WorkflowInvalid with every mistake, UsageError if it cannot be read."""
     path = pathlib.Path(path)
     if path.name == ".env" or path.name.startswith(".env."):
         # Diagnostics show the lines of a file.

@@ -48,10 +48,7 @@ class Workflow(Part):
     secrets: list[Name] = Field(default_factory=list)
     """Names of secrets: environment variables or lines of ``.env``. Fields that take secrets read them as ``secrets.NAME``."""
     allowed_origins: list[Text] | None = None
-    """Origins whose documents the browser may load, such as ``https://shop.test``.
-
-    Default: the origins of the addresses in ``goto`` and in inputs, here and in the files that it uses.
-    """
+    """Origins whose documents may load, such as ``https://shop.test``. Default: those in ``goto`` and in inputs, here and in used files."""
     browser: (
         Annotated[BrowserOptions, BeforeValidator(_browser, json_schema_input_type=Mode | BrowserOptions)] | None
     ) = None

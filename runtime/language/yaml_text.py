@@ -25,7 +25,7 @@ LARGEST_FILE = 1 << 20
 DEEPEST = 64
 """Levels of lists and maps."""
 MOST_NODES = 100_000
-"""Lists, maps and scalars; an alias counts as all nodes that it stands for."""
+"""Lists, maps and scalars; an alias counts as all nodes that it repeats."""
 LONGEST_SCALAR = 256 << 10
 """Characters of one text."""
 

@@ -1,1 +1,1 @@
-"""."""
+"""Observations: pages as compact text for models. Imports nothing of ``runtime``; the browser and all above import it."""

@@ -3,10 +3,10 @@
 Chromium pauses a new tab until it is set up. But a popup in its opener's process resumes as soon as any client answers, and
 Playwright is another client. So there are two rules:
 
-- Send all settings at once when the tab appears. If Playwright answers first, the guard's connection still holds the
-document back: the settings precede the command that lets it load.
-- Send only the command that resumes the tab after Playwright listens to it. Otherwise Playwright would miss events, such as
-a dialog, which would then stay open unanswered.
+- Send all settings at once when the tab appears. If Playwright answers first, the guard still holds its first document back:
+on the same connection, the settings precede the command that lets it load.
+- Resume the tab only after Playwright listens to it. Otherwise Playwright would miss events, such as a dialog, which would
+then stay open unanswered.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class GuardedTarget:
         return None
 
     def refusal(self) -> OriginRefused | None:
-        """Return what was refused since the last call."""
+        """Return the first refusal since the last call."""
         error, self._refused = self._refused, None
         return error
 
@@ -114,7 +114,7 @@ class Guard:
         self._headers: dict[str, str] = {}
 
     async def start(self, headers: dict[str, str] | None = None) -> None:
-        """Start to guard: after the return no document loads unseen, and none at all without a guarded target.
+        """Start to guard: after the return no document loads unseen, and none in a context without a guarded target.
 
         ``headers`` are added to every request that passes the guard.
         """

@@ -238,7 +238,6 @@ class Facts:
     labels: tuple[str, ...] = ()
     text: str = ""
     checked: bool | None = None
-    """State of an element that can be checked."""
     classes: tuple[str, ...] = ()
     """Selectors of it, by classes that a person gave it."""
     data: tuple[str, ...] = ()

@@ -107,10 +107,7 @@ def address_matches(pattern: str, url: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def glob(pattern: str) -> re.Pattern[str]:
-    """Convert a rule's ``url`` to a regular expression for the whole address.
-
-    ``**`` matches anything, ``*`` anything but a slash, the rest is literal.
-    """
+    """Convert a rule's ``url`` to a regex for the whole address: ``**`` is anything, ``*`` anything but a slash, the rest literal."""
     parts = re.split(r"(\*\*|\*)", pattern)
     stars = {"**": ".*", "*": "[^/]*"}
     return re.compile("".join(stars.get(part, re.escape(part)) for part in parts), re.DOTALL)

@@ -168,7 +168,4 @@ ENGINE = r"""({
     return found;
   },
 })"""
-"""``facts 7``: everything that may be missing, as JSON; 7 is the number of the document if it has none yet. ``facts 7 marks``: test ids too.
-
-``self``: ref of the element itself. ``x3``: element with that ref.
-"""
+"""``facts 7``: missing facts as JSON (7: number of a new document); ``facts 7 marks``: plus test ids. ``self``: own ref. ``x3``: its element."""

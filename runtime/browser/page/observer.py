@@ -47,10 +47,7 @@ class Looking(ElementAccess):
     """Document numbers given out so far."""
 
     async def look(self, target: Target | None = None, *, marks: bool = False) -> Observation:
-        """Observe the page or an element of it. Refs are valid until the next observation, while their elements exist.
-
-        With ``marks`` it includes test ids.
-        """
+        """Observe the page or an element; refs are valid until the next observation while their elements exist. ``marks`` adds test ids."""
         settled, found = (None, None) if target is None else await self._found(target)
 
         async def look() -> Observation:

@@ -256,7 +256,7 @@ BOUNDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 def _name_of(model: type[Node]) -> str:
-    """Return the usual name of a node model: ``browser_action`` ``click`` is ``browser_action.click``."""
+    """Return the usual name of a node model: ``browser_action click`` for a kind, ``iterate`` for a type."""
     for kind in registry.node_types().values():
         if kind.base is model:
             return kind.name

@@ -15,7 +15,7 @@ COLLECTED = frozenset({"value", "collect"})
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """Why a node may not have run: a condition of its own or of what is around it. Each is itself, however alike."""
+    """Reason for a node not to run: its own condition, or one around it. Compared by identity."""
 
     why: str
     """Text for people: "its `when` may be false"."""
@@ -29,7 +29,7 @@ class Need:
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Breaking:
-    """A block that an error may end, and the run goes on elsewhere: each node of it may be the last one that ran."""
+    """A block that an error may end while the run continues elsewhere: any node in it may be the last one that ran."""
 
     why: str
     """Text for people: "the `try` of `pay` may have failed before it"."""
@@ -44,7 +44,7 @@ class Breaking:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Here:
-    """Where a reference stands."""
+    """Context of a reference."""
 
     facts: frozenset[Fact] = NOTHING
     """Facts that hold because this place was reached."""
@@ -112,7 +112,7 @@ def branch_need(unit: NodeSource, index: int | None, branch: Mapping[str, object
 
 
 def _implying(when: Compiled | None) -> tuple[frozenset[Fact], ...]:
-    """Return the condition as a whole, and all its parts joined by ``and``."""
+    """Return sets of facts that each imply the condition: the condition as a whole, or all its parts joined by ``and``."""
     if when is None or not when.exact:
         return ()
     return tuple(frozenset({fact}) for fact in when.whole) + ((when.parts,) if when.parts else ())

@@ -139,7 +139,7 @@ def string(value: Json) -> Json:
 
 @own
 def join(value: Json, separator: str = "", attribute: str | int | None = None) -> Json:
-    """The items of a list as one text, `separator` between; of maps, their `attribute`."""
+    """The items of a list as one text, with `separator` between them; for maps, their `attribute`."""
     items = _list(value, "join")
     if attribute is not None:
         items = [_item(each, attribute, "join") for each in items]

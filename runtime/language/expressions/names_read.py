@@ -12,10 +12,7 @@ Chain = tuple[str | int, ...]
 """A name and the keys that follow it: ``order.lines[0].sku`` is ``("order", "lines", 0, "sku")``."""
 
 Fact = tuple[str | int, ...]
-"""A fact about a place: ``("defined", *chain)``, ``("undefined", *chain)`` or ``("taken", route, branch)``.
-
-Any other condition is ``("holds", its normal form)``.
-"""
+"""A fact about a place: ``("defined", *chain)``, ``("undefined", *chain)``, ``("taken", route, branch)``, or ``("holds", normal form)``."""
 
 NOTHING: frozenset[Fact] = frozenset()
 
