@@ -89,7 +89,7 @@ class Dialogs:
         return next((other for other in self._all if other is not self and other._open is not None), None)
 
     def refuse(self, phase: Phase = "before") -> None:
-        """Raise SiteError ``dialog-open`` if a dialog is open; also raise, once, the error of an action that a dialog had set aside."""
+        """Raise SiteError ``dialog-open`` if a dialog is open; also raise, once, the error of a set-aside action that never began."""
         if self._open is not None:
             raise opened(self._open.type, self._open.message, phase)
         if (undone := self._undone) is not None:
@@ -153,7 +153,7 @@ class Dialogs:
     async def answer(self, *, accept: bool, text: str | None) -> None:
         """Answer the open dialog; wait until the actions it held up have ended, or the next dialog opens.
 
-        Raises the error of such an action. Its phase is ``after``, because the answer was given.
+        Raises the error of a held-up action that never began. Its phase is ``after``, because the answer was given.
         """
         assert self._open is not None, "there is no dialog to answer"
         dialog, self._open = self._open, None

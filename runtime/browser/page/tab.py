@@ -189,7 +189,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             loading.cancel()
 
     async def _stays(self, loading: asyncio.Future[Any]) -> bool:
-        """Return True if the old document stays although the site owes no answer and no dialog is open."""
+        """Return True if the old document stays although the site was asked, owes no answer, and no dialog is open."""
         span, before = min(BUSY_SECONDS, self._deadline.left() / 3), self.documents
         since = time.monotonic()
         while time.monotonic() - since < span:
