@@ -1,4 +1,4 @@
-"""A browser that is lent to runs, one after the other: each works in it, and none of them ends it."""
+"""Lends one browser to several runs in turn: each works in it, and none of them ends it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from runtime.browser import port
 
 
 class Lent(port.Browser):
-    """What a run is given of a browser that is somebody else's. It is the browser itself, but that ``close`` leaves it open."""
+    """A borrowed browser. It is the browser itself, except that ``close`` leaves it open."""
 
     def __init__(self, browser: port.Browser) -> None:
-        """``browser`` belongs to whoever lends it."""
         self._browser = browser
 
     @property
@@ -88,7 +87,7 @@ class Lent(port.Browser):
 
     @override
     async def close(self, *, keep: bool = False) -> None:
-        """Let go of it: what the run narrowed is as wide as before, and what it overlooked is forgotten."""
+        """Return the browser to its lender: allow all its origins again, and forget a refusal that was not read."""
         self._browser.confine(None, "")
         self._browser.refusal()
 
@@ -97,13 +96,12 @@ class Lender:
     """Lends one browser. Implements ``runtime.runs.run.Browsers``."""
 
     def __init__(self, browser: port.Browser) -> None:
-        """Every run is given this one."""
         self._browser = browser
 
     async def open(self) -> port.Browser:
-        """The browser, as the last run left it."""
+        """Return the browser as the last run left it."""
         return Lent(self._browser)
 
     async def reattach(self) -> port.Browser | None:
-        """Nothing: a run that is lent a browser is never resumed."""
+        """Return None: a run with a borrowed browser is never resumed."""
         return None

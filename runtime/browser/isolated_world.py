@@ -1,8 +1,8 @@
-"""Our JavaScript in pages: it runs in a world of its own, and what it answers is checked.
+"""Runs our JavaScript in pages, in an isolated world, and validates its answers.
 
-A page may replace whatever its scripts call, such as ``Array.prototype.push``. Playwright's selector engines that are content scripts run
-in a world whose built-ins the page does not see, so a script is run by one of them, and its answer is the text of an element that stands
-in no document. ``Page.evaluate`` runs in the page's own world.
+A page may replace built-ins that its scripts call, such as ``Array.prototype.push``; ``Page.evaluate`` would use those.
+Playwright runs selector engines that are content scripts in a world with the original built-ins. So one of them runs our
+script. It returns the answer as the text of an element outside any document.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.browser import playwright_errors
 Answer = TypeVar("Answer")
 
 MILLISECONDS = 30_000.0
-"""How long a page may take to answer where nobody says otherwise."""
+"""Default milliseconds that a page may take to answer."""
 
 ANOTHER_SHAPE = "it answers in another shape than it was asked for"
 
@@ -64,7 +64,7 @@ ENGINE = """(() => {
   };
   return {query: (root, body) => queryAll(root, body)[0] ?? null, queryAll};
 })()"""
-"""A selector engine for Playwright that runs a script (in base64, as JSON) and gives an element with its answer; none until a promise is settled."""
+"""Playwright selector engine that runs a script (base64 of JSON) and returns an element with its answer; none until a promise settles."""
 
 KEEPER = """({
   query: () => null,
@@ -73,7 +73,7 @@ KEEPER = """({
     return [];
   },
 })"""
-"""A selector engine for Playwright that gives all elements before it to the script that runs next."""
+"""Playwright selector engine that passes all elements matched before it to the script that runs next."""
 
 _HOLD = "(element, name) => { (globalThis._runopsHeld ||= new Map()).set(name, element); }"
 
@@ -85,39 +85,39 @@ _numbers = itertools.count(1)
 
 
 class Script(Generic[Answer]):
-    """JavaScript, a function, and the shape of what it answers.
+    """JavaScript function with the type of its answer.
 
-    Its readings raise SiteError ``page-unreadable`` where the script fails on the page, or answers in another shape, and Playwright's
-    Error where the page is gone, does not answer, has no such element, or takes a selector for none. Half a surrogate pair in an answer becomes U+FFFD.
+    Raises SiteError ``page-unreadable`` if the script fails on the page or answers with another type. Raises Playwright's
+    Error if the page is gone or silent, lacks the element, or finds a selector invalid. Half a surrogate pair becomes U+FFFD.
     """
 
     def __init__(self, source: str, shape: Any) -> None:
-        """``shape`` is a type as pydantic knows it."""
+        """``shape`` is a type that pydantic can validate."""
         self._source = source
         self._shape: pydantic.TypeAdapter[Answer] = pydantic.TypeAdapter(shape)
 
     async def on(self, where: Page | Frame, argument: Json = None, *, milliseconds: float = MILLISECONDS) -> Answer:
-        """Answer of the function of ``argument``."""
+        """Call the function with ``argument`` and return its answer."""
         asked = where.locator(self._asked("page", argument))
         return self._answer(await asked.text_content(timeout=milliseconds), where.url)
 
     async def of(self, found: Locator, argument: Json = None, *, milliseconds: float = MILLISECONDS) -> Answer:
-        """Answer of the function of the one element that matches, which is waited for, and of ``argument``."""
+        """Wait for the one matching element, call the function with it and ``argument``, and return the answer."""
         asked = found.locator(self._asked("one", argument))
         return self._answer(await asked.text_content(timeout=milliseconds), found.page.url)
 
     async def of_all(
         self, found: Locator, argument: Json = None, *, held: str | None = None, milliseconds: float = MILLISECONDS
     ) -> Answer:
-        """Answer of the function of the list of the elements that match now, and of ``argument``, or of the element that is ``held``."""
+        """Call the function with the elements that match now, and with ``argument`` or the ``held`` element; return the answer."""
         asked = found.page.locator(self._asked("all", argument, held))
-        # A frame that is not there is waited for, and has no elements.
+        # A missing frame would be waited for; it counts as one without elements.
         if _FRAMED not in repr(found) or await found.count():
             asked = found.locator(f"{KEEP}=all").or_(asked)
         return self._answer(await asked.text_content(timeout=milliseconds), found.page.url)
 
     async def at(self, handle: ElementHandle, argument: Json = None) -> Answer:
-        """Answer of the function of an element that is at hand, and of ``argument``. The function gives no promise."""
+        """Call the function with this element and ``argument``, and return its answer. It must not return a promise."""
         told = await handle.query_selector(self._asked("one", argument))
         try:
             return self._answer(await told.text_content() if told is not None else None, "")
@@ -142,14 +142,14 @@ class Script(Generic[Answer]):
 
 
 async def hold(handle: ElementHandle) -> str:
-    """Keep an element where scripts run; what it is called there."""
+    """Keep an element in the world of our scripts; return its name there."""
     name = str(next(_numbers))
     await Script[None](_HOLD, None).at(handle, name)
     return name
 
 
 def unreadable(why: str, url: str) -> SiteError:
-    """What a page shows cannot be read."""
+    """Return the error for a page that cannot be read."""
     return SiteError(
         "page-unreadable",
         f"the page cannot be read: {playwright_errors.short(why, 200)}",

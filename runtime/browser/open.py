@@ -1,4 +1,4 @@
-"""The way in: a run's browser, opened anew or found again."""
+"""Opens the browser of a run, or reattaches to it."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from runtime.browser.session import Session
 
 
 class Chosen(Protocol):
-    """What the settings say about browsers."""
+    """Settings that concern browsers."""
 
     @property
     def browser(self) -> Path | None:
-        """The executable, where one is set."""
+        """Executable, if one is set."""
         ...
 
     @property
     def browser_mode(self) -> Mode | None:
-        """The mode, where one is set; else the workflow's, else ``own``."""
+        """Mode, if one is set; else the workflow's, else ``own``."""
         ...
 
     @property
     def headed(self) -> bool:
-        """Whether the browser shows its window."""
+        """True if the browser shows its window."""
         ...
 
     @property
     def keep_browser(self) -> bool:
-        """Whether the browser stays open when the run has ended."""
+        """True if the browser stays open after the run."""
         ...
 
     @property
@@ -45,10 +45,10 @@ class Chosen(Protocol):
 async def open_browser(
     options: BrowserOptions | None, *, origins: Sequence[str], private: Path, chosen: Chosen, usual: Mode = "own"
 ) -> Session:
-    """A fresh browser for a run.
+    """Open a fresh browser for a run.
 
-    ``origins`` are those whose documents may load; ``private`` is the run's private folder; ``usual`` is the mode where nobody names one. Raises
-    SetupError where no browser is found or none can be started.
+    Documents may load only from ``origins``. ``private`` is the run's private folder; ``usual`` is the mode when none is set.
+    Raises SetupError if no browser is found or none can be started.
     """
     wanted, mode = _mode(options, chosen, usual)
     executable = find.find(chosen.browser)
@@ -62,7 +62,7 @@ async def open_browser(
 async def reattach(
     options: BrowserOptions | None, *, origins: Sequence[str], private: Path, chosen: Chosen, usual: Mode = "own"
 ) -> Session | None:
-    """The run's own browser, if it still lives: its pages as they were left."""
+    """Reattach to the run's own browser with its pages as they were; None if it is gone."""
     wanted, mode = _mode(options, chosen, usual)
     if mode == "shared":
         return None
@@ -70,7 +70,7 @@ async def reattach(
 
 
 def _mode(options: BrowserOptions | None, chosen: Chosen, usual: Mode) -> tuple[BrowserOptions, Mode]:
-    """The options, and the mode: that of the settings, else that of the workflow, else the usual one, or the one that has what the options ask for."""
+    """Return the options and the mode: that of the settings, else the workflow's, else *own* if something needs it, else ``usual``."""
     wanted = options or BrowserOptions()
     mode = chosen.browser_mode or wanted.mode
     if mode is None:

@@ -1,4 +1,4 @@
-"""How a workflow wants its browser. Imported by whoever reads files, so nothing here needs a browser."""
+"""Browser options of a workflow. The readers of workflow files import this module, so nothing here needs a browser."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Permission = Literal[
 ]
 
 ONLY_SHARED = frozenset({"bypass_csp", "mobile", "offline", "touch"})
-"""What mode *own* cannot do: these belong to a browser context of Playwright's making."""
+"""Options that mode *own* lacks: they need a browser context that Playwright creates."""
 
 ONLY_OWN = frozenset({"switches"})
-"""What mode *shared* cannot do: these belong to the whole process, and a worker's browser serves several runs."""
+"""Options that mode *shared* lacks: they concern the whole process, and a worker's browser serves several runs."""
 
 
 class Viewport(Part):
@@ -54,20 +54,20 @@ class HttpCredentials(Part):
     """Name and password for HTTP authentication (basic, digest)."""
 
     username: SecretText
-    """The name; may be a secret."""
+    """Name; may be a secret."""
     password: SecretText
-    """The password; may be a secret."""
+    """Password; may be a secret."""
 
 
 class Proxy(Part):
-    """The proxy through which everything goes."""
+    """Proxy for all traffic."""
 
     server: Text
     """Address, such as ``http://proxy.example:3128`` or ``socks5://proxy.example:1080``."""
     bypass: list[str] = Field(default_factory=list)
-    """Hosts that are reached directly, such as ``.example.test``; loopback is one only if it is named."""
+    """Hosts to connect to directly, such as ``.example.test``. Loopback goes through the proxy unless listed here."""
     username: SecretText | None = None
-    """Name, where the proxy asks for one; may be a secret."""
+    """Name, if the proxy asks for one; may be a secret."""
     password: SecretText | None = None
     """Password; may be a secret."""
 
@@ -81,47 +81,46 @@ def _known_zone(zone: str) -> str:
 
 
 class BrowserOptions(Part):
-    """How the browser of a run is made. What is set here holds in every tab and popup, from its first request and script on."""
+    """Settings of the run's browser. They hold in every tab and popup, from the first request and script on."""
 
     mode: Mode | None = None
-    """``own``: a Chromium of the run's own, which survives the engine. ``shared``: an isolated part of a worker's browser.
-    By default ``own`` for one run."""
+    """``own``: separate Chromium that survives the engine. ``shared``: isolated part of a worker's browser. A single run defaults to ``own``."""
     viewport: Viewport = Viewport(width=1280, height=720)
     """Size of the page area."""
     device_scale_factor: float | None = Field(default=None, gt=0, le=8)
     """Device pixels for each CSS pixel."""
     locale: str | None = Field(default=None, pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$")
-    """Language, such as ``de-DE``: what pages are asked for, and how they write numbers and dates."""
+    """Language, such as ``de-DE``. Sites receive it as the preferred language; pages format numbers and dates with it."""
     timezone: Annotated[str, AfterValidator(_known_zone)] | None = None
     """Time zone, such as ``Europe/Berlin``."""
     user_agent: str | None = Field(default=None, pattern=r"^[\x20-\x7e]+$")
-    """What the browser calls itself."""
+    """User agent that the browser sends."""
     color_scheme: Literal["light", "dark"] = "light"
-    """What pages see as the preferred colours."""
+    """Preferred colours, as pages see them."""
     reduced_motion: bool = False
-    """Whether pages are asked to do without animations."""
+    """True to ask pages to do without animations."""
     geolocation: Geolocation | None = None
-    """Where the browser says it is; pages ask for the permission ``geolocation`` first."""
+    """Position that the browser reports. Pages first ask for the permission ``geolocation``."""
     permissions: list[Permission] = Field(default_factory=list)
-    """What every page may do without asking."""
+    """Permissions that every page has without asking."""
     headers: dict[str, SecretText] = Field(default_factory=dict)
-    """Headers that go with every request; values may be secrets."""
+    """Headers added to every request; values may be secrets."""
     http_credentials: HttpCredentials | None = None
-    """Name and password for HTTP authentication, given only to the allowed origins."""
+    """Name and password for HTTP authentication, sent only to the allowed origins."""
     proxy: Proxy | None = None
-    """The proxy through which everything goes."""
+    """Proxy for all traffic."""
     ignore_https_errors: bool = False
-    """Whether sites with a wrong certificate are loaded all the same."""
+    """True to load sites with an invalid certificate."""
     java_script: bool = True
-    """Whether pages may run scripts."""
+    """True if pages may run scripts."""
     bypass_csp: bool = False
-    """Whether the content security policy of pages is ignored. Mode *shared* only."""
+    """True to ignore the content security policy of pages. Mode *shared* only."""
     mobile: bool = False
-    """Whether pages are laid out as on a phone. Mode *shared* only."""
+    """True to lay out pages as on a phone. Mode *shared* only."""
     touch: bool = False
-    """Whether the browser has a touch screen. Mode *shared* only."""
+    """True if the browser has a touch screen. Mode *shared* only."""
     offline: bool = False
-    """Whether the network is off. Mode *shared* only."""
+    """True to switch the network off. Mode *shared* only."""
     switches: list[Annotated[str, Field(pattern=r"^--[a-z]")]] = Field(default_factory=list)
     """Further command-line switches for Chromium, such as ``--lang=de``. Mode *own* only."""
 
@@ -132,7 +131,7 @@ class BrowserOptions(Part):
         return self
 
     def unfit(self, mode: Mode) -> str | None:
-        """What ``mode`` cannot do of this, as a sentence that names the other mode; None if it can do everything."""
+        """Return a sentence about the options that ``mode`` lacks, naming the other mode; None if it has them all."""
         beyond, other = (ONLY_SHARED, "shared") if mode == "own" else (ONLY_OWN, "own")
         asked = sorted(name for name in beyond & self.model_fields_set if getattr(self, name))
         if not asked:

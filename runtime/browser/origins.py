@@ -1,4 +1,4 @@
-"""Which documents a workflow allows: a question of their origin."""
+"""Origins of documents, and the ones that a workflow allows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _EMPTY = frozenset({"about", "data", "javascript"})
-"""Schemes whose documents come from no site: a blank page, or what the workflow or an allowed page itself wrote."""
+"""Schemes whose documents come from no site: blank pages, and text written by the workflow or an allowed page."""
 
 
 def origin(url: str) -> str | None:
-    """Scheme, host and port of a web address, as browsers write them (no default port, no trailing dot); None for every other address."""
+    """Return scheme, host and port of a web address as browsers write them (no default port or trailing dot); None for others."""
     try:
         parts = urllib.parse.urlsplit(url.strip())
         port = parts.port
@@ -31,11 +31,11 @@ def origin(url: str) -> str | None:
 
 
 class Allowed:
-    """The origins whose documents may load."""
+    """Origins whose documents may load."""
 
     def __init__(self, origins: Iterable[str], file: str | None = None) -> None:
         self.file = file
-        """The workflow file that allows no others, where it is one that the run's own file uses."""
+        """Workflow file that allows no others, if it is one that the run's own file uses."""
         self._origins = {known for each in origins if (known := origin(each)) is not None}
 
     def __contains__(self, origin: str) -> bool:
@@ -45,7 +45,7 @@ class Allowed:
         return iter(sorted(self._origins))
 
     def document(self, url: str) -> bool:
-        """Whether a document from ``url`` may load. ``blob:`` counts as the origin that made it; ``file:`` and the like are no sites."""
+        """Return True if a document from ``url`` may load. ``blob:`` counts as its creator's origin; ``file:`` etc. are no sites."""
         scheme, _colon, rest = url.partition(":")
         if scheme.lower() in _EMPTY:
             return True
@@ -55,11 +55,11 @@ class Allowed:
 
 
 def is_blank(url: str) -> bool:
-    """Whether this is the address of a tab that has no document yet, in any of the ways in which Chromium writes it."""
+    """Return True for the address of a tab without a document, in every form that Chromium writes."""
     return url in ("", ":", "about:blank")
 
 
 def without_query(url: str) -> str:
-    """The address without query, fragment and credentials: what may be shown of it."""
+    """Return the address without query, fragment and credentials, safe to show."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

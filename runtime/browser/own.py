@@ -1,4 +1,4 @@
-"""Mode *own*: a Chromium of the run's own, which survives the engine and is found again."""
+"""Mode *own*: a separate Chromium for each run. It survives the engine, and the next engine reattaches to it."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from runtime.system.crash_points import CrashPoint, crash_point
 STATE = launch.STATE
 
 TELL_SECONDS = 1.0
-"""How long a tab may take to say which it is."""
+"""Seconds that a tab may take to report its target id."""
 
 REATTACH_SECONDS = 3.0
-"""How long a Chromium may take to answer its next engine, and each of its tabs; one that takes longer counts as gone."""
+"""Seconds that a Chromium, and each of its tabs, may take to answer its next engine. A slower one counts as gone."""
 
 FOUND_SECONDS = 20.0
-"""How long all of it may take until the run goes on in a Chromium that answers: a machine may be slow."""
+"""Seconds for a whole reattach to a Chromium that answers: a machine may be slow."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownTab:
-    """What an engine knew of the tabs of its browser, each by what the DevTools protocol calls it."""
+    """Tabs of a browser as its engine knew them, each by its DevTools target id."""
 
     names: dict[str, str]
-    """The tabs that have a name, by it."""
+    """Target ids by name, for the tabs that have a name."""
     current: str
-    """The current tab."""
+    """Target id of the current tab."""
 
     def __post_init__(self) -> None:
-        """Raises TypeError for words of another kind: they may come from a file, which may be damaged."""
+        """Raises TypeError for values of another type: they may come from a damaged file."""
         # A value without `items` raises AttributeError, which means the same.
         words: list[object] = [self.current, *(word for pair in self.names.items() for word in pair)]
         if not all(isinstance(each, str) for each in words):
@@ -57,7 +57,7 @@ class KnownTab:
 
 
 class Own:
-    """A run's Chromium, and everything of ours that is connected to it."""
+    """Chromium of a run, with all our connections to it."""
 
     def __init__(self, chromium: launch.Chromium, driving: Awaitable[Playwright], private: Path) -> None:
         """``driving`` is Playwright's driver, which may still be starting."""
@@ -71,13 +71,13 @@ class Own:
         self._targets: weakref.WeakKeyDictionary[Page, str] = weakref.WeakKeyDictionary()
         self._remembering = asyncio.Lock()
         self._written: KnownTab | None = None
-        """What the file says of the tabs."""
+        """Tabs as the file has them."""
         self._ended = False
 
     async def connect(self, options: BrowserOptions, origins: Sequence[str], current: str | None = None) -> Emulation:
-        """Put the guard in its place, then everything else that must hold before a page loads; in ``current``, a tab that is there, first.
+        """Start the guard, then set everything else that must hold before a page loads. ``current`` is an existing tab to treat first.
 
-        Raises cdp.Gone.
+        Raises ``devtools_connection.Disconnected``.
         """
         try:
             connection = await devtools_connection.Connection.open(self._chromium.alive.address, REATTACH_SECONDS)
@@ -92,9 +92,9 @@ class Own:
         return emulation
 
     async def playwright_context(self) -> BrowserContext:
-        """Playwright's view of the browser."""
+        """Connect Playwright and return its browser context."""
         alive, playwright = self._chromium.alive, await asyncio.shield(self._driving)
-        # Left to itself Playwright would set colours and motion to its own defaults, in a race with us.
+        # By default Playwright sets colours and motion itself, in a race with us.
         self._browser = await playwright.chromium.connect_over_cdp(
             alive.address, no_defaults=True, is_local=True, artifacts_dir=f"{alive.folders[0]}/artifacts"
         )
@@ -104,12 +104,12 @@ class Own:
         return self._browser.contexts[0]
 
     async def _playwright_ready(self) -> None:
-        """Ask Chromium anything by way of Playwright: its driver takes what Chromium tells it in order, so it knows by then of every tab that has appeared."""
+        """Send Chromium any request through Playwright: its driver handles messages in order, so it then knows every new tab."""
         assert self._browser is not None
         await (await self._browser.new_browser_cdp_session()).detach()
 
     async def session(self, context: BrowserContext, known: KnownTab | None, lost: Sequence[LostTab] = ()) -> Session:
-        """The session; with the tabs that are ``known`` but ``lost`` where this is a browser that was found again."""
+        """Return the session. For a reattached browser, ``known`` has its tabs, and ``lost`` those that were closed."""
         assert self._guard is not None
         assert self._guarded is not None
         alive = self._chromium.alive
@@ -138,7 +138,7 @@ class Own:
     async def _recognise(self, session: Session, context: BrowserContext, known: KnownTab) -> None:
         open_ones = context.pages
         pages = dict(zip(await asyncio.gather(*map(self._name_of, open_ones)), open_ones, strict=True))
-        # Nobody was on guard while no engine was there.
+        # The guard did not run while no engine was connected.
         for page in open_ones:
             for frame in page.frames:
                 session.committed(frame.url)
@@ -146,7 +146,7 @@ class Own:
         if known.current not in pages:
             raise CurrentTabLost("the tab that the run was in is closed")
         if pages[known.current].url.startswith("chrome-error:"):
-            # What was asked for did not come, and what was there before is gone: no step would find anything there.
+            # The requested document did not load and the one before it is gone: no step would find anything there.
             raise CurrentTabLost("the tab that the run was in shows an error of the browser's, in place of a page")
         session.tabs.begin(names, pages[known.current])
 
@@ -156,14 +156,14 @@ class Own:
         return self._targets[page]
 
     async def remember(self, session: Session) -> bool:
-        """Write down where the browser is, what its tabs are called, and which is the current one; false where a tab is not known yet.
+        """Save the browser's address, the names of its tabs and the current tab; return False if a tab is not known yet.
 
-        Nothing more is written once the browser is let go of. Raises LogError ``log-write-failed``.
+        Writes nothing after the browser was released. Raises LogError ``log-write-failed``.
         """
         async with self._remembering:
             named = session.tabs.named
             for page in {*named.values(), session.page.page}:
-                # A tab that is just closing has no answer, and one that shows a dialog gives it later.
+                # A tab that is closing does not answer, and one that shows a dialog answers later.
                 with contextlib.suppress(Error, TimeoutError):
                     async with asyncio.timeout(TELL_SECONDS):
                         await self._name_of(page)
@@ -186,23 +186,23 @@ class Own:
             return known
 
     async def linger(self, seconds: float) -> None:
-        """Have Chromium live for so long once we are gone. Raises OSError where it is gone."""
+        """Let Chromium run for this many seconds after we are gone. Raises OSError if it is gone already."""
         await self._chromium.linger(seconds)
 
     async def end(self, keep: bool) -> None:
-        """Let go of everything; Chromium ends too, unless it is to be kept. Never raises for a browser that is gone."""
-        # Tabs that close from here on do so because we let go of them: the file tells of a browser that is kept as it was, and of no other.
+        """Disconnect from everything; end Chromium too, unless ``keep``. Never raises if the browser is gone."""
+        # From here on tabs close because we disconnect. The file of a kept browser stays as it was; any other file is removed.
         self._ended = True
         if not keep:
             await self._chromium.end()
         async with self._remembering:
             if not keep:
-                # One that stays leads to no living process.
+                # A file that stayed would name a process that no longer runs.
                 with contextlib.suppress(OSError):
                     self._state.unlink()
         if self._guard is not None:
             await self._guard.close()
-        # A driver can only be stopped once it has started; one that did not start has said so to whoever waited for it.
+        # A driver can be stopped only after its start. A failed start was already reported to the code that awaited it.
         with contextlib.suppress(Exception):
             await (await self._driving).stop()
         if keep:
@@ -218,11 +218,11 @@ async def open_own(
     linger: float,
     headed: bool,
 ) -> Session:
-    """Start Chromium, and Playwright's driver meanwhile; the session is Chromium's default browser context."""
+    """Start Chromium and Playwright's driver in parallel; return a session over Chromium's default browser context."""
     starting = launch.start(
         executable,
         private,
-        # Until a file says where it is nobody would find it again, so it ends with us.
+        # Without a state file no engine could find it again, so it ends with us.
         linger=0.0,
         headed=headed,
         further=_switches(options),
@@ -247,7 +247,7 @@ async def open_own(
 
 
 def lost_while_connecting(executable: Path, error: Exception) -> SetupError:
-    """The browser came up, and then went away."""
+    """Return the error for a browser that started and then went away."""
     return SetupError(
         "browser-not-started",
         f"{executable} ended while it was being connected to: {playwright_errors.short(str(error), 200)}",
@@ -256,11 +256,10 @@ def lost_while_connecting(executable: Path, error: Exception) -> SetupError:
 
 
 async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: Path, linger: float) -> Session | None:
-    """The run's Chromium with its pages as they were left, or None where it is gone, or does not answer.
+    """Reattach to the run's Chromium with its pages as they were; return None if it is gone or does not answer.
 
-    A tab that is stuck (in a dialog that nobody answers, in a script without end) is closed; where that is the current one, or what it shows is
-    an error of the browser's in place of a page, raises GivenUp.
-    What is left of a Chromium that cannot be used is ended and removed.
+    Closes a tab that is stuck in an unanswered dialog or an endless script. Raises GivenUp if that is the current tab, or if
+    the current tab shows a browser error instead of a page. Ends an unusable Chromium and removes its files.
     """
     found = await asyncio.to_thread(_remembered, private)
     if found is None:
@@ -269,7 +268,7 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
     try:
         chromium = await launch.Chromium.hold(alive, linger)
     except OSError:
-        # The watcher is about to end: so is its Chromium, and what stands here leads nowhere.
+        # The watcher is about to end, and Chromium with it: the state file is useless.
         (private / STATE).unlink(missing_ok=True)
         return None
     own = Own(chromium, driver.start(), private)
@@ -291,7 +290,7 @@ async def reattach(options: BrowserOptions, *, origins: Sequence[str], private: 
 
 
 async def target_id(context: BrowserContext, page: Page) -> str:
-    """What the DevTools protocol calls the tab; the same for every engine that ever drives it."""
+    """Return the tab's DevTools target id; it is the same for every engine."""
     session = await context.new_cdp_session(page)
     info = cast("dict[str, Any]", await session.send("Target.getTargetInfo"))  # pyright: ignore[reportUnknownMemberType]
     await session.detach()
@@ -311,14 +310,14 @@ def _remembered(private: Path) -> tuple[launch.Alive, KnownTab] | None:
         return None
     if alive.lives():
         return alive, known
-    # The watcher removes the profile, unless it was killed itself.
+    # The watcher removes the profile, unless it was killed.
     alive.remove_folders()
     file.unlink(missing_ok=True)
     return None
 
 
 def _switches(options: BrowserOptions) -> list[str]:
-    """What of the options Chromium takes as switches: these hold in every process of it from the beginning."""
+    """Return the options that Chromium takes as switches: these hold in all its processes from the beginning."""
     switches = [f"--window-size={options.viewport.width},{options.viewport.height}"]
     if options.locale is not None:
         switches += [f"--lang={options.locale}", f"--accept-lang={options.locale}"]
@@ -333,14 +332,14 @@ def _switches(options: BrowserOptions) -> list[str]:
     if options.ignore_https_errors:
         switches.append("--ignore-certificate-errors")
     if options.proxy is not None:
-        # Chromium never asks a proxy for loopback, unless it is told to.
+        # By default Chromium bypasses the proxy for loopback.
         bypass = ["<-loopback>", *options.proxy.bypass]
         switches += [f"--proxy-server={options.proxy.server}", f"--proxy-bypass-list={';'.join(bypass)}"]
     return [*switches, *options.switches]
 
 
 def credentials(options: BrowserOptions) -> list[origin_guard.Credentials]:
-    """The names and passwords that the guard answers with."""
+    """Return the names and passwords that the guard sends for authentication."""
     known: list[origin_guard.Credentials] = []
     if options.http_credentials is not None:
         known.append(origin_guard.Credentials(options.http_credentials.username, options.http_credentials.password))
@@ -350,7 +349,7 @@ def credentials(options: BrowserOptions) -> list[origin_guard.Credentials]:
 
 
 async def _set_up(connection: devtools_connection.Connection, options: BrowserOptions) -> None:
-    # Nobody has asked for a file yet.
+    # No step expects a download yet.
     connection.post("Browser.setDownloadBehavior", {"behavior": "deny"})
     if options.permissions:
         granted = [_PERMISSIONS[each] for each in options.permissions]
@@ -368,4 +367,4 @@ _PERMISSIONS: dict[Permission, str] = {
     "notifications": "notifications",
     "storage-access": "storageAccess",
 }
-"""What the DevTools protocol calls the permissions."""
+"""DevTools names of the permissions."""

@@ -1,4 +1,4 @@
-"""What a browser complains of while steps run: errors on the console of a page, and documents that the site answered with an error."""
+"""Errors that a browser reports while steps run: errors on a page's console, and documents answered with an error status."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ from nodes.values import sound
 from runtime.browser import origins, playwright_errors
 
 MOST = 20
-"""Complaints that are kept until they are taken."""
+"""Errors kept until they are taken."""
 
 LONGEST = 200
-"""Characters of one."""
+"""Characters kept of each error."""
 
 _RESOURCE = "Failed to load resource: the server responded"
 
 CLIENT_ERROR = 400
-"""The first status that says that a document is none."""
+"""First HTTP status that counts as an error."""
 
 
 class PageErrors:
-    """Listens to one browser context, all its tabs together. What it gives is text of the page."""
+    """Listens to all tabs of a browser context. Its results are text of the page."""
 
     def __init__(self, context: BrowserContext) -> None:
-        """Listens from now on."""
         self._context = context
         self._heard: dict[str, int] = {}
         self._statuses: dict[Page, int] = {}
         self._documents: dict[str, str] = {}
-        """What there is to say of documents that were answered with an error, by their addresses."""
+        """Errors of documents, by address."""
         self._resources: dict[str, str] = {}
-        """What the browser says of whatever was answered with an error, by its address."""
+        """Browser messages about resources answered with an error, by address."""
         self._listeners: dict[Any, Callable[[Any], None]] = {
             "console": self._said,
             "weberror": lambda error: self._note(f"script error: {sound(str(error.error))}"),
@@ -43,17 +42,17 @@ class PageErrors:
             context.on(event, listener)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for event, listener in self._listeners.items():
             self._context.remove_listener(event, listener)
 
     def take(self) -> list[str]:
-        """What was complained of since this was last asked, each once, with how often; nothing of a document that is shown: ``status`` tells that."""
+        """Return each error since the last call once, with its count. Leaves out documents that are shown: ``status`` has those."""
         heard, self._heard = self._heard, {}
         documents, self._documents = self._documents, {}
         resources, self._resources = self._resources, {}
         shown = {_whole(page.url) for page in self._statuses if not page.is_closed() and self.status(page) is not None}
-        # What the browser itself says of a document tells nothing more.
+        # The browser's own message about a document adds nothing.
         told = [said for url, said in resources.items() if url not in documents]
         told += [said for url, said in documents.items() if url not in shown]
         for said in told:
@@ -61,7 +60,7 @@ class PageErrors:
         return [f"{said} ({number} times)" if number > 1 else said for said, number in heard.items()]
 
     def status(self, page: Page) -> int | None:
-        """The status with which the site answered for the page's document, where that is an error."""
+        """Return the HTTP status of the page's document if it is an error."""
         status = self._statuses.get(page)
         return status if status is not None and status >= CLIENT_ERROR else None
 
@@ -71,7 +70,7 @@ class PageErrors:
             self._heard[said] = self._heard.get(said, 0) + 1
 
     def _said(self, message: ConsoleMessage) -> None:
-        # Every browser asks for it unasked.
+        # Browsers request the favicon by themselves.
         if message.type == "error" and not message.location.get("url", "").endswith("/favicon.ico"):
             said = f"console: {sound(message.text)}"
             url = _whole(str(message.location.get("url", "")))
@@ -88,7 +87,7 @@ class PageErrors:
             frame = request.frame
             main = frame.parent_frame is None
         except Error:
-            # The first document of a tab that opens by itself.
+            # This is the first document of a tab that opens by itself.
             return
         if main:
             self._statuses[frame.page] = response.status
@@ -100,5 +99,5 @@ class PageErrors:
 
 
 def _whole(url: str) -> str:
-    """The address of a document, wherever in it one is."""
+    """Return the address of a document, without a fragment."""
     return url.partition("#")[0]

@@ -1,6 +1,6 @@
-"""From what Playwright raises to the errors of RunOps: a stable code, what was seen, and whether the action may have reached the page.
+"""Maps Playwright errors to RunOps errors: a stable code, evidence, and whether the action may have reached the page.
 
-No message of Playwright's is passed on: its call log quotes the values that were typed.
+Never passes on a message of Playwright: its call log quotes the typed values.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
         ),
     ),
 )
-"""Words of a message that say what went wrong, whatever stood in the way before; the first that is found counts."""
+"""Phrases that name the problem, whatever obstacle came before. The first match counts."""
 
 _LOG = "Call log:"
-"""Stands before the call log in a message."""
+"""Precedes the call log in a message."""
 
 _LINE = re.compile(r"\s*(?:\d+ × |- )?(?P<said>.*)")
 
@@ -46,17 +46,17 @@ _WAITED = re.compile(
     r"|did not find some options|option being selected is not enabled"
     r"|scrolling into view if needed|done scrolling"
 )
-"""What Playwright's call log says while an element cannot take the action yet, and nothing has been sent to the page."""
+"""Lines of Playwright's call log while an element cannot take the action yet and nothing was sent to the page."""
 
 _IN_HAND = re.compile(
     r"waiting for element to be visible and enabled|waiting for element to be visible, enabled and editable"
 )
-"""With this `fill` and `select_option` begin what both waits and acts: as the last line it leaves open which."""
+"""Lines with which `fill` and `select_option` begin both to wait and to act: as the last line, they leave open which."""
 
 _RESOLVED = re.compile(r"locator resolved to (?:hidden |visible )?(?P<element><.*)")
 _COVERED = re.compile(r"(?P<element><.*>.*) intercepts pointer events")
 
-# What the call log says about an element that cannot take the action, most telling first. The last of them in the log counts.
+# Call log lines about an element that cannot take the action, most specific first. The last match in the log counts.
 _STATES = (
     (re.compile(r"intercepts pointer events"), "covered", "it is covered by another element"),
     (re.compile(r"element is not visible|resolved to hidden"), "hidden", "it is hidden"),
@@ -105,52 +105,52 @@ NEVER_SENT = frozenset(
         "ERR_PROXY_CONNECTION_FAILED",
     }
 )
-"""Network errors that a request meets before it reaches the site; one that follows a redirect says nothing of the first."""
+"""Network errors that occur before a request reaches the site. After a redirect they say nothing about the first request."""
 
 
 def network_error(error: Error) -> str | None:
-    """Chromium's name of the network error, such as ``ERR_CONNECTION_REFUSED``."""
+    """Return Chromium's name of the network error, such as ``ERR_CONNECTION_REFUSED``."""
     match = _NET.search(error.message)
     return match.group(1) if match else None
 
 
 def met_error_page(error: Error) -> bool:
-    """Whether a navigation was met by the error page of an earlier one."""
+    """Return True if the error page of an earlier navigation interrupted this one."""
     return _ERROR_PAGE.search(error.message) is not None
 
 
 def was_late(error: Error) -> bool:
-    """Whether the time was up."""
+    """Return True if the time was up."""
     return _LATE.search(error.message) is not None
 
 
 def became_download(error: Error) -> bool:
-    """Whether a navigation brought a file, and no document."""
+    """Return True if a navigation delivered a file instead of a document."""
     return network_error(error) == "ERR_ABORTED" or _DOWNLOAD.search(error.message) is not None
 
 
 def no_file_chooser(error: Error) -> bool:
-    """Whether what was late is a page that was to ask for a file."""
+    """Return True if the time was up while waiting for a file chooser."""
     return _NO_CHOOSER.search(error.message) is not None
 
 
 def is_of_ref(error: Error) -> bool:
-    """Whether an element could not be found by its ref."""
+    """Return True if no element had the ref."""
     return _BY_REF.search(error.message) is not None
 
 
 def head(error: Error) -> str:
-    """The message without its call log."""
+    """Return the message without its call log."""
     return error.message.split(_LOG, 1)[0]
 
 
 def said(error: Error) -> str:
-    """The message for people: without its call log, in one line, not too long."""
+    """Return the message for people: one short line without the call log."""
     return short(head(error).removeprefix("Page.goto: "), 200)
 
 
 def kind_of(error: Error) -> Kind:
-    """What went wrong, told from the message alone; ``other`` where it says nothing known."""
+    """Classify an error by its message alone; ``other`` if the message is unknown."""
     words = head(error)
     for kind, phrases in _KINDS:
         if any(each in words for each in phrases):
@@ -163,10 +163,10 @@ def kind_of(error: Error) -> Kind:
 
 
 def only_waited(error: Error) -> bool:
-    """Return whether Playwright's call log proves that nothing was sent to the page: each of its lines is one of waiting.
+    """Return True if Playwright's call log proves that nothing was sent to the page: it has waiting lines only.
 
-    Any other line, and an error without a call log, leaves open what was sent. A key, a typed text and chosen files are
-    sent without a word, so of them a call log proves nothing.
+    Any other line, or no call log, leaves it open. Keys, typed text and chosen files are sent without a log line, so for them
+    a call log proves nothing.
     """
     words, _mark, log = error.message.partition(_LOG)
     lines = [match["said"] for line in log.splitlines() if line.strip() and (match := _LINE.fullmatch(line))]
@@ -176,12 +176,12 @@ def only_waited(error: Error) -> bool:
 
 
 def has_log(error: Error) -> bool:
-    """Whether the error tells how far the action had come."""
+    """Return True if the error has a call log."""
     return _LOG in error.message
 
 
 def obstacle(error: Error) -> tuple[str, str, str | None]:
-    """Why an element that is there could not take the action: one word, the words for people, and the element in the way or itself."""
+    """Explain why an element could not take the action: one word, a phrase for people, and the covering element or the element itself."""
     message = error.message
     for expression, problem, words in _WRONG_ELEMENT:
         if match := expression.search(head(error)):
@@ -205,19 +205,19 @@ def _element(message: str) -> str | None:
 
 
 def short(text: str, length: int = 120) -> str:
-    """One line of at most ``length`` characters."""
+    """Return the text as one line of at most ``length`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
 def bad_target(target: object, error: Error) -> AuthorError:
-    """The css or xpath of a target cannot be parsed."""
+    """Return the error for a target whose css or xpath cannot be parsed."""
     why = short(head(error).strip().split(": ", 1)[-1], 200)
     return AuthorError("bad-target", f"{target} cannot be read: {why}", fix="correct the css or xpath")
 
 
 def gone(error: Error, url: str, phase: Phase) -> RunOpsError:
-    """The tab, or the whole browser, is no more."""
+    """Return the error for a tab or browser that is gone."""
     crashed = kind_of(error) == "crashed"
     return SiteError(
         "page-crashed",
@@ -229,7 +229,7 @@ def gone(error: Error, url: str, phase: Phase) -> RunOpsError:
 
 
 def no_address(url: str, seen: str, phase: Phase, evidence: dict[str, Json]) -> SiteError:
-    """A document could not be loaded."""
+    """Return the error for a document that could not be loaded."""
     return SiteError(
         "navigation-failed",
         f"{url} could not be loaded: {seen}",

@@ -1,6 +1,6 @@
-"""Everything of Playwright's that RunOps uses and Playwright does not promise to keep, but for its wording (``runtime.browser.playwright_errors``).
+"""All internals of Playwright that RunOps relies on, except error messages (``runtime.browser.playwright_errors``).
 
-``tests/unit/test_playwright_internals.py`` holds the installed version to each of these.
+``tests/unit/test_playwright_internals.py`` checks each of them against the installed version.
 """
 
 from __future__ import annotations
@@ -13,27 +13,26 @@ from typing import Any
 from playwright.async_api import Page, Request
 
 ARIA_REF = "_ariaRef"
-"""The property in which the driver keeps the ref of an element that its snapshot told; ``runtime.browser.elements.selectors`` reads it."""
+"""Property in which the driver keeps an element's ref from its snapshot; ``runtime.browser.elements.selectors`` reads it."""
 
 DRIVER = "run-driver"
-"""The argument by which the command line of a driver is known."""
+"""Argument that identifies the command line of a driver."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Document:
-    """A document that was loaded, or an error page that was shown in its place."""
+    """A loaded document, or the error page shown instead."""
 
     url: str
     request: object | None
-    """The request that it answers, as ``key_of`` tells it; None where there was none."""
+    """Request that it answers, as returned by ``key_of``; None without one."""
     method: str | None
-    """The method of that request."""
 
 
 def on_document(page: Page, loaded: Callable[[Document], None]) -> Callable[[], None]:
-    """Have ``loaded`` told of each new document in the tab; call what is returned to end that.
+    """Call ``loaded`` for each new document in the tab, until the returned function is called.
 
-    The public event `framenavigated` does not tell a new document from a change of the fragment.
+    The public event `framenavigated` does not distinguish a new document from a change of the fragment.
     """
 
     def navigated(event: dict[str, Any]) -> None:
@@ -48,15 +47,16 @@ def on_document(page: Page, loaded: Callable[[Document], None]) -> Callable[[], 
 
 
 def key_of(request: Request) -> object:
-    """What is the same in every report of a request: the public object is made anew each time."""
+    """Return a stable key of a request: Playwright creates its public object anew each time."""
     return request._impl_obj  # pyright: ignore[reportPrivateUsage]
 
 
 @contextlib.contextmanager
 def driver_apart(loop: Any, environment: Callable[[Mapping[str, str] | None], Mapping[str, str]]) -> Generator[None]:
-    """Give a driver that is started meanwhile a session of its own, and the environment that ``environment`` makes of Playwright's.
+    """Start a driver within the block in a separate session, with the environment that ``environment`` derives from Playwright's.
 
-    Playwright starts it in our process group, and has no option for that; so it is done where the event loop starts a process.
+    Playwright starts it in our process group and has no option for that. So this wraps the event loop's function that starts
+    a process.
     """
     original = loop.subprocess_exec
 

@@ -1,4 +1,4 @@
-"""What the engine asks of a browser. Two modes stand behind it, ``own`` and ``shared``; one suite holds both to it."""
+"""Interface between the engine and a browser. Modes ``own`` and ``shared`` implement it; one test suite checks both."""
 
 from __future__ import annotations
 
@@ -13,31 +13,30 @@ from nodes.pages import Page, Tabs
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What decides about a checkpoint; counted over all tabs of the run (the tabs of ``fresh_page`` aside)."""
+    """Facts that decide about a checkpoint, counted over all tabs of the run except those of ``fresh_page``."""
 
     documents: int
     """Documents loaded since the browser was opened (same-document navigations do not count)."""
     pending_input: bool
-    """Whether a tab holds input on its present document that no finished effect has taken up."""
+    """True if a tab holds input on its present document that no finished effect has consumed."""
     posted: bool = False
-    """Whether a tab shows the answer to a form, or may: its address alone gives another page."""
+    """True if a tab shows, or may show, the answer to a form: its address alone gives another page."""
     status: int | None = None
-    """The error with which the site answered for the document in the current tab, where it did and that is known."""
+    """HTTP error status of the document in the current tab; None if there was no error, or it is unknown."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Captured:
-    """A browser's state at one moment, to rebuild from."""
+    """State of a browser at one moment, to rebuild from."""
 
     data: bytes
-    """Storage state with IndexedDB, sessionStorage, tabs and their addresses: for ``restore`` only."""
+    """Storage state with IndexedDB, sessionStorage, tabs and their addresses. Only ``restore`` reads it."""
     urls: list[str]
-    """Addresses of the tabs."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shown:
-    """What a tab shows: enough to tell that it became another page, and not what changes from one day to the next."""
+    """Identity of the page in a tab: enough to detect another page, without the details that change from day to day."""
 
     address: str
     title: str
@@ -47,117 +46,116 @@ class Shown:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Differs:
-    """A tab that was restored at its address, and shows another page than it did."""
+    """A tab that was restored at its address and shows another page than before."""
 
     tab: str | None
-    """Its name."""
     expected: Shown
     seen: Shown
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LostTab:
-    """A tab that was closed when its browser was found again: it waited in a dialog, computed without end, or waited for its first document."""
+    """A tab that was closed on reattach: a dialog blocked it, a script ran without end, or its first document never came."""
 
     name: str | None
     url: str
-    """Where it was, without the query; empty where that was nowhere."""
+    """Its address without the query; empty if it had none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MissingAnswer:
-    """A request of an action that was not answered as it should be: it may have been carried out."""
+    """A request of an action without a proper answer. The site may have carried it out."""
 
     request: str
     """Method and address, without the query."""
     how: Literal["lost", "late", "error"]
     status: int | None = None
-    """The error with which the server answered."""
 
 
 class GivenUp(Exception):
-    """The run's browser was found alive, could not be gone on with, and was ended; the message says why."""
+    """The run's browser was found running but could not be used, and was ended. The message gives the reason."""
 
 
 class Browser(Protocol):
-    """A run's browser: its tabs, its signed-in state, the guard on its origins."""
+    """Browser of a run: its tabs, its signed-in state, the guard on its origins."""
 
     @property
     def lost_tabs(self) -> Sequence[LostTab]:
-        """What was closed when this browser was found again."""
+        """Tabs that were closed when this browser was reattached."""
         ...
 
     @property
     def page(self) -> Page:
-        """The current tab."""
+        """Current tab."""
         ...
 
     @property
     def tabs(self) -> Tabs:
-        """The tabs by name."""
+        """Tabs by name."""
         ...
 
     def facts(self) -> PageFacts:
-        """Documents and pending input as of now."""
+        """Return the documents and pending input as of now."""
         ...
 
     def effect_finished(self) -> None:
-        """A side effect finished: what was typed before it counts as taken up."""
+        """Record that a side effect finished: input typed before it counts as consumed."""
         ...
 
     def mark_pending(self) -> None:
-        """After a re-attach: the current tab holds input that no finished effect has taken up."""
+        """After a reattach: mark the current tab as holding input that no finished effect has consumed."""
         ...
 
     def mark_posted(self) -> None:
-        """After a re-attach: what the tabs show may be the answer to a form."""
+        """After a reattach: mark the tabs as possibly showing the answer to a form."""
         ...
 
     def bound(self, seconds: float) -> None:
-        """How long the page methods may wait from now on, until the next call of this."""
+        """Set the deadline of the page methods to this many seconds from now, until the next call."""
         ...
 
     def confine(self, origins: Sequence[str] | None, file: str) -> None:
-        """From now on documents load only from these of the origins that the browser was opened with; None for all of them.
+        """Load documents only from these of the origins that the browser was opened with; None allows all of them again.
 
-        ``file`` is the workflow file that does not allow the others, for the error. A document that is open already stays.
+        ``file`` is the workflow file that does not allow the others; the error names it. A document that is already open
+        stays.
         """
         ...
 
     def refusal(self) -> OriginRefused | None:
-        """The document that the guard refused since this was last asked, if any."""
+        """Return the document that the guard refused since the last call, if any."""
         ...
 
     async def lost_answer(self) -> MissingAnswer | None:
-        """The answer that was lost since the last action began: its request may have been carried out."""
+        """Return the answer that was lost since the last action began. Its request may have been carried out."""
         ...
 
     async def missing_answer(self, *, every: bool) -> MissingAnswer | None:
-        """Wait, as long as there is time, for the document that the last action asked for in its tab; with ``every`` for the answer to all that it sent.
+        """Wait until the deadline for the document that the last action requested in its tab. With ``every``: for all its answers.
 
-        The answer that is missing then, if one is. An error of the server is told only with ``every``.
+        Return the answer that is then missing, if any. A server error is reported only with ``every``.
         """
         ...
 
     async def at_rest(self, *, earlier: bool = False) -> bool:
-        """Wait, as long as there is time, until nothing is on its way that the last side effect sent; return whether that is so.
+        """Wait until the deadline for all requests of the last side effect to end; return True if they did.
 
-        With ``earlier`` also nothing that those before it sent.
+        With ``earlier``, also wait for the requests of the side effects before it.
         """
         ...
 
     def fresh_page(self) -> contextlib.AbstractAsyncContextManager[Page]:
-        """A tab of its own in the same browser (same cookies), closed at the end; the current tab is not touched."""
+        """Open a separate tab in the same browser (same cookies), closed at the end. The current tab is not touched."""
         ...
 
     async def capture(self) -> Captured:
-        """The state as it is now. Raises SiteError ``checkpoint-failed`` where a page cannot be looked at."""
+        """Return the present state. Raises SiteError ``checkpoint-failed`` if a page cannot be read."""
         ...
 
     async def restore(self, data: bytes) -> Differs | None:
-        """Bring a fresh browser to a state that ``capture`` gave: storage first, then the tabs at their addresses. The first tab that shows another page than it did."""
+        """Restore a fresh browser to a state of ``capture``: storage, then tabs. Return the first tab that shows another page."""
         ...
 
     async def close(self, *, keep: bool = False) -> None:
-        """End the browser and remove its profile; with ``keep`` leave it running for ``linger``. Never raises for a browser that is gone."""
+        """End the browser and remove its profile; with ``keep``, leave it running for ``linger``. Never raises if the browser is gone."""
         ...

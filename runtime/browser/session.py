@@ -1,4 +1,4 @@
-"""A run's browser, whichever mode stands behind it: its tabs, what they have loaded, and what was lost."""
+"""Browser of a run in either mode: its tabs, their documents, and lost answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runtime.browser.page.tab import Tab
 from runtime.browser.port import Captured, Differs, LostTab, MissingAnswer, PageFacts
 
 SILENT_SECONDS, MOMENT = 2.0, 0.1
-"""How long a tab may answer nothing when its state is to be read, and one that did not the last time."""
+"""Seconds that a tab may stay silent when its state is read; the second limit is for a tab that stayed silent last time."""
 
 
 class Session:
@@ -39,15 +39,16 @@ class Session:
         lost_tabs: Sequence[LostTab] = (),
         unseen: Iterable[str] = (),
     ) -> None:
-        """``guarded`` is what ``watch`` lets this context load; ``end`` lets go of the browser, and ends it unless it is to be kept.
+        """``guarded`` limits the documents of this context. ``end`` disconnects, and ends the browser unless its argument is True.
 
-        ``name`` is what ``watch`` calls this context, where the browser has others. In the ``unseen`` origins something may be stored of which Playwright does not know.
+        ``name`` identifies this context in ``watch`` if the browser has several. ``unseen`` lists origins that may have
+        stored data unknown to Playwright.
         """
         self.reattached = reattached
         self.lost_tabs = lost_tabs
         self.deadline = Deadline()
         self.state = state
-        """Where files arrive that the site gives."""
+        """Download manager: receives the files that the site sends."""
         self._context = context
         self._guarded = guarded
         self._watch = watch
@@ -56,13 +57,13 @@ class Session:
         self.dialogs: weakref.WeakSet[dialogs.Dialogs] = weakref.WeakSet()
         self.tabs = tabs.Tabs(context, lambda page: Tab(page, self))
         self._fresh: dict[Page, Tab] = {}
-        """Tabs that are none of the run's own: ``confirm`` looks in them."""
+        """Tabs that do not belong to the run: ``confirm`` uses them."""
         self._unseen = list(unseen)
         self._answers = site_answers.Answers(context, self.deadline, watch.network_process)
         self._errors: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
-        """With what the site answered for documents, where that was an error, by the request as Playwright has it within."""
+        """Error statuses of documents, by Playwright's internal request object."""
         self._reading: asyncio.Task[Captured] | None = None
-        """The last reading of the state; nobody may wait for it any more."""
+        """Last reading of the state; its caller may have stopped waiting for it."""
         self._closed_already = False
         for page in context.pages:
             self.tabs.add(page)
@@ -71,7 +72,7 @@ class Session:
         context.on("response", self._answered)
 
     async def begin_with(self, page: Page | None = None) -> None:
-        """Begin in ``page``, the tab ``main``; without one in the first, or in a new one."""
+        """Start in ``page`` as the tab ``main``. Without one, use the first tab, or open one."""
         if page is None:
             page = next(iter(self._context.pages), None) or await self._context.new_page()
         self.tabs.add(page)
@@ -79,7 +80,7 @@ class Session:
 
     def _opened(self, page: Page) -> None:
         tab = self.tabs.add(page)
-        # A tab that opens by itself is told of when its document is there already.
+        # Playwright reports a tab that opens by itself only after its document has loaded.
         if not origins.is_blank(page.url):
             tab.documents = 1
             self.committed(page.url)
@@ -93,16 +94,16 @@ class Session:
             self._errors[playwright_internals.key_of(response.request)] = response.status
 
     def error_for(self, request: object) -> int | None:
-        """The error with which the site answered this request for a document; None where there was none."""
+        """Return the error status of this request for a document; None if there was no error."""
         return self._errors.get(request)
 
     @property
     def page(self) -> Tab:
-        """The current tab."""
+        """Current tab."""
         return self.tabs.current
 
     def facts(self) -> PageFacts:
-        """Documents and pending input as of now."""
+        """Return the documents and pending input as of now."""
         tabs = self.tabs.all()
         return PageFacts(
             documents=self.tabs.closed_documents + sum(tab.documents for tab in tabs),
@@ -112,79 +113,79 @@ class Session:
         )
 
     def effect_finished(self) -> None:
-        """A side effect finished: what was typed before it counts as taken up."""
+        """Record that a side effect finished: input typed before it counts as consumed."""
         for tab in self.tabs.all():
             tab.pending_input = False
 
     def mark_pending(self) -> None:
-        """Every tab holds input: what the engine says of a browser that it found again and that had some."""
+        """Mark every tab as holding input. The engine calls it for a reattached browser that held some."""
         for tab in self.tabs.all():
             tab.pending_input = True
 
     def mark_posted(self) -> None:
-        """The document of each tab may be the answer to a form: what the engine says of a browser that it found again."""
+        """Mark each tab as possibly showing the answer to a form. The engine calls it for a reattached browser."""
         for tab in self.tabs.all():
             tab.posted = True
 
     def bound(self, seconds: float) -> None:
-        """How long the page methods may wait from now on."""
+        """Set the deadline of the page methods to this many seconds from now."""
         self.deadline.bound(seconds)
 
     def confine(self, origins: Sequence[str] | None, file: str) -> None:
-        """From now on documents load only from these of the origins that the browser was opened with."""
+        """Load documents only from these of the origins that the browser was opened with."""
         self._guarded.confine(origins, file)
 
     def allow(self, origins: Iterable[str]) -> None:
-        """From now on documents load from these origins, and from no others. Only who opened the browser may say so; a run can only narrow them."""
+        """Load documents from these origins only. Reserved for the code that opened the browser; a run can only narrow them."""
         self._guarded.allow(origins)
 
     def refusal(self) -> OriginRefused | None:
-        """The document that the guard refused since this was last asked."""
+        """Return the document that the guard refused since the last call."""
         return self._guarded.refusal()
 
     def begin(self, page: Page, *, driver_waits: bool = False) -> None:
-        """An action begins in ``page``: what was asked for before it is forgotten. Raises where documents are no longer guarded."""
+        """Begin an action in ``page`` and forget earlier requests. Raises if documents are no longer guarded."""
         if self._watch.lost:
             raise origin_guard.lost()
         self._answers.begin(page, driver_waits=driver_waits)
 
     def answered(self) -> bool:
-        """Return whether the site has answered a navigation since the present action began, if only with a redirect."""
+        """Return True if the site has answered a navigation since the present action began, even with a redirect only."""
         return self._answers.reached
 
     def awaits(self, page: Page) -> bool:
-        """Whether the site still owes the answer to a navigation of ``page`` that the present action began."""
+        """Return True if a navigation of ``page`` that the present action began is still unanswered."""
         return self._answers.awaits(page)
 
     def crashed(self, page: Page) -> None:
-        """A page has crashed."""
+        """Record that a page crashed."""
         self._answers.crashed(page)
 
     @property
     def allowed(self) -> origins.Allowed:
-        """The origins whose documents may load."""
+        """Origins whose documents may load."""
         return self._guarded.allowed
 
     def admit(self, url: str) -> None:
-        """Raises OriginRefused where a document from ``url`` may not load; nothing was sent then."""
+        """Raises OriginRefused if a document from ``url`` may not load; nothing was sent then."""
         if not self._guarded.allowed.document(url):
             raise origin_guard.refused(url, self._guarded.allowed, "main frame", "before")
 
     def committed(self, url: str) -> None:
-        """A second look, should a document ever come to stand in a tab without having been asked for."""
+        """Check a document again after it loaded, in case it appeared without a request."""
         if not url.startswith("chrome-error:"):
             self._guarded.check(url, "main frame")
 
     async def lost_answer(self) -> MissingAnswer | None:
-        """The request whose answer was lost since the last action began."""
+        """Return the request whose answer was lost since the last action began."""
         return await self._answers.missing()
 
     async def missing_answer(self, *, every: bool) -> MissingAnswer | None:
-        """Wait for the answers to what the last action asked for; the one that is missing then."""
+        """Wait for the answers to the last action's requests; return the one that is missing."""
         return await self._answers.awaited(every=every, stopped=self._stopped)
 
     async def at_rest(self, *, earlier: bool = False) -> bool:
-        """Wait until nothing is on its way that the last side effect sent; with ``earlier`` nothing that those before it sent either."""
+        """Wait until all requests of the last side effect ended. With ``earlier``, also those of the side effects before it."""
         return await self._answers.at_rest(earlier=earlier, stopped=self._stopped)
 
     def _stopped(self) -> bool:
@@ -192,7 +193,7 @@ class Session:
 
     @contextlib.asynccontextmanager
     async def fresh_page(self) -> AsyncGenerator[Tab]:
-        """A tab of its own, closed at the end. Raises SiteError where the browser opens none any more."""
+        """Open a separate tab, closed at the end. Raises SiteError if the browser can open no more tabs."""
         try:
             page = await self._context.new_page()
         except Error as error:
@@ -206,13 +207,13 @@ class Session:
             del self._fresh[page]
 
     async def capture(self) -> Captured:
-        """The browser's state, to rebuild from. Raises SiteError ``checkpoint-failed``."""
+        """Return the browser's state, to rebuild from. Raises SiteError ``checkpoint-failed``."""
         for tab in self.tabs.all():
             if tab.dialog is not None:
                 raise state.failed("a dialog is open")
         reading = asyncio.ensure_future(self._read(self._reading))
         self._reading = reading
-        # Where nobody waits for it any more, nobody else takes note of how it ended.
+        # If the caller stopped waiting, nothing else retrieves the outcome.
         reading.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             async with asyncio.timeout(None) as limit:
@@ -221,19 +222,19 @@ class Session:
                         meanwhile.enter_context(tab.dialogs.cutting(limit))
                     return await asyncio.shield(reading)
         except TimeoutError:
-            # Playwright's driver goes on with it all the same, in blank tabs that it opens and closes.
+            # Playwright's driver still continues, in blank tabs that it opens and closes.
             raise state.failed("a dialog opened") from None
 
     async def settled(self) -> None:
-        """Wait for the end of a reading of the state that was let go of: until then a tab may be there that is none of the site's."""
+        """Wait for the end of an abandoned reading of the state: until then, a tab may exist that is not the site's."""
         if self._reading is not None:
             await asyncio.wait([self._reading], timeout=self.deadline.left())
 
     async def _demand_answers(self) -> None:
-        """Raises SiteError ``checkpoint-failed`` where a tab does not answer; one that did not before is given a moment only."""
+        """Raises SiteError ``checkpoint-failed`` if a tab does not answer. A tab that was silent last time gets a moment only."""
         for tab in self.tabs.all():
             if self.awaits(tab.page):
-                # Then it answers nobody, and is not busy.
+                # It answers nothing until then, and is not busy.
                 continue
             known = tab.silent == tab.documents
             if await tab.is_busy(MOMENT if known else SILENT_SECONDS):
@@ -252,11 +253,11 @@ class Session:
         return await state.capture(self._context, shown, self.page.page)
 
     async def _see(self) -> None:
-        """Have Playwright know of all origins in which something may be stored; only a checkpoint needs that, so the first one pays for it."""
+        """Make Playwright aware of all origins that may have stored data. Only a checkpoint needs it, so the first one does it."""
         page = await self._context.new_page()
         tab = self.tabs.add(page)
         self.tabs.forget(page)
-        # What loads here was sent by nobody, so it is nothing for the guard, whatever the step in hand allows.
+        # No step requested these documents, so the guard ignores them, whatever the present step allows.
         tab.overlook()
         try:
             await state.visit(page, self._unseen)
@@ -266,7 +267,7 @@ class Session:
 
     @contextlib.asynccontextmanager
     async def opening_tabs(self) -> AsyncGenerator[Callable[[], Awaitable[bool]]]:
-        """Within, what is given tells whether a tab has been opened that is not among ``tabs`` yet."""
+        """Yield a function that returns True if a tab was opened within the block and is not among ``tabs`` yet."""
         before, arrived = await self._watch.tabs(self._name), list[Page]()
 
         def arrive(page: Page) -> None:
@@ -283,7 +284,7 @@ class Session:
             self._context.remove_listener("page", arrive)
 
     async def restore(self, data: bytes) -> Differs | None:
-        """Bring this fresh browser to a state that was captured; the first tab that shows another page than it did."""
+        """Restore this fresh browser to a captured state; return the first tab that shows another page than before."""
         restored = await state.restore(self._context, self.page.page, data)
         for page in self._context.pages:
             self.tabs.add(page)
@@ -291,7 +292,7 @@ class Session:
         return restored.differs
 
     async def close(self, *, keep: bool = False) -> None:
-        """End the browser, or with ``keep`` let go of it; what is closed already stays as it is."""
+        """End the browser, or disconnect from it with ``keep``. A second call does nothing."""
         if not self._closed_already:
             self._closed_already = True
             self._answers.close()

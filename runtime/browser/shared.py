@@ -1,6 +1,6 @@
-"""Mode *shared*: an isolated browser context in a worker's browser, which several runs of this process use at the same time.
+"""Mode *shared*: an isolated browser context in a worker's browser, used by several runs of this process at once.
 
-It has every option that Playwright has, and it is not found again after a crash: when the worker dies, its browser is ended.
+It has every option of Playwright. It cannot be reattached after a crash: when the worker dies, its browser is ended.
 """
 
 from __future__ import annotations
@@ -70,20 +70,20 @@ class Worker:
 
     @property
     def lost(self) -> bool:
-        """Whether it can be used no more."""
+        """True if it can no longer be used."""
         return self._guard is None or self._guard.lost
 
     async def session(
         self, options: BrowserOptions, origins: Sequence[str], leave: Callable[[], Awaitable[None]]
     ) -> Session:
-        """An isolated part of the browser; ``leave`` is awaited when it is closed."""
+        """Open an isolated part of the browser; ``leave`` is awaited when it closes."""
         assert self._browser is not None
         assert self._guard is not None
         watch = self._guard
         context = await self._browser.new_context(**_for_playwright(options))
         try:
             page = await context.new_page()
-            # Until the guard knows the context, no document loads in it.
+            # No document loads in the context until the guard knows it.
             name = watch.context_of(await own.target_id(context, page))
             guarded = await watch.guarded(origins, own.credentials(options), name)
         except BaseException:
@@ -104,7 +104,7 @@ class Worker:
         return session
 
     async def end(self) -> None:
-        """End the browser. Never raises for one that is gone."""
+        """End the browser. Never raises if it is gone."""
         await self._chromium.end()
         if self._guard is not None:
             await self._guard.close()
@@ -114,28 +114,28 @@ class Worker:
 
 @dataclasses.dataclass
 class _Place:
-    """A worker's browser, and how many sessions it has."""
+    """A worker's browser with its number of sessions."""
 
     starting: asyncio.Task[Worker]
     sessions: int = 0
 
     async def end(self) -> None:
-        """End the browser, or its start."""
+        """End the browser, or cancel its start."""
         if self.starting.done() and not self.starting.cancelled() and self.starting.exception() is None:
             await self.starting.result().end()
         else:
             self.starting.cancel()
-            # What it has started already it ends itself.
+            # A cancelled start ends its own processes.
             await asyncio.wait([self.starting])
 
 
 _keeping: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
-"""Loops whose browsers stay when they have no session."""
+"""Event loops whose browsers stay open without a session."""
 
 
 @contextlib.asynccontextmanager
 async def kept() -> AsyncGenerator[None]:
-    """Inside the block a browser of this loop stays for the next run when the last one has left it; at its end those that are left are ended."""
+    """Keep browsers of this loop open between runs inside the block. At its end, end those without a session."""
     loop = asyncio.get_running_loop()
     _keeping.add(loop)
     try:
@@ -155,7 +155,7 @@ _places: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Path, b
 
 
 async def open_shared(executable: Path, options: BrowserOptions, *, origins: Sequence[str], headed: bool) -> Session:
-    """A session in this process's browser, which is started for the first and ended after the last of them."""
+    """Open a session in this process's browser. The first session starts the browser, the last one ends it."""
     loop = asyncio.get_running_loop()
     places = _places.setdefault(loop, {})
     key = (executable, headed)
@@ -179,7 +179,7 @@ async def open_shared(executable: Path, options: BrowserOptions, *, origins: Seq
     try:
         if gone is not None and not gone.sessions:
             await gone.end()
-        # One run that is interrupted must not interrupt the start for the others.
+        # Interrupting one run must not interrupt the start for the others.
         worker = await asyncio.shield(place.starting)
         return await worker.session(options, origins, leave)
     except (devtools_connection.Disconnected, devtools_connection.Refused, Error) as error:
@@ -195,7 +195,7 @@ def _unusable(started: asyncio.Task[Worker]) -> bool:
 
 
 def _for_playwright(options: BrowserOptions) -> dict[str, Any]:
-    """The options as Playwright names them. HTTP authentication is the guard's: Playwright would answer every site that asks."""
+    """Return the options as Playwright names them, without HTTP authentication: Playwright would answer every site that asks."""
     named: dict[str, Any] = {
         "viewport": options.viewport.model_dump(),
         "device_scale_factor": options.device_scale_factor,

@@ -1,6 +1,6 @@
-"""Browser state to rebuild from: cookies, storage and IndexedDB of every origin, and the tabs with their addresses and session storage.
+"""Browser state to rebuild from: cookies, storage and IndexedDB of every origin, and the tabs with address and session storage.
 
-What it does not hold: the history of a tab, what was typed and not yet taken up, and the answer to a form (its address is loaded anew).
+It lacks the history of a tab, unsubmitted input, and the answer to a form (its address is loaded anew).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runtime.browser.port import Captured, Differs, Shown
 FORMAT = 1
 
 LOAD_SECONDS = 30.0
-"""How long a tab may take to load its address again."""
+"""Seconds that a tab may take to load its address again."""
 
 _SESSION_STORAGE = isolated_world.Script[tuple[str, list[tuple[str, str]]]](
     """() => {
@@ -45,11 +45,11 @@ _FILL_SESSION_STORAGE = """(() => {
   } catch {
   }
 })()"""
-"""Runs before any script of the page; where something is stored already it is not the tab's first document."""
+"""Runs before any script of the page. If data is already stored, this is not the tab's first document."""
 
 
 async def capture(context: BrowserContext, tabs: Mapping[Page, str | None], current: Page) -> Captured:
-    """The state of ``context`` as it is now, with the names of its ``tabs``. Raises SiteError ``checkpoint-failed``."""
+    """Return the present state of ``context``, with the names of its ``tabs``. Raises SiteError ``checkpoint-failed``."""
     try:
         async with asyncio.timeout(LOAD_SECONDS):
             if len(tabs) > 1 and await _some_has_opener(tabs):
@@ -78,7 +78,7 @@ async def capture(context: BrowserContext, tabs: Mapping[Page, str | None], curr
 
 
 def failed(why: str) -> SiteError:
-    """The browser is in no state from which it could be rebuilt, or none that can be read."""
+    """Return the error for a browser state that cannot be rebuilt or cannot be read."""
     return SiteError(
         "checkpoint-failed",
         f"the state of the browser could not be read: {why}",
@@ -88,14 +88,14 @@ def failed(why: str) -> SiteError:
 
 
 async def _some_has_opener(tabs: Iterable[Page]) -> bool:
-    """Whether a tab can speak to the one that opened it: two pages that are loaded anew would not know each other."""
+    """Return True if a tab has access to its opener: after a restore the two pages would not know each other."""
     return any([await _HAS_OPENER.on(tab) for tab in tabs])
 
 
 async def visit(page: Page, origins: Iterable[str]) -> None:
-    """Tell a Playwright that has found this browser which origins may have stored something: it saves those that it has seen loaded.
+    """Show Playwright the origins that may have stored data: in a reattached browser it saves only those that it saw loaded.
 
-    Nothing is sent to them; ``page`` is a blank tab. Raises SiteError ``checkpoint-failed``.
+    Sends nothing to them; ``page`` is a blank tab. Raises SiteError ``checkpoint-failed``.
     """
     try:
         await page.route("**/*", lambda route: route.fulfill(body="<!doctype html>"))
@@ -118,25 +118,24 @@ async def _entries(frame: Frame) -> tuple[str, list[tuple[str, str]]]:
     try:
         return await _SESSION_STORAGE.on(frame)
     except Error:
-        # The frame went away, or is on its way to another document.
+        # The frame went away, or is loading another document.
         return "", []
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Restored:
-    """A browser in the state of a checkpoint."""
+    """Browser in the state of a checkpoint."""
 
     names: dict[str, Page]
-    """The tabs by name."""
     current: Page
     differs: Differs | None
-    """The first tab that shows another page than it did when the checkpoint was taken."""
+    """First tab that shows another page than at the checkpoint."""
 
 
 async def restore(context: BrowserContext, first: Page, data: bytes) -> Restored:
-    """Bring a fresh ``context`` to the state in ``data``, its one tab ``first`` included.
+    """Restore a fresh ``context``, with its single tab ``first``, to the state in ``data``.
 
-    Raises SetupError for what is no state, SiteError ``navigation-failed`` where a tab's address does not load any more.
+    Raises SetupError if ``data`` is not a state, SiteError ``navigation-failed`` if a tab's address no longer loads.
     """
     state = await asyncio.to_thread(_read, data)
     try:
@@ -161,7 +160,7 @@ async def restore(context: BrowserContext, first: Page, data: bytes) -> Restored
 
 
 def _has_address(tab: dict[str, Any]) -> bool:
-    """Whether the tab can be loaded again: not where it is blank, or where a script or the browser itself wrote what is there."""
+    """Return True if the tab can be loaded again. False for a blank one, and for one that a script or the browser wrote."""
     return origin(tab["url"]) is not None or tab["url"].startswith("data:")
 
 
@@ -173,7 +172,7 @@ async def _load(context: BrowserContext, page: Page, tab: dict[str, Any]) -> Non
     await session.send("Page.enable")  # pyright: ignore[reportUnknownMemberType]
     await session.send("Page.addScriptToEvaluateOnNewDocument", {"source": script})  # pyright: ignore[reportUnknownMemberType]
     await page.goto(tab["url"], timeout=LOAD_SECONDS * 1000)
-    # With the session goes its script: later documents are left alone.
+    # Detaching removes the script: later documents are left alone.
     await session.detach()
 
 

@@ -1,1 +1,1 @@
-"""What people see of a run while it goes on. Four displays stand behind one small interface: tree, plain, quiet, and none for programs."""
+"""Displays of a run in progress. Of ``runtime`` they import only ``events``; ``language`` and above use them. Start at ``display``."""

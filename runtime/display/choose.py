@@ -10,14 +10,14 @@ from runtime.display.stream import Talk, kind_for
 
 
 class Quiet(display.Display):
-    """Says nothing; what went wrong is said at the end, by the command."""
+    """Shows nothing; the command reports errors at the end."""
 
     def __call__(self, event: events.Event) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def choose(*, quiet: bool = False, stream: Talk | None = None) -> display.Display:
-    """The display for a run whose talk goes to ``stream`` (stderr)."""
+    """Return the display for a run that writes to ``stream`` (stderr)."""
     talk = stream if stream is not None else Talk(sys.stderr)
     match kind_for(talk, quiet=quiet):
         case "tree":

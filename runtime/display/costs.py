@@ -1,4 +1,4 @@
-"""What models cost, in words for people."""
+"""Costs of models, in words for people."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nodes.values import Json
 from runtime.display.text import count
 
 Totals = Mapping[str, Json]
-"""What was spent, as ``runtime.log.ledger.totals`` rolls it up."""
+"""Totals of ``runtime.log.ledger.totals``."""
 
 _LARGER = re.compile(r"--budget ([^\s`]+)")
 
 
 def money(dollars: str | Decimal) -> str:
-    """A sum as people read it: whole cents from a dollar on, two figures that count below, and never nothing for something."""
+    """Format a sum: whole cents from a dollar on, two significant digits below, never zero for a positive sum."""
     exact = Decimal(dollars)
     places = max(2, 1 - exact.adjusted()) if exact else 2
     rounded = exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
@@ -25,7 +25,7 @@ def money(dollars: str | Decimal) -> str:
 
 
 def price(totals: Totals) -> str:
-    """What it cost, as far as that is known."""
+    """Format the price, as far as it is known."""
     if not totals["paid"]:
         return "nothing paid"
     known = Decimal(str(totals["known_dollars"]))
@@ -35,26 +35,26 @@ def price(totals: Totals) -> str:
 
 
 def tokens(sent: int, received: int) -> str:
-    """The tokens of requests; nothing where no server told any."""
+    """Format the tokens of requests; empty if no server reported any."""
     return f"{sent:,} tokens in  {received:,} out" if sent or received else ""
 
 
 def told(totals: Totals) -> str:
-    """The whole of it on one line: ``3 requests  1,234 tokens in  210 out  $0.0012``."""
+    """Format all totals on one line: ``3 requests  1,234 tokens in  210 out  $0.0012``."""
     used = tokens(totals["input_tokens"], totals["output_tokens"])
     return "  ".join(filter(None, [count(totals["requests"], "request"), used, price(totals)]))
 
 
 def brief(totals: Totals) -> str:
-    """As much of it as stands beside a step: ``3 requests  $0.0012``."""
+    """Format the totals beside a step: ``3 requests  $0.0012``."""
     return f"{count(totals['requests'], 'request')}  {price(totals)}"
 
 
 def resume_command(run: str, error: Mapping[str, Json] | None) -> str:
-    """What goes on with a run that is out of budget, or with the session that followed it; ``error`` says of which, and how much it takes."""
+    """Return the command that resumes a run, or its session, with a larger budget; ``error`` gives the budget and the amount."""
     evidence: Mapping[str, Json] = (error or {}).get("evidence") or {}
     if evidence.get("of") == "step":
-        # The budget of a step stands in its file.
+        # The budget of a step is in its file.
         return f"runops resume {run} --allow-changed"
     larger = _LARGER.search(str((error or {}).get("fix", "")))
     if evidence.get("of") == "session":

@@ -11,7 +11,7 @@ from runtime import events
 
 
 class Display(abc.ABC):
-    """A listener with a beginning and an end. Enter it inside the event loop: it draws by a timer of that loop, whatever the engine does."""
+    """An event listener to enter inside the event loop: a timer of that loop draws it, whatever the engine does."""
 
     interval: float | None = None
     """Seconds between two calls of ``tick``; None for never."""
@@ -42,13 +42,13 @@ class Display(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, event: events.Event) -> None:
-        """Take an event; returns at once and never raises."""
+        """Receive an event; return at once and never raise."""
 
     def begin(self) -> None:  # noqa: B027 — most displays have nothing to prepare
         """Show that something begins."""
 
     def tick(self) -> None:  # noqa: B027 — a quiet display has no clock
-        """Time has passed."""
+        """Update after some time has passed."""
 
     def end(self) -> None:  # noqa: B027 — a quiet display has nothing to clear away
         """Leave the terminal as a person expects it. May be called twice."""

@@ -1,7 +1,7 @@
-r"""Text that cannot move a cursor, colour, hide or turn what stands beside it: what a terminal would obey is shown as an escape.
+r"""Escapes text for a terminal: it cannot move a cursor, colour, hide or reverse anything.
 
-One form: ``\x1b`` for control characters, ``\u202e`` for what turns the direction of writing. ``shown`` is the border: everything that is
-written for people goes through it, in ``runtime.display.stream``. Colours of ours pass it by a mark that no other text can hold.
+Control characters become ``\x1b`` and the like, characters that change the writing direction ``\u202e`` and the like. All
+text for people passes ``shown``, in ``runtime.display.stream``. A random mark exempts our own colours.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _UNSAFE = re.compile(f"[{CONTROLS}{TURNING}{HALVES}]")
 _UNSAFE_IN_LINE = re.compile(f"[\t\n{CONTROLS}{TURNING}{HALVES}]")
 
 _MARK = f"\x1b<{secrets.token_hex(8)}>"
-"""Begins what is ours; drawn anew by each process, so that no page and no name can hold it."""
+"""Marks our own sequences; random for each process, so that no page and no name can contain it."""
 
 _OURS = re.compile(rf"(?:{_MARK}([0-9;]*m|K)|\r(?=\n))")
 
 ERASED = f"{_MARK}K"
-"""Clears the line that the cursor is on."""
+"""Clears the cursor's line."""
 
 
 def shown(text: str) -> str:
-    """``text`` as it may be written to a terminal: its line breaks, tabs and our own colours stay, and nothing else moves or colours anything."""
+    """Escape ``text`` for a terminal: only its line breaks, tabs and our own colours stay."""
     if text.isprintable():
         return text
     kept, end = [], 0
@@ -40,27 +40,27 @@ def shown(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """``text`` on one line, as a name is shown: line breaks and tabs are escapes too."""
+    """Escape ``text`` on one line, as for a name: line breaks and tabs too."""
     return text if text.isprintable() else _UNSAFE_IN_LINE.sub(_escape, text)
 
 
 def is_safe(text: str) -> bool:
-    """Whether a terminal would show all of ``text`` and obey none of it."""
+    """Return True if a terminal would show all of ``text`` and obey none of it."""
     return text.isprintable() or _UNSAFE.search(text) is None
 
 
 def as_json(value: Json, *, indent: int | None = None) -> str:
-    """``value`` as JSON; these characters stand in it as JSON's own escapes, so that it means the same."""
+    """Format ``value`` as JSON, with these characters as JSON escapes, which keeps its meaning."""
     return in_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def in_json(text: str) -> str:
-    """``text``, which is JSON, with these characters as JSON's own escapes."""
+    """Escape these characters in JSON text with JSON's own escapes."""
     return _UNSAFE.sub(_escape_json, text)
 
 
 def styled(text: str, *codes: int) -> str:
-    """``text`` in a colour or weight of ours, which ``shown`` lets pass."""
+    """Format ``text`` in one of our colours or weights, which ``shown`` keeps."""
     return f"{_MARK}{';'.join(map(str, codes))}m{text}{_MARK}0m"
 
 

@@ -1,4 +1,4 @@
-"""Names with values below each other, and values as YAML: the same in errors, reports and results."""
+"""Lists of names with values, and values as YAML: the same in errors, reports and results."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ FIRST = ("page", "url", "title", "nearest", "wanted", "seen")
 """Evidence that is shown before other evidence."""
 
 LONGEST = 300
-"""Characters of one piece of evidence; ``--json`` and the log have the whole."""
+"""Most characters of one piece of evidence; ``--json`` and the log have the whole."""
 
 
 def facts(evidence: Mapping[str, Json], more: Mapping[str, str] | None = None) -> list[str]:
-    """Names and values below each other: what was seen, the first things first, then ``more``."""
+    """List names and values, one pair a line: the evidence, ``FIRST`` names first, then ``more``."""
     names = sorted(evidence, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
     rows = [(name, shortened(value_text(evidence[name]))) for name in names if evidence[name] not in (None, "", [], {})]
     rows += (more or {}).items()
@@ -25,19 +25,19 @@ def facts(evidence: Mapping[str, Json], more: Mapping[str, str] | None = None) -
 
 
 def shortened(text: str) -> str:
-    """At most ``LONGEST`` characters of ``text``."""
+    """Return at most ``LONGEST`` characters of ``text``."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _style(text: str) -> str | None:
-    """How YAML writes a text: in double quotes the escapes of what a terminal would obey are YAML's own."""
+    """Return YAML's style for a text: double quotes if it needs escapes for a terminal."""
     if not escapes.is_safe(text):
         return '"'
     return "|" if "\n" in text else None
 
 
 def result_text(output: Json) -> str:
-    """The run's output for people: YAML, which a program can read too; a text of several lines stands there as these lines."""
+    """Format the run's output as YAML, for people and programs; a text of several lines keeps them."""
     import yaml  # only results need it, and a help has none
 
     class Lines(yaml.SafeDumper):

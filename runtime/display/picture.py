@@ -1,4 +1,4 @@
-"""The tree as lines: never wider than the terminal, never higher, whatever the workflow does. Pure: text in, text out."""
+"""Draws the tree as lines: never wider or higher than the terminal. Pure: text in, text out."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ REMARKS: dict[events.StepStatus | None, str] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Line:
-    """One line, already cut to the width; ``tone`` says how it may be coloured."""
+    """One line, already cut to the width; ``tone`` selects its colour."""
 
     text: str
     tone: Tone
 
 
 def live(progress: Progress, width: int, height: int) -> list[Line]:
-    """The run as it stands now: the running steps, and as much of what is over as fits above them."""
+    """Draw the run as it is now: the running steps, and above them as many finished ones as fit."""
     now = progress.clock()
     chain = progress.open[1:]
     foot = _foot(progress, width)
@@ -64,14 +64,14 @@ def live(progress: Progress, width: int, height: int) -> list[Line]:
 
 
 def final(progress: Progress, width: int, most: int = 30) -> list[Line]:
-    """What stays on the screen when the run is over: its outermost steps, the newest ``most`` lines of them, and where it was interrupted."""
+    """Draw what stays on the screen after the run: the newest ``most`` lines of its outermost steps, and the interrupted step."""
     now = progress.clock()
     left = [_running(step, depth, width, now, over=True) for depth, step in enumerate(progress.open[1:])]
     return [*_over(progress.root, 0, most - len(left), width), *left][-most:]
 
 
 def _rooms(chain: list[Step], room: int) -> list[int]:
-    """How many lines each level may spend on what is over; the innermost is served first."""
+    """Return the number of lines for finished steps on each level; the innermost is served first."""
     rooms = [0] * len(chain)
     for depth in range(len(chain) - 1, -1, -1):
         wanted = sum(1 for _ in _finished(chain[depth])) + (1 if _hidden(chain[depth]) else 0)
@@ -85,12 +85,12 @@ def _finished(step: Step) -> Iterator[Step]:
 
 
 def _hidden(step: Step) -> Counter[events.StepStatus]:
-    """Steps below that are only counted. Those of a loop's earlier turns stand in its place, ``37/200``."""
+    """Return the counts of inner steps. For a loop they are empty: its position counts earlier iterations, ``37/200``."""
     return Counter() if step.turn is not None else step.forgotten
 
 
 def _over(step: Step, depth: int, room: int, width: int) -> list[Line]:
-    """What is over below ``step`` in at most ``room`` lines: the newest by name, the others as a number."""
+    """Draw the finished steps below ``step`` in at most ``room`` lines: the newest by name, the others as a count."""
     done = list(_finished(step))
     hidden = Counter(_hidden(step))
     if room <= 0 or not (done or hidden):
@@ -150,7 +150,7 @@ def _foot(progress: Progress, width: int) -> list[Line]:
 
 
 def _join(parts: list[str]) -> str:
-    """Parts side by side; the first keeps its indentation."""
+    """Join parts on one line; the first keeps its indentation."""
     return "  ".join([parts[0], *(one_line(part) for part in parts[1:] if part)])
 
 

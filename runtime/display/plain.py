@@ -1,4 +1,4 @@
-"""A line for each step, for pipes, CI and terminals that cannot move their cursor."""
+"""Plain display: a line for each step, for pipes, CI and terminals that cannot move their cursor."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from runtime.display.stream import Talk
 from runtime.display.text import duration, one_line
 
 DEADLINE = 10.0
-"""Seconds in a step between two lines that say what it waits for."""
+"""Seconds between two lines about a waiting step."""
 
 
 class Plain(Display):
-    """Lines that stay: one when a step ends, and one every ten seconds in a step that takes long."""
+    """Prints a line when a step ends, and one every ten seconds during a long step."""
 
     interval = 1.0
 
     def __init__(self, talk: Talk, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` tells seconds; only differences count."""
+        """``clock`` returns seconds; only differences count."""
         super().__init__()
         self.talk = talk
         self.progress = Progress(clock)
@@ -30,7 +30,7 @@ class Plain(Display):
         self._told_at = clock()
 
     def __call__(self, event: events.Event) -> None:
-        """Print what the event is worth."""
+        """Print the line of the event, if any."""
         current = self.progress.running(event.path) if isinstance(event, events.StepFinished) else None
         self.progress(event)
         match event:
@@ -49,7 +49,7 @@ class Plain(Display):
                 pass
 
     def tick(self) -> None:
-        """Say what a long step waits for."""
+        """Report what a long step waits for."""
         now = self.progress.clock()
         if now - self._told_at < DEADLINE or self.progress.ended is not None:
             return
@@ -64,10 +64,10 @@ class Plain(Display):
             self._line("..", step.path, self.progress.place(), step.summary, waits, duration(now - step.since))
 
     def _finished(self, event: events.StepFinished, step: Step | None) -> None:
-        # How many steps are not done again is said at the beginning, in one line.
+        # The number of steps that are not repeated is printed once at the beginning.
         if event.status == "recorded":
             return
-        # An error goes up through every container; the line of the step that had it says it all.
+        # An error passes through every container; only the line of the failed step shows it.
         if event.container and (event.status == "ok" or (event.error and event.error == self._error_shown)):
             return
         self._error_shown = event.error

@@ -1,4 +1,4 @@
-"""The plan of a session as a to-do list: from the plain data of the log, so that whoever reads a log needs nothing of what made the plan."""
+"""Plan of a session as a to-do list, from the log's plain data: a reader of logs needs no code of the planner."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from nodes.values import Json
 from runtime.display.text import one_line
 
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "blocked": "[!]"}
-"""What stands before a task, by its status."""
+"""Marks before a task, by its status."""
 
 
 def as_todo(plan: Json) -> list[str]:
-    """The plan, a line for the goal, each phase, each task, and what is in the way; a plan that has nothing is an empty list."""
+    """Return the plan as lines: the goal, each phase, each task, and the blockers; empty for an empty plan."""
     data = _map(plan)
     lines = [f"Goal: {goal}"] if (goal := _text(data, "overall_goal")) else []
     current = _text(data, "current_phase")
@@ -30,7 +30,7 @@ def as_todo(plan: Json) -> list[str]:
 
 
 def brief(plan: Json) -> str:
-    """How far it has come, in a line: ``Build: 2 of 5 tasks done, 1 blocked``; empty where there is no task."""
+    """Summarize the progress on one line: ``Build: 2 of 5 tasks done, 1 blocked``; empty without tasks."""
     data = _map(plan)
     tasks = [_map(task) for phase in map(_map, _list(data, "phases")) for task in _list(phase, "tasks")]
     if not tasks:

@@ -1,4 +1,4 @@
-"""What is known of a running workflow, folded from its events: a tree in which whatever is over is only counted."""
+"""Progress of a running workflow, computed from its events: a tree with counts of what is over."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime import events
 from runtime.display.text import one_line
 
 KEPT = 60
-"""How many finished steps of a block are kept by name; no screen shows more of them."""
+"""Finished steps of a block kept by name; no screen shows more."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -24,7 +24,7 @@ class Step:
     summary: str
     container: bool
     since: float
-    """When it began, by the clock of the progress."""
+    """Its start, by the clock of the progress."""
     attempt: int = 1
     status: events.StepStatus | None = None
     """None while it runs."""
@@ -32,14 +32,14 @@ class Step:
     error: dict[str, Json] | None = None
     waiting: str = ""
     turn: events.LoopItem | None = None
-    """For a loop, the turn it is in."""
+    """For a loop, its present iteration."""
     children: list[Step] = dataclasses.field(default_factory=list["Step"])
-    """Of a container that runs: what it began, the newest last."""
+    """Children of a running container, the newest last."""
     forgotten: Counter[events.StepStatus] = dataclasses.field(default_factory=Counter[events.StepStatus])
-    """Finished leaves below it that are not among ``children`` any more, by status."""
+    """Finished leaves below it that are no longer among ``children``, by status."""
 
     def tally(self) -> Counter[events.StepStatus]:
-        """Finished leaves below it, by status."""
+        """Return the finished leaves below it, by status."""
         total = Counter(self.forgotten)
         for child in self.children:
             if child.container:
@@ -49,7 +49,7 @@ class Step:
         return total
 
     def forget(self, keep: int = 0) -> None:
-        """Turn all children but the last ``keep`` into numbers."""
+        """Replace all children but the last ``keep`` by counts."""
         gone = self.children[: len(self.children) - keep]
         if gone:
             self.forgotten = Step("", "", "", True, 0.0, children=gone, forgotten=self.forgotten).tally()
@@ -57,10 +57,10 @@ class Step:
 
 
 class Progress:
-    """The fold. A display feeds it every event and draws what it holds."""
+    """Progress of a run. A display passes it every event and draws its content."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` tells seconds; only differences count."""
+        """``clock`` returns seconds; only differences count."""
         self.clock = clock
         self.since = clock()
         self.run = ""
@@ -69,10 +69,10 @@ class Progress:
         self.ended: events.RunEnded | None = None
         self.root = Step("", "", "", True, self.since)
         self.open: list[Step] = [self.root]
-        """The running steps from the root inwards."""
+        """Running steps from the root inwards."""
 
     def __call__(self, event: events.Event) -> None:
-        """Take the next event."""
+        """Process the next event."""
         match event:
             case events.StepStarted():
                 self._started(event)
@@ -97,15 +97,15 @@ class Progress:
 
     @property
     def current(self) -> Step:
-        """The innermost running step; the root where none runs."""
+        """Innermost running step; the root if none runs."""
         return self.open[-1]
 
     def running(self, path: str) -> Step | None:
-        """The running step at ``path``."""
+        """Return the running step at ``path``."""
         return next((step for step in reversed(self.open) if step.path == path), None)
 
     def place(self) -> str:
-        """The place in the loops around the current step: ``37/200``, outermost first."""
+        """Return the position in the loops around the current step, outermost first: ``37/200``."""
         return " ".join(turn_text(step.turn) for step in self.open if step.turn is not None)
 
     def _started(self, event: events.StepStarted) -> None:
@@ -135,7 +135,7 @@ class Progress:
             step.forget()
 
     def _reopened(self, path: str) -> Step | None:
-        """The step at ``path`` if it just failed and is tried again: it counts as running, also while it waits for its next attempt."""
+        """Return the step at ``path`` if it just failed and is retried: it counts as running, even while it waits for its next attempt."""
         siblings = self._owner_of(path).children
         if not siblings or siblings[-1].path != path or siblings[-1].status != "error":
             return None
@@ -145,7 +145,7 @@ class Progress:
         return step
 
     def _owner_of(self, path: str) -> Step:
-        """The innermost running container around ``path``; step paths hold keys of any text, so they are compared, never split."""
+        """Return the innermost running container around ``path``. Keys in paths may have any text, so paths are compared, never split."""
         for step in reversed(self.open[1:]):
             if (
                 step.container
@@ -162,10 +162,10 @@ class Progress:
 
 
 def turn_text(turn: events.LoopItem) -> str:
-    """The place in a loop: ``37/200``, or ``37`` where nobody knows how many turns there will be."""
+    """Format the position in a loop: ``37/200``, or ``37`` if the number of iterations is unknown."""
     return f"{turn.index}" if turn.length is None else f"{turn.index}/{turn.length}"
 
 
 def label_of(path: str) -> str:
-    """The node's own id: the last part of its path."""
+    """Return the node's own id: the last part of its path."""
     return one_line(path.rsplit("/", 1)[-1])

@@ -1,4 +1,4 @@
-"""A stream that a run can talk to without ever failing: a reader who goes away, or a full disk, only ends the talk."""
+"""Output stream that never fails the run: a reader that disconnects, or a full disk, only ends the output."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from runtime.display import escapes
 Kind = Literal["tree", "plain", "quiet"]
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a write fails with where the disk is full, or broken."""
+"""Errors of a write to a full or broken disk."""
 
 
 class Talk:
     """Text for people on a stream that may break at any time."""
 
     def __init__(self, stream: TextIO) -> None:
-        """``stream`` is not closed by this."""
+        """The caller closes ``stream``."""
         self.stream = stream
         self.broken = False
-        """Whether nobody can be reached any more."""
+        """True if nothing can be written any more."""
         self.full: OSError | None = None
-        """What broke it, where there is no room for what was written."""
+        """Error that broke it, if the disk was full or broken."""
 
     def write(self, text: str) -> int:
-        """Write ``text``, made harmless; once the stream is broken, nothing happens."""
+        """Write ``text``, escaped; do nothing once the stream is broken."""
         return self.draw(escapes.shown(text))
 
     def draw(self, text: str) -> int:
-        """Write what moves the cursor, as it is: for a drawing whose texts were made harmless before."""
+        """Write text with cursor movements unchanged: for a drawing whose texts are already escaped."""
         if not self.broken:
             try:
                 self.stream.write(text)
@@ -41,7 +41,7 @@ class Talk:
         return len(text)
 
     def flush(self) -> None:
-        """Send what was written."""
+        """Flush the stream."""
         if not self.broken:
             try:
                 self.stream.flush()
@@ -49,24 +49,24 @@ class Talk:
                 self._give_up(error)
 
     def line(self, text: str = "") -> None:
-        """Write one line, and send it."""
+        """Write one line and flush it."""
         self.write(f"{text}\n")
         self.flush()
 
     def isatty(self) -> bool:
-        """Whether a terminal stands behind the stream."""
+        """Return True if the stream is a terminal."""
         try:
             return self.stream.isatty()
         except ValueError:
             return False
 
     def fileno(self) -> int:
-        """The stream's file descriptor."""
+        """Return the stream's file descriptor."""
         return self.stream.fileno()
 
     @property
     def encoding(self) -> str:
-        """The stream's encoding."""
+        """Encoding of the stream."""
         return self.stream.encoding
 
     def _give_up(self, error: OSError | ValueError) -> None:
@@ -77,19 +77,19 @@ class Talk:
 
 
 def put(stream: TextIO, text: str) -> None:
-    """Write ``text``, made harmless, and send it. Raises OSError where it cannot be written."""
+    """Write ``text``, escaped, and flush it. Raises OSError if it cannot be written."""
     stream.write(escapes.shown(text))
     stream.flush()
 
 
 def put_at_once(text: str) -> None:
-    """Write a last line to stderr past Python's buffers: a signal may have come in the middle of a write to them."""
+    """Write a last line to stderr without Python's buffers: a signal may have interrupted a write to them."""
     with contextlib.suppress(OSError):
         os.write(2, f"{escapes.shown(text)}\n".encode(errors="backslashreplace"))
 
 
 def drain(stream: TextIO) -> None:
-    """Let a broken stream swallow what is still written to it, so that Python's own flush at exit has nothing to complain of."""
+    """Redirect a broken stream to /dev/null, so that Python's flush at exit raises no error."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -100,12 +100,12 @@ def drain(stream: TextIO) -> None:
 
 
 def kind_for(stream: Talk, *, quiet: bool = False, environment: Callable[[str], str | None] = os.environ.get) -> Kind:
-    """Which display suits the stream: a live tree on a terminal that can move its cursor, else a line per step."""
+    """Return the display for the stream: a live tree on a terminal that can move its cursor, else a line per step."""
     if quiet:
         return "quiet"
     return "tree" if stream.isatty() and environment("TERM") not in (None, "", "dumb", "unknown") else "plain"
 
 
 def coloured(stream: Talk, *, environment: Callable[[str], str | None] = os.environ.get) -> bool:
-    """Whether colours are wanted: a terminal that knows them, and no ``NO_COLOR``."""
+    """Return True if the stream is a terminal with colours and ``NO_COLOR`` is not set."""
     return kind_for(stream, environment=environment) == "tree" and not environment("NO_COLOR")

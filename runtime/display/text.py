@@ -1,4 +1,4 @@
-"""Text for a terminal: made harmless, measured in columns, cut to fit."""
+"""Text for a terminal: escaped, measured in columns, cut to fit."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from runtime.display import escapes
 
 _SPACES = re.compile(r"[\s\u2028\u2029]+")
 _WIDTHLESS = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
-"""Terminals do not agree on how wide text with these is, so it goes without them."""
+"""Terminals disagree on the width of text with these characters, so they are removed."""
 
 ELLIPSIS = "…"
 
 
 def one_line(text: str) -> str:
-    """``text`` on one line: white space folded, and nothing left in it that a terminal would obey instead of show."""
+    """Return ``text`` on one line: white space folded, and control characters escaped."""
     if not text.isprintable():
         text = escapes.line(_WIDTHLESS.sub("", _SPACES.sub(" ", text)))
     return text.strip()
 
 
 def harmless(text: str) -> str:
-    """``text`` with its lines kept, and nothing in it that a terminal would obey instead of show."""
+    """Return ``text`` with its lines kept and control characters escaped."""
     return "\n".join(escapes.line(line.expandtabs(4)) for line in text.split("\n"))
 
 
 def width_of(text: str) -> int:
-    """How many columns ``text`` takes."""
+    """Return the number of columns of ``text``."""
     return cell_len(text)
 
 
 def cut(text: str, width: int) -> str:
-    """``text`` in at most ``width`` columns, with an ellipsis where something was left out."""
+    """Cut ``text`` to at most ``width`` columns, with an ellipsis for the rest."""
     if cell_len(text) <= width:
         return text
     if width <= 0:
@@ -49,7 +49,7 @@ def cut(text: str, width: int) -> str:
 
 
 def fit(left: str, right: str, width: int) -> str:
-    """``left``, two spaces and ``right`` in at most ``width`` columns; ``left`` is what gives way."""
+    """Return ``left``, two spaces and ``right`` in at most ``width`` columns; ``left`` is cut if necessary."""
     if not right:
         return cut(left, width)
     room = width - cell_len(right) - 2
@@ -57,7 +57,7 @@ def fit(left: str, right: str, width: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for people: ``0.3 s``, ``42 s``, ``3 min 05 s``, ``1 h 02 min``."""
+    """Format a time: ``0.3 s``, ``42 s``, ``3 min 05 s``, ``1 h 02 min``."""
     if seconds < 9.95:
         return f"{max(seconds, 0.0):.1f} s"
     whole = round(seconds)
@@ -68,7 +68,7 @@ def duration(seconds: float) -> str:
 
 
 def size(number: int) -> str:
-    """An amount of bytes for people: ``0 B``, ``812 B``, ``4.1 kB``, ``120 MB``."""
+    """Format an amount of bytes: ``0 B``, ``812 B``, ``4.1 kB``, ``120 MB``."""
     amount, units = float(number), ["B", "kB", "MB", "GB", "TB"]
     while amount >= 999.5 and len(units) > 1:
         amount, units = amount / 1000, units[1:]
@@ -76,12 +76,12 @@ def size(number: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """``1 step``, ``3 steps``."""
+    """Format a count: ``1 step``, ``3 steps``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def value_text(value: Json) -> str:
-    """A value of evidence on one line: errors in words, maps as ``name=value``, maps in maps in brackets, lists with commas."""
+    """Format a value of evidence on one line: errors in words, maps as ``name=value``, nested maps in brackets, lists with commas."""
     if isinstance(value, dict):
         if {"code", "message", "who"} <= value.keys():
             return f"{one_line(as_text(value['message']))} ({one_line(as_text(value['code']))})"

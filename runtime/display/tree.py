@@ -29,19 +29,19 @@ STYLES: dict[picture.Tone, str] = {
 
 
 class _Console(Console):
-    """A console that neither hides the cursor nor ends the process: whoever kills a run keeps a usable terminal."""
+    """Console that neither hides the cursor nor ends the process: after a kill the terminal stays usable."""
 
     def show_cursor(self, show: bool = True) -> bool:
         """Leave the cursor as it is."""
         return False
 
     def on_broken_pipe(self) -> None:
-        """Stop drawing; the run goes on."""
+        """Stop drawing; the run continues."""
         self.quiet = True
 
 
 class _Drawing:
-    """The stream as the console sees it, which asks for `IO[str]` and uses these: what the console sends moves the cursor, so it is sent as it is."""
+    """Stream for the console, with the part of `IO[str]` that it uses. Sends cursor movements unchanged."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -52,17 +52,16 @@ class _Drawing:
 
     @property
     def encoding(self) -> str:
-        """The stream's encoding."""
         return self._talk.encoding
 
 
 class Tree(Display):
-    """Redraws the tree four times a second, in place; what stays at the end is its outermost level."""
+    """Redraws the tree four times a second, in place; at the end its outermost level stays."""
 
     interval = 0.25
 
     def __init__(self, talk: Talk, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` tells seconds; only differences count."""
+        """``clock`` returns seconds; only differences count."""
         super().__init__()
         self.talk = talk
         self.progress = Progress(clock)
@@ -85,13 +84,13 @@ class Tree(Display):
         )
 
     def __call__(self, event: events.Event) -> None:
-        """Fold the event in; drawing is for the clock, so that a thousand quick steps cost a thousand foldings."""
+        """Record the event; the timer draws, so many quick steps cost little."""
         self.progress(event)
         if isinstance(event, events.Said):
             self.console.print(Text(one_line(event.text)), soft_wrap=False)
 
     def begin(self) -> None:
-        """Draw at once: a run that starts a browser already shows that it starts."""
+        """Draw at once, so that the start of a browser is visible."""
         self._live.start(refresh=True)
 
     def tick(self) -> None:
@@ -99,7 +98,7 @@ class Tree(Display):
         self._live.refresh()
 
     def end(self) -> None:
-        """Take the tree away and leave its outermost level."""
+        """Remove the tree and leave its outermost level."""
         if not self._live.is_started:
             return
         self._live.stop()
@@ -108,7 +107,7 @@ class Tree(Display):
             self.console.print(self._text(lines))
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows that may be drawn on. Three columns stay free for the ``^C`` that a terminal echoes, which must not break a line."""
+        """Return the columns and rows to draw on. Three columns stay free for the ``^C`` that a terminal echoes."""
         try:
             columns, rows = os.get_terminal_size(self.talk.fileno())
         except OSError:

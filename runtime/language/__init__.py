@@ -1,1 +1,4 @@
-"""The language of workflow files: read, checked and compiled, with a place for every mistake."""
+"""Language of workflow files: reads, checks and compiles them, and reports each mistake with its place.
+
+It may import log, browser, display, settings and all below; ``models`` and above use it. Start reading at ``reader``.
+"""

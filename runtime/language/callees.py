@@ -1,7 +1,8 @@
-"""The files that a workflow uses: where they are, and whether each is called as it asks to be.
+"""Files that a workflow uses: their paths, and checks of the calls.
 
-A file is known by its path as the root file's path leads to it, dots resolved: ``workflows/shop.yaml`` that says ``use: parts/pay.yaml``
-uses ``workflows/parts/pay.yaml``. Below the root file's folder that path is the same on every machine, so a run keeps the texts by it.
+A file is identified by its path relative to the root file's path, normalized: ``workflows/shop.yaml`` with ``use:
+parts/pay.yaml`` uses ``workflows/parts/pay.yaml``. Below the root file's folder that path is the same on every machine, so a
+run stores the texts by it.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 SUFFIXES = (".yaml", ".yml")
 
 DEEPEST = 16
-"""How many files may use one another in a row, the first one aside."""
+"""Longest chain of files that use one another, without the first one."""
 
 
 class Unusable(Exception):
-    """A file cannot be used; ``code`` and ``fix`` say why and what to do."""
+    """A file cannot be used; ``code`` gives the reason, ``fix`` the remedy."""
 
     def __init__(self, code: str, message: str, *fix: str | None) -> None:
         super().__init__(message)
@@ -42,36 +43,36 @@ class Unusable(Exception):
 
 
 class Files(Protocol):
-    """Where the texts of used files come from."""
+    """Source of the texts of used files."""
 
     def read(self, name: str) -> bytes | str:
-        """The text of the file at ``name``, a path. Raises Unusable."""
+        """Return the text of the file at path ``name``. Raises Unusable."""
         ...
 
 
 class Texts:
-    """Files that are at hand: those that a run was started with."""
+    """Given texts: the files that a run was started with."""
 
     def __init__(self, texts: Mapping[str, str], folder: str = "") -> None:
-        """``texts`` by path below ``folder``, that of the root file."""
+        """``texts`` by path below ``folder``, the root file's folder."""
         self._texts = {joined(folder, path): text for path, text in texts.items()}
 
     def read(self, name: str) -> str:
-        """The text of one of them."""
+        """Return the text of one of them."""
         if name not in self._texts:
             raise _not_found(name, self._texts)
         return self._texts[name]
 
 
 class Project:
-    """The files of a project: nothing outside it is read."""
+    """Files of a project: nothing outside it is read."""
 
     def __init__(self, folder: Path) -> None:
         """``folder`` is the project's."""
         self._folder = folder.resolve()
 
     def read(self, name: str) -> bytes:
-        """The content of a file of the project; a link out of it is not followed."""
+        """Return the content of a file of the project; refuses a link that leaves the project."""
         file = Path(name)
         try:
             real = file.resolve()
@@ -86,7 +87,7 @@ class Project:
         try:
             with regular_files.opened(real) as opened:
                 if real.suffix not in SUFFIXES:
-                    # What is wrong in a file is shown with its lines, and those of `.env` are nobody's business.
+                    # Diagnostics show lines of a file, and those of `.env` are private.
                     endings = " or ".join(SUFFIXES)
                     raise Unusable(
                         "use-not-yaml", f"{name} is no YAML file", f"name a workflow file: it ends with {endings}"
@@ -115,19 +116,19 @@ def _workflows_in(folder: Path) -> list[str]:
 
 
 def joined(folder: str, path: str) -> str:
-    """A path below a folder, dots resolved."""
+    """Join a path to a folder and normalize it."""
     return os.path.normpath(os.path.join(folder, path))  # noqa: PTH118 — a PurePath keeps `..`
 
 
 def named(user: str, use: str) -> str:
-    """The path of the file that the file ``user`` names so. Raises Unusable for one that cannot be inside its project."""
+    """Return the path of the file that the file ``user`` uses as ``use``. Raises Unusable for one that cannot be inside its project."""
     if PurePath(use).is_absolute() or use.startswith("~"):
         raise Unusable("use-outside", f"`{use}` is an absolute path", "write the path from this file's folder")
     return joined(str(PurePath(user).parent), use)
 
 
 def units(anatomy: Anatomy) -> list[NodeSource]:
-    """The groups that use a file, in the order of the file; those with a reference in the path aside, which is a mistake of its own."""
+    """Return the groups that use a file, in file order; without those that have a reference in the path (a separate mistake)."""
     return [
         unit
         for unit in anatomy.every_unit()
@@ -136,7 +137,7 @@ def units(anatomy: Anatomy) -> list[NodeSource]:
 
 
 class Calls:
-    """Checks how a file uses others."""
+    """Checks the calls of a file to others."""
 
     def __init__(self, anatomy: Anatomy, document: Document) -> None:
         self.problems: list[Diagnostic] = []
@@ -146,12 +147,12 @@ class Calls:
     def report(
         self, unit: NodeSource, field: str, code: str, message: str, *fix: str | None, at: Sequence[str | int] = ()
     ) -> None:
-        """Note a mistake in a field of the group, or in what stands ``at`` a place within it; of an unknown name its key."""
+        """Report a mistake in a field of the group, or in the part ``at`` a path within it; for an unknown name at its key."""
         mark = self._document.mark(self._anatomy.written((*unit.path, field, *at)), key=code == "unknown-input")
         self.problems.append(self._document.source.diagnostic(code, message, mark, help=fix))
 
     def check(self, unit: NodeSource, callee: Loaded) -> None:
-        """Whether the group gives the file what it asks for."""
+        """Check that the group passes the inputs and secrets of the file."""
         self._inputs(unit, callee.workflow, str(callee.path))
         self._secrets(unit, callee.workflow, str(callee.path))
 
@@ -199,7 +200,7 @@ class Calls:
 
 
 def mismatch(declared: inputs.Input, value: Json) -> str | None:
-    """What is wrong with a value that a group gives an input; None where it fits. Null fits where it is the default."""
+    """Describe the error of a value that a group passes to an input; None if it is valid. Null is valid if it is the default."""
     if inputs.fits(value, declared.type) or (value is None and declared.default is None and not declared.required):
         return None
     return f"must be {inputs.WORDS[declared.type]}, and is {kind_of(value)}"

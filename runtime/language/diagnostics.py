@@ -1,4 +1,4 @@
-"""What is wrong with a file, and where: one diagnostic for each mistake, shown with its line.
+"""Diagnostics of a file: one for each mistake, shown with its line.
 
 error[unknown-reference]: `serach` is not defined here
   --> workflows/shop.yaml:42:15
@@ -24,14 +24,14 @@ from runtime.display.stream import Talk, coloured
 from runtime.display.text import width_of
 
 WIDEST = 160
-"""Columns of a source line that are shown; of a longer one the part around the mistake."""
+"""Columns shown of a source line; of a longer line, the part around the mistake."""
 
 BOLD, RED, BLUE = 1, 31, 34
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mark:
-    """A place in a text. Lines and columns count from 1, in characters; ``end`` is the column after the last, on the same line."""
+    """A place in a text, on one line. Lines and columns count from 1, in characters; ``end`` is the column after the last."""
 
     line: int
     column: int
@@ -49,20 +49,20 @@ class Diagnostic:
     code: str
     """Stable name of the kind of mistake."""
     message: str
-    """What is wrong, in one sentence without a final stop."""
+    """The mistake, in one sentence without a final stop."""
     file: str
     mark: Mark | None = None
     source: str = ""
-    """The line of the file at the mark."""
+    """Line of the file at the mark."""
     label: str = ""
-    """What to say right at the place."""
+    """Text shown next to the mark."""
     help: tuple[str, ...] = ()
-    """What to do about it: a near miss, the choices, the other place."""
+    """Help for the author: the nearest name, the choices, the other place."""
     level: Literal["error", "hint"] = "error"
     """A hint is no mistake: the file is valid."""
 
     def as_json(self) -> dict[str, Json]:
-        """For programs: code, message, file, and, where known, line, column, end (column after the last), label, help."""
+        """Return it as JSON: code, message, file, and if known, line, column, end (column after the last), label, help."""
         place = {} if self.mark is None else {"line": self.mark.line, "column": self.mark.column, "end": self.mark.end}
         more: dict[str, Json] = {"label": self.label} if self.label else {}
         if self.help:
@@ -70,7 +70,7 @@ class Diagnostic:
         return {"code": self.code, "message": self.message, "file": self.file, **place, **more}
 
     def render(self, *, colour: bool = False) -> str:
-        """For people: the sentence, the place, the line with the mistake underlined, and what to do."""
+        """Return it as text for people: the sentence, the place, the line with the mistake underlined, and the help."""
 
         def paint(text: str, *codes: int) -> str:
             return escapes.styled(text, *codes) if colour and text else text
@@ -97,7 +97,7 @@ class Diagnostic:
 
 
 def excerpt(source: str, mark: Mark) -> tuple[str, int, int]:
-    """The line as a terminal can show it, the columns before the mark, and the columns of the mark (at least one)."""
+    """Return the line as a terminal can show it, the columns before the mark, and the columns of the mark (at least one)."""
     start, end = mark.column - 1, max(mark.end - 1, mark.column)
     head = tail = ""
     if len(source) > WIDEST:
@@ -113,15 +113,15 @@ HIDDEN = re.compile("[\u200b-\u200d\u2060\ufeff]")
 
 
 def visible(text: str) -> str:
-    """``text`` with tabs as four blanks, and each character that a terminal would obey or hide as an escape."""
+    """Return ``text`` with tabs as four spaces, and control and invisible characters as escapes."""
     return escapes.line(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\t", "    ")))
 
 
 class WorkflowInvalid(UsageError):
-    """A workflow file cannot be used. Carries every mistake in it and in the files that it uses, each file's in the order of the file."""
+    """A workflow file is invalid. Has every mistake in it and in the files that it uses, in the order of each file."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], file: str | None = None) -> None:
-        """``file`` is the one that was asked for; default: that of the first mistake."""
+        """``file`` is the requested file; default: that of the first mistake."""
         self.diagnostics = tuple(diagnostics)
         first = self.diagnostics[0]
         file = file or first.file
@@ -135,14 +135,14 @@ class WorkflowInvalid(UsageError):
         )
 
     def render(self, *, colour: bool | None = None) -> str:
-        """Every mistake, for people; without ``colour`` in colour where stderr is a terminal that wants it."""
+        """Return every mistake as text for people; by default in colour if stderr is a terminal that wants it."""
         if colour is None:
             colour = coloured(Talk(sys.stderr))
         return "\n\n".join(each.render(colour=colour) for each in self.diagnostics)
 
 
 class Source:
-    """A text and its lines: from an offset to a place, from a place to a diagnostic."""
+    """A text with its lines: converts offsets to places and places to diagnostics."""
 
     BREAKS = re.compile(r"\r\n|\r|\n")
 
@@ -152,14 +152,14 @@ class Source:
         self._starts = [0, *(found.end() for found in self.BREAKS.finditer(text))]
 
     def mark(self, start: int, stop: int) -> Mark:
-        """The place from one offset to another, cut at the end of its first line."""
+        """Return the place between two offsets, cut at the end of its first line."""
         line = bisect.bisect_right(self._starts, start)
         first = self._starts[line - 1]
         ends = first + len(self.line(line))
         return Mark(line, start - first + 1, max(min(stop, ends), min(start + 1, ends + 1)) - first + 1, start, stop)
 
     def line(self, number: int) -> str:
-        """One line, counted from 1, without its break."""
+        """Return one line, counted from 1, without its break."""
         start = self._starts[number - 1]
         stop = self._starts[number] if number < len(self._starts) else len(self.text)
         return self.text[start:stop].rstrip("\r\n")
@@ -167,6 +167,6 @@ class Source:
     def diagnostic(
         self, code: str, message: str, mark: Mark | None, *, label: str = "", help: Sequence[str | None] = ()
     ) -> Diagnostic:
-        """A diagnostic of this text."""
+        """Create a diagnostic of this text."""
         line = "" if mark is None else self.line(mark.line)
         return Diagnostic(code, message, self.name, mark, line, label, tuple(each for each in help if each))

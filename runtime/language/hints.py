@@ -1,8 +1,8 @@
-"""What a valid file could say better for the day on which a run of it dies: hints, found without a run.
+"""Hints on a valid file: risks for the case that a run of it dies, found without a run.
 
-- ``confirm-reads-one-page``, ``verify-reads-one-page``: a side effect is looked up on one page of a list that the file itself leafs through.
-- ``retry-acts-twice``: a side effect is tried again where nobody knows whether it happened.
-- ``effect-without-goto``: a step reads the page to which a side effect leads, and after a crash that page may be gone.
+- ``confirm-reads-one-page``, ``verify-reads-one-page``: a side effect is checked on one page of a list that the file itself pages through.
+- ``retry-acts-twice``: a side effect is retried although it is unknown if it happened.
+- ``effect-without-goto``: a step reads the page that a side effect leads to; after a crash that page may be gone.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from runtime.language.workflow import Loaded
 from runtime.log import step_states
 
 _WHICH = frozenset({"has_text", "nth", "exact"})
-"""Fields of a target that choose among elements of one kind."""
+"""Fields of a target that select among elements of one kind."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hint:
-    """Something that a file could say better."""
+    """A possible improvement of a file."""
 
     file: Loaded
     code: str
     node: str
-    """The id of the node."""
+    """Id of the node."""
     text: str
     fix: str
 
@@ -44,12 +44,12 @@ class Hint:
 
 
 def of(file: Loaded) -> list[Hint]:
-    """Those of one file; of the files that it uses each has its own."""
+    """Return the hints of one file, without those of the files that it uses."""
     return [*_of_lists(file), *_of_retries(file), *_without_goto(file)]
 
 
 def _effects(file: Loaded) -> Iterator[tuple[Leaf, tuple[Node, ...]]]:
-    """The side effects of a file, each with the nodes around it."""
+    """Yield the side effects of a file, each with the nodes around it."""
     for node, around in file.index.values():
         if isinstance(node, Leaf) and node.effect_class == "effect" and not _in_confirm(around):
             yield node, around
@@ -64,13 +64,13 @@ def _in_confirm(around: Sequence[Node]) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _List:
-    """A list that a loop leafs through."""
+    """A list that a loop pages through."""
 
     loop: Iterate
     address: str | None
-    """Where it is opened, as the file has it; None where a click leads to it."""
+    """Address of the page with the list, as written; None if a click leads to it."""
     read: frozenset[str]
-    """What the loop reads of each page."""
+    """Targets that the loop reads on each page."""
 
 
 def _of_lists(file: Loaded) -> Iterator[Hint]:
@@ -99,7 +99,7 @@ def _of_lists(file: Loaded) -> Iterator[Hint]:
 
 
 def _lists(file: Loaded) -> Iterator[_List]:
-    """The lists through which loops of the file leaf: by a click that only reads, at an element that is the same on each page."""
+    """Yield the lists that loops of the file page through: by a click that only reads, at the same element on each page."""
     address: str | None = None
     for node, around in file.index.values():
         if _in_confirm(around):
@@ -125,7 +125,7 @@ def _leafs(node: Node) -> bool:
 
 
 def _asks_one_page(nodes: Sequence[Node], each: _List) -> bool:
-    """Whether a ``confirm`` looks at the list, and does not leaf through it."""
+    """Return True if a ``confirm`` reads the list without paging through it."""
     steps = [step for node in nodes for step in (node, *_below(node))]
     if any(_leafs(step) for step in steps):
         return False
@@ -157,11 +157,11 @@ def _verified(node: Leaf) -> Iterator[Target]:
 
 
 def _kind(target: Target) -> str:
-    """What a target finds, whichever of them it chooses."""
+    """Return a target without the fields that select one of several elements."""
     return target.model_dump_json(exclude_none=True, exclude=set(_WHICH))
 
 
-# What is tried again
+# Retries
 
 
 def _of_retries(file: Loaded) -> Iterator[Hint]:
@@ -198,7 +198,7 @@ def _without_goto(file: Loaded) -> Iterator[Hint]:
 
 
 def _next_on_page(file: Loaded, node: Node, around: Sequence[Node]) -> Iterator[Leaf]:
-    """The steps of the page that may come right after ``node``."""
+    """Yield the page steps that may run right after ``node``."""
     outer: list[Node] = list(around)
     while True:
         block = _block_of(file, node, outer[-1] if outer else None)
@@ -209,7 +209,7 @@ def _next_on_page(file: Loaded, node: Node, around: Sequence[Node]) -> Iterator[
             return
         node = outer.pop()
         if isinstance(node, Iterate):
-            # Or another turn begins.
+            # Or the next iteration begins.
             yield from _first(file, block)
 
 
@@ -219,7 +219,7 @@ def _block_of(file: Loaded, node: Node, owner: Node | None) -> Sequence[Node]:
 
 
 def _first(file: Loaded, nodes: Sequence[Node]) -> Generator[Leaf, None, bool]:
-    """The steps of the page that may be the first of ``nodes``. Returns whether one of them surely is."""
+    """Yield the page steps that may be the first of ``nodes``; return True if one of them certainly runs."""
     for node in nodes:
         surely = False
         if isinstance(node, Leaf):

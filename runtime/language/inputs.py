@@ -1,4 +1,4 @@
-"""Inputs of a workflow: what the file declares, and what a run is given."""
+"""Inputs of a workflow: their declarations in the file, and their values for a run."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Input(Part):
     type: Kind
     """``string``, ``number``, ``integer``, ``boolean``, ``list`` or ``map``."""
     default: Json = None
-    """The value where none is given. Without it the input must be given."""
+    """Value if none is given. Without a default the input is required."""
     description: str | None = None
-    """What the input means, in your words."""
+    """Meaning of the input, in your words."""
 
     @property
     def required(self) -> bool:
-        """Whether a run must be given the input."""
+        """True if a run needs a value for the input."""
         return "default" not in self.model_fields_set
 
     @model_validator(mode="after")
@@ -51,7 +51,7 @@ class Input(Part):
 
 
 def fits(value: Json, kind: Kind) -> bool:
-    """Whether a value is of a kind."""
+    """Return True if a value is of a kind."""
     if kind == "boolean" or isinstance(value, bool):
         return kind == "boolean" and isinstance(value, bool)
     if kind == "integer":
@@ -61,13 +61,13 @@ def fits(value: Json, kind: Kind) -> bool:
 
 
 def typed(values: Mapping[str, Json]) -> str:
-    """Inputs as they are typed behind a command, each with a blank before it; empty where there are none."""
+    """Return inputs as command-line options, each after a space; empty if there are none."""
     pairs = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in values.items()]
     return "".join(f" -i {shlex.quote(each)}" for each in pairs)
 
 
 def check(declared: Mapping[str, Input], given: Mapping[str, Json]) -> dict[str, Json]:
-    """The value of every declared input. A text given for another kind is read as it would be in the file, or as JSON.
+    """Return the value of every declared input. Converts text for another type as in the file, or from JSON.
 
     Raises UsageError: ``unknown-input``, ``missing-input``, ``input-type``.
     """

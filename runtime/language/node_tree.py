@@ -1,7 +1,7 @@
-"""The parts of a workflow file as it is written: its nodes, blocks and references, each with its place.
+"""Node tree of a workflow file as written: its nodes, blocks and references, each with its place.
 
-The models say what a file should hold; this follows them over the file as it is, mistakes and all. So a mistake in one
-place does not hide the mistakes in another: a misspelt field is read as the one that was meant.
+It follows the models through the file, mistakes included. A misspelt field is read as the intended one, so one mistake does
+not hide others.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from runtime.language.expressions.references import holds_reference
 from runtime.language.yaml_text import Path
 
 FREE_TEXT = frozenset({"name", "description"})
-"""Fields without references whose text is nobody's business."""
+"""Fields without references that may have any text."""
 
 TELLING = ("type", "action", "query")
-"""Fields that tell what a node is."""
+"""Fields that identify a node."""
 
 BLOCK = typing.get_args(Block)[1]
-"""What marks a field that holds nodes."""
+"""Marker of a field that contains nodes."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shape:
-    """What may stand at a place, as far as references and nodes go."""
+    """Accepted content of a place, as far as references and nodes are concerned."""
 
     ref: Ref | None = None
     block: bool = False
@@ -49,27 +49,27 @@ class ReferenceSite:
     path: Path
     text: str
     ref: Ref | None
-    """How the place takes references; None where it takes none."""
+    """Kind of references that the place takes; None if it takes none."""
     field: str
-    """The field of the node (or of the workflow) in which it stands."""
+    """Field of the node (or of the workflow) that contains it."""
 
 
 @dataclasses.dataclass(slots=True)
 class NodeSource:
-    """A node as it is written."""
+    """A node as written."""
 
     path: Path
     data: dict[str, Json]
-    """Its fields, spelt right."""
+    """Its fields, with corrected names."""
     model: type[Node] | None
-    """What it is, or seems to be; None where nobody can tell."""
+    """Its model, or the likely one; None if unknown."""
     slots: list[ReferenceSite] = dataclasses.field(default_factory=list)
-    """The references in its own fields, in the order of the file; not those in its blocks and its ``confirm``."""
+    """References in its own fields, in the order of the file; without those in its blocks and its ``confirm``."""
     blocks: list[tuple[Path, list[NodeSource]]] = dataclasses.field(default_factory=list)
     """Its blocks, each with the path of its list of nodes."""
     confirm: list[NodeSource] = dataclasses.field(default_factory=list)
     done: list[ReferenceSite] = dataclasses.field(default_factory=list)
-    """The references in its ``confirm``, outside its nodes."""
+    """References in its ``confirm``, outside its nodes."""
 
     @property
     def id(self) -> str | None:
@@ -77,41 +77,41 @@ class NodeSource:
         return self.text("id")
 
     def text(self, field: str) -> str | None:
-        """A field that is a text."""
+        """Return a field that is a non-empty text, else None."""
         value = self.data.get(field)
         return value if isinstance(value, str) and value else None
 
     @property
     def type(self) -> str:
-        """The node's type, as it is written."""
+        """The node's type, as written."""
         return self.text("type") or "node"
 
     def slot(self, field: str) -> ReferenceSite | None:
-        """The reference that a field of the node is."""
+        """Return the reference that a field of the node consists of."""
         return next((each for each in self.slots if each.field == field and len(each.path) == len(self.path) + 1), None)
 
 
 class Anatomy:
-    """A workflow file taken apart."""
+    """A workflow file, split into nodes and references."""
 
     def __init__(self, data: Mapping[str, Json], model: type[Part]) -> None:
         self.slots: list[ReferenceSite] = []
-        """The references of the workflow's own fields."""
+        """References of the workflow's own fields."""
         self.units: list[NodeSource] = []
-        """The nodes at the top, in order."""
+        """Top-level nodes, in order."""
         self.parts: dict[Path, type[Part]] = {}
-        """What each map of the file is, where that is known."""
+        """Model of each map of the file, if known."""
         self.misspelt: dict[Path, str] = {}
-        """The field that was meant by each misspelt one."""
+        """Intended field of each misspelt one."""
         self.mistaken: dict[Path, tuple[str, str, str]] = {}
-        """Where a type, action or query is misspelt: which of them it is, how it is written, and what was meant."""
+        """Misspelt types, actions and queries by path: the field, the word as written, the intended word."""
         self._written: dict[Path, str] = {}
-        """The key as it is written, by the place where the field that was meant would stand."""
+        """Key as written, by the path of the intended field."""
         self.clean: dict[str, Json] = self._part(data, model, (), None)
-        """The data as it was meant, and without ``x-…`` keys where names of fields are expected: what the models should judge."""
+        """Intended data, for the models to check: without ``x-…`` keys where field names are expected."""
 
     def every_unit(self) -> Iterator[NodeSource]:
-        """All nodes, those in blocks and ``confirm`` too, parents first."""
+        """Yield all nodes, parents first; includes blocks and ``confirm``."""
         pending = list(reversed(self.units))
         while pending:
             unit = pending.pop()
@@ -120,14 +120,14 @@ class Anatomy:
             pending += reversed(inner)
 
     def every_slot(self) -> Iterator[ReferenceSite]:
-        """All references of the file."""
+        """Yield all references of the file."""
         yield from self.slots
         for unit in self.every_unit():
             yield from unit.slots
             yield from unit.done
 
     def written(self, path: Path) -> Path:
-        """Where in the file stands what is at ``path`` in ``clean``."""
+        """Return the path in the file of ``path`` in ``clean``."""
         found: Path = ()
         for step in path:
             found = (*found, self._written.get((*found, str(step)), step))
@@ -156,7 +156,7 @@ class Anatomy:
         return clean
 
     def _choice(self, model: type[Part], field: str, value: Json, path: Path) -> Json:
-        """A ``type``, ``action`` or ``query``, spelt right."""
+        """Return a ``type``, ``action`` or ``query`` with corrected spelling."""
         if not issubclass(model, Node) or not isinstance(value, str):
             return value
         kinds = registry.node_types()
@@ -168,7 +168,7 @@ class Anatomy:
         return close
 
     def _field_of(self, unit: NodeSource | None, path: Path, field: str) -> str:
-        """The field of the node in which a field of one of its parts stands."""
+        """Return the field of the node that contains a field of one of its parts."""
         if unit is None or len(path) == len(unit.path):
             return field
         outer = path[: len(unit.path) + 1]
@@ -176,7 +176,7 @@ class Anatomy:
 
     @staticmethod
     def _guessable(model: type[Part], fields: Mapping[str, str]) -> dict[str, bool]:
-        """The fields that a misspelt one can mean, each with whether it is required; of a node that nobody knows only what it is."""
+        """Return the fields that a misspelt one can mean, True if required; for an unknown node only those that identify it."""
         known = issubclass(model, Node) and any(model in kind.models for kind in registry.node_types().values())
         return {
             field: model.model_fields[name].is_required()
@@ -201,7 +201,7 @@ class Anatomy:
         elif isinstance(value, list) and shape.item is not None:
             return [self._value(item, shape.item, (*path, index), unit, field) for index, item in enumerate(value)]
         elif isinstance(value, str) and field not in FREE_TEXT:
-            # A text where a map is expected is a short form of it, such as the selector of a field.
+            # A text in place of a map is its short form, such as the selector of a field.
             self._texts(value, Ref(to_text) if shape.part is not None else None, path, unit, field)
         return value
 
@@ -236,7 +236,7 @@ class Anatomy:
         units.append(unit)
         clean = self._part(item, model or Leaf, path, unit)
         for key, value in item.items():
-            # What these nodes are part of is unknown; that they are there keeps their ids known.
+            # The owner of these nodes is unknown, but reading them makes their ids known.
             if (
                 isinstance(value, list)
                 and not any(each == (*path, key) for each, _block in unit.blocks)
@@ -248,7 +248,7 @@ class Anatomy:
 
 
 def model_of(data: Mapping[str, Json]) -> type[Node] | None:
-    """The model of a node by its ``type`` and ``action`` or ``query``, or the one that these are nearest to."""
+    """Return the model of a node by its ``type`` and ``action`` or ``query``, or the most similar one."""
     kinds = registry.node_types()
     kind = kinds.get(_near(_entry(data, "type"), kinds))
     if kind is None:
@@ -270,7 +270,7 @@ def _near(word: Json, choices: Mapping[str, Any]) -> str:
 
 @functools.cache
 def shape_of(model: type[Part], name: str) -> Shape:
-    """What may stand in a field."""
+    """Return the accepted content of a field."""
     field = model.model_fields[name]
     return _shape(field.annotation, tuple(field.metadata))
 
@@ -296,7 +296,7 @@ def _shape(annotation: Any, metadata: tuple[Any, ...]) -> Shape:
 
 
 def _merged(shapes: list[Shape]) -> Shape:
-    """One shape for alternatives: whatever one of them takes."""
+    """Merge alternatives into one shape that accepts all of them."""
     found: dict[str, Any] = {}
     for shape in shapes:
         for field in dataclasses.fields(Shape):

@@ -1,4 +1,4 @@
-"""Which origins a workflow may load documents from."""
+"""Origins whose documents a workflow may load."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from runtime.language.node_tree import Anatomy
 from runtime.language.yaml_text import Document
 
 LITERAL = re.compile(r"(https?://[^/?#{}\s]+)(?:[/?#]|$)", re.IGNORECASE)
-"""An address whose origin is written out, whatever references follow it."""
+"""Address with a literal origin, whatever references follow it."""
 
 
 def allowed(
     declared: Sequence[str] | None, nodes: Sequence[Node], templates: Mapping[str, Compiled], inputs: Mapping[str, Json]
 ) -> list[str]:
-    """The origins in the order of the file, each once; ``nodes`` are those of the file and of all that it uses.
+    """Return the allowed origins in the order of the file, each once. ``nodes`` are those of the file and of all files that it uses.
 
-    Without a list: those of the addresses that ``goto`` nodes and the ``with`` of groups spell out, and of inputs that are addresses.
-    Raises UsageError ``bad-origin`` for an entry of the list that is none.
+    Without a list: the literal origins of addresses in ``goto`` nodes and in the ``with`` of groups, and of inputs that are
+    addresses. Raises UsageError ``bad-origin`` for an invalid entry of the list.
     """
     if declared is None:
         addresses = [*_spelt_out(nodes), *(value for value in inputs.values() if isinstance(value, str))]
@@ -58,7 +58,7 @@ def _spelt_out(nodes: Sequence[Node]) -> Iterator[str]:
 
 
 class _NoClock(Clock):
-    """Origins are known before the run has a time."""
+    """Refuses time functions: origins are computed before the run has a time."""
 
     def now(self) -> str:
         raise UsageError("bad-origin", "`now()` has no place in `allowed_origins`")
@@ -68,7 +68,7 @@ class _NoClock(Clock):
 
 
 def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
-    """Entries of ``allowed_origins`` that can be no origin, and agents in a file that has none."""
+    """Report invalid entries of ``allowed_origins``, and agents in a file without that field."""
     declared = anatomy.clean.get("allowed_origins")
     problems: list[Diagnostic] = []
     if declared is None:

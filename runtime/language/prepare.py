@@ -1,4 +1,4 @@
-"""What a run needs before it begins: its file, its inputs, its secrets, each found fit. Nothing is written."""
+"""Prepares a run: checks its file, its inputs and its secrets. Writes nothing."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from runtime.secrets import masking, sources
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prepared:
-    """A workflow that was found fit to run, and everything that a run of it is given. Nothing is written yet."""
+    """A workflow that was checked and can run, with everything that a run of it gets. Nothing is written yet."""
 
     loaded: workflow.Loaded
     inputs: Mapping[str, Json]
-    """The value of every input, typed."""
+    """Value of every input, typed."""
     secrets: Mapping[str, str] = dataclasses.field(repr=False)
 
 
 def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json], source: sources.SecretSource) -> Prepared:
-    """What a run of ``loaded`` needs. ``inputs`` may be text (as typed on a command line) or values. Writes nothing.
+    """Check what a run of ``loaded`` needs. ``inputs`` may be text (from a command line) or values. Writes nothing.
 
-    Raises RunOpsError for what keeps it from starting: inputs, origins, secrets, a secret in the file or in an input.
+    Raises RunOpsError if the run cannot start: inputs, origins, secrets, a secret in the file or in an input.
     """
     typed = loaded.check_inputs(inputs)
     loaded.origins(typed)
@@ -42,9 +42,9 @@ def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json], source: sources
 
 
 def _refuse_secret_in_file(loaded: workflow.Loaded, masker: masking.Masker) -> None:
-    """A secret that stands in a file, or in one that it uses. In a comment it does no harm.
+    """Refuse a secret in the file or in one that it uses. A comment may contain it.
 
-    The stored text is masked, and a resumed run goes on with it: a mask outside comments would be used as a value.
+    The stored text is masked, and a resumed run uses that text: a mask outside comments would become a value.
     """
     hidden = {path: masker.text(text) for path, text in loaded.texts().items()}
     touched = [each for each in loaded.files() if masker.text(each.text) != each.text]
@@ -71,5 +71,5 @@ def _line_with_secret(text: str, masker: masking.Masker) -> int | None:
 
 
 def workflows(loaded: workflow.Loaded) -> list[workflow.Workflow]:
-    """What a file and those that it uses say; layout and comments do not count."""
+    """Return the workflows of a file and of those that it uses; layout and comments do not count."""
     return [each.workflow for each in loaded.files()]

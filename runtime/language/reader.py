@@ -1,4 +1,4 @@
-"""Reading a workflow file and the files that it uses, with every mistake in them."""
+"""Reads a workflow file and the files that it uses, and reports every mistake in them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from runtime.language.yaml_text import Document
 from runtime.system import regular_files
 
 INSTEAD = {"sql": "write `$name` and give the value as one of `params`; a list of maps is a table by its name"}
-"""What to do where a field takes no references, and yet wants values."""
+"""Fixes for fields that take no references but need values."""
 
 
 def load(path: pathlib.Path | str) -> workflow.Loaded:
-    """The workflow in a file, with the files that it uses. Raises WorkflowInvalid with every mistake in them, UsageError where it cannot be read."""
+    """Read a workflow file and those that it uses. Raises WorkflowInvalid with every mistake, UsageError if it cannot be read."""
     path = pathlib.Path(path)
     if path.name == ".env" or path.name.startswith(".env."):
-        # What is wrong in a file is shown with its lines.
+        # Diagnostics show the lines of a file.
         raise UsageError("file-not-read", f"{path} holds secrets, and is no workflow", fix="name a workflow file")
     try:
         str(path.absolute()).encode()
     except UnicodeEncodeError:
-        # A log is a text, and names the file.
+        # A log is UTF-8 text and contains the path.
         raise UsageError(
             "file-not-read", f"the path {str(path)!r} is not in UTF-8", fix="rename the file, or its folder"
         ) from None
@@ -51,9 +51,9 @@ def load(path: pathlib.Path | str) -> workflow.Loaded:
 
 
 def parse(content: str | bytes, name: str, files: callees.Files | None = None) -> workflow.Loaded:
-    """The workflow in a text, called ``name`` in messages, with those of ``files`` that it uses (none, where they are not given).
+    """Read a workflow from a text, called ``name`` in messages. ``files`` provides the files that it uses; by default none.
 
-    Raises WorkflowInvalid with every mistake in all of them: file by file, in the order in which they are used, and in the order of the text.
+    Raises WorkflowInvalid with every mistake in all of them: file by file in order of use, each in the order of its text.
     """
     reading = _Reading(files or callees.Texts({}))
     loaded = reading.file(content, name, ())
@@ -65,17 +65,17 @@ def parse(content: str | bytes, name: str, files: callees.Files | None = None) -
 
 
 class _Reading:
-    """Reads a file and those that it uses, each once, and collects what is wrong with them."""
+    """Reads a file and those that it uses, each once, and collects their mistakes."""
 
     def __init__(self, files: callees.Files) -> None:
         self.problems: dict[str, list[Diagnostic]] = {}
-        """By path of the file; only files that have any."""
+        """By path of the file; only files with mistakes."""
         self._files = files
         self._read: dict[str, workflow.Loaded | None] = {}
         self._root: workflow.Workflow | None = None
 
     def file(self, content: str | bytes, name: str, users: tuple[str, ...]) -> workflow.Loaded | None:
-        """The workflow in a text, or None where something is wrong with it or below it; ``users`` are the files that use it, the root first."""
+        """Return the workflow in a text, or None if it or a file below it is invalid. ``users`` are the files that use it, root first."""
         document = yaml_text.read(name, content)
         problems = self.problems.setdefault(name, list(document.problems))
         try:
@@ -126,7 +126,7 @@ class _Reading:
     def _callees(
         self, anatomy: Anatomy, document: Document, problems: list[Diagnostic], users: tuple[str, ...]
     ) -> dict[str, workflow.Loaded | None]:
-        """The file that each group uses; None for one that cannot be used."""
+        """Return the file that each group uses; None for an unusable one."""
         calls = callees.Calls(anatomy, document)
         used: dict[str, workflow.Loaded | None] = {}
         for unit in callees.units(anatomy):

@@ -1,4 +1,4 @@
-"""The reference of the file language, made from the models and filters: their docstrings are the text."""
+"""Reference of the file language, generated from the docstrings of models and filters."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PARTS: dict[str, type[Part]] = {
     "input": inputs.Input,
     "browser": options.BrowserOptions,
 }
-"""What can be looked up besides node types: what every step and every container may have, what stands in their fields, and the file around them."""
+"""Entries besides node types: common fields of steps and containers, parts used in their fields, and the file itself."""
 
 WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any value"}
 
@@ -50,17 +50,17 @@ class Field:
 
     name: str
     kind: str
-    """What may stand there, in words."""
+    """Accepted values, in words."""
     required: bool
     default: Json
-    """None where there is none, or where leaving it out means something of its own."""
+    """None if there is no default, or if leaving the field out has a separate meaning."""
     text: str
     references: bool
     secrets: bool
 
     @property
     def notes(self) -> list[str]:
-        """What may stand in it, whether it must be there, and what it is otherwise, each in a few words."""
+        """Short notes: the accepted values, and if it is required, has a default, or takes references."""
         notes = [self.kind]
         if self.required:
             notes.append("required")
@@ -82,36 +82,36 @@ class Summary:
     text: str
     """One sentence."""
     kinds: tuple[str, ...] = ()
-    """The names of its kinds (actions, queries), where it has several."""
+    """Names of its kinds (actions, queries), if it has several."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Entry:
-    """The reference of a node type, of one of its kinds, or of a part."""
+    """Reference of a node type, of one of its kinds, or of a part."""
 
     name: str
     text: str
-    """What it does; paragraphs have an empty line between them."""
+    """Description of its behaviour; an empty line separates paragraphs."""
     value: str | None
-    """What its value is, as a sentence; None where the text says it or there is none."""
+    """Sentence about its value; None if the text describes it or there is none."""
     effect: str | None
-    """Its effect class where the file names none; None for what is no step."""
+    """Effect class if the file sets none; None for anything but a step."""
     fields: list[Field]
-    """Its own fields; of a type with several kinds, those that all kinds take."""
+    """Its own fields; for a type with several kinds, the fields of all kinds."""
     around: str | None
-    """``step`` or ``container``: the part whose fields it has too."""
+    """``step`` or ``container``: the part whose fields it also has."""
     kinds: list[Entry]
-    """Its kinds, where it has several."""
+    """Its kinds, if it has several."""
     parts: list[Entry]
-    """What stands in its fields and is no part that can be looked up by itself."""
+    """Parts used in its fields that have no separate entry."""
 
     def as_json(self) -> dict[str, Json]:
-        """For programs."""
+        """Return it as JSON."""
         return dataclasses.asdict(self)
 
 
 def summaries() -> list[Summary]:
-    """Every node type, each with one sentence and the names of its kinds."""
+    """Return every node type with one sentence and the names of its kinds."""
     return [
         Summary(kind.name, sentence(_documented(kind.base)), tuple(kind.variants))
         for kind in registry.node_types().values()
@@ -119,9 +119,10 @@ def summaries() -> list[Summary]:
 
 
 def entry(name: str, kind: str | None = None) -> Entry:
-    """What there is under a name: ``iterate``, ``browser_action`` (with its actions), ``click``, ``browser_action.click``, ``target``.
+    """Return the entry of a name: ``iterate``, ``browser_action`` (with its actions), ``click``, ``browser_action.click``, ``target``.
 
-    ``kind`` is one of its kinds, such as ``click`` after ``browser_action``. Raises UsageError ``unknown-node`` with the nearest name.
+    ``kind`` is one of its kinds, such as ``click`` of ``browser_action``. Raises UsageError ``unknown-node`` with the nearest
+    name.
     """
     if kind is not None:
         name = f"{name}.{kind}"
@@ -197,7 +198,7 @@ def _without_value(text: str) -> tuple[str, str | None]:
 
 
 def _parts(*annotations: Any) -> list[type[Part]]:
-    """The parts in these annotations that cannot be looked up by themselves, each once."""
+    """Return each part in these annotations that has no separate entry, once."""
     found: list[type[Part]] = []
     for each in annotations:
         if not (isinstance(each, type) and issubclass(each, Part)):
@@ -208,7 +209,7 @@ def _parts(*annotations: Any) -> list[type[Part]]:
 
 
 def _word(model: type[Part]) -> str:
-    """A part's class as words: ``FieldOf`` is a ``field``."""
+    """Return a part's class name as words: ``FieldOf`` is a ``field``."""
     words = re.findall(r"[A-Z][a-z]*", model.__name__)
     return " ".join(each.lower() for each in words if each != "Of")
 
@@ -230,7 +231,7 @@ def _field(name: str, field: FieldInfo) -> Field:
 
 
 def kind_of(annotation: Any, metadata: tuple[Any, ...] = ()) -> str:
-    """What may stand in a field, in the words of the file."""
+    """Describe the accepted values of a field in words of the file language."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if typing.get_args(Block)[1] in metadata:
         return "list of nodes"
@@ -270,17 +271,17 @@ def _refs(annotation: Any, metadata: Any) -> list[Ref]:
 
 
 def sentence(text: str) -> str:
-    """The first sentence of a text."""
+    """Return the first sentence of a text."""
     return re.split(r"(?<=[.:]) (?=[A-Z])", text.split("\n\n", maxsplit=1)[0].replace("\n", " "))[0]
 
 
 def plain(text: str) -> str:
-    """A docstring for people: single back-quotes."""
+    """Return a docstring for people: with single back-quotes."""
     return text.replace("``", "`")
 
 
 def filter_table() -> str:
-    """Every filter as a table in Markdown: ours by their docstrings, Jinja's by their names."""
+    """Return every filter as a Markdown table: ours with their docstrings, Jinja's by name."""
     rows = [
         f"| `{builtins.usage(name)}` | {_row(function)} |"
         for name, function in sorted(filters.OWN.items())
@@ -298,7 +299,7 @@ FILTERS = re.compile(r"(?<=<!-- filters -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
 def with_filters(page: str) -> str:
-    """A page of the manual with the table of filters put between its marks."""
+    """Insert the table of filters between the marks of a page of the manual."""
     return FILTERS.sub(lambda _found: f"{filter_table()}\n", page, count=1)
 
 

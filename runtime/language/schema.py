@@ -1,4 +1,4 @@
-"""The JSON Schema of workflow files, for editors. Everything in it comes from the models."""
+"""JSON Schema of workflow files, for editors, generated from the models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NODE = {"$ref": "#/$defs/Node"}
 
 
 class Plain(GenerateJsonSchema):
-    """Without the titles that pydantic makes of names."""
+    """Omits the titles that pydantic derives from names."""
 
     @override
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -30,7 +30,7 @@ class Plain(GenerateJsonSchema):
 
 
 def workflow_schema() -> dict[str, Json]:
-    """The schema, in draft 2020-12. A node is told by its ``type``, and by its ``action`` or ``query``, so that an editor offers its fields."""
+    """Return the schema, in draft 2020-12. ``type``, and ``action`` or ``query``, select a node's fields, so that editors offer them."""
     types = registry.node_types()
     nodes = [model for kind in types.values() for model in kind.models]
     owners: list[type[Part]] = [Workflow, Confirm, *nodes, *_parts_with_blocks(nodes)]
@@ -56,7 +56,7 @@ def _name(ref: str) -> str:
 
 
 def tidied(value: Json) -> Json:
-    """A piece of schema without what says nothing, its descriptions as one paragraph each."""
+    """Return a piece of schema without empty defaults, each paragraph of a description on one line."""
     if isinstance(value, list):
         return [tidied(each) for each in value]
     if not isinstance(value, dict):
@@ -72,7 +72,7 @@ def tidied(value: Json) -> Json:
 
 
 def _put_blocks(model: type[Part], definition: dict[str, Any]) -> None:
-    """Say of each block that its items are nodes."""
+    """Declare that the items of each block are nodes."""
     for name, field in model.model_fields.items():
         if shape_of(model, name).block:
             place = definition["properties"][field.alias or name]
@@ -83,7 +83,7 @@ def _put_blocks(model: type[Part], definition: dict[str, Any]) -> None:
 
 
 def _parts_with_blocks(nodes: list[type[Node]]) -> list[type[Part]]:
-    """The pieces of nodes that own blocks, such as the branches of a route."""
+    """Return the parts of nodes that have blocks, such as the branches of a route."""
     found: list[type[Part]] = []
     for model in nodes:
         for name in model.model_fields:
@@ -114,5 +114,5 @@ def _type(kind: NodeType, refs: Mapping[type[Part], str]) -> dict[str, Json]:
 
 
 def _when(field: str, value: str, then: Json) -> dict[str, Json]:
-    """``then`` holds where the field has that value."""
+    """Require ``then`` if the field has that value."""
     return {"if": {"required": [field], "properties": {field: {"const": value}}}, "then": then}

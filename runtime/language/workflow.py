@@ -1,4 +1,4 @@
-"""Workflow files: the model of a whole file, and a file read, checked and ready to run."""
+"""Workflow files: the model of a file, and a file that was read, checked and is ready to run."""
 
 from __future__ import annotations
 
@@ -38,75 +38,74 @@ class Workflow(Part):
     version: Literal[1]
     """Version of the file language."""
     run: Literal["auto", "manual"] = "auto"
-    """``manual``: a run of the whole folder passes the file by; it runs when it is named, or used by another file."""
+    """``manual``: a run of the whole folder skips the file. It runs only if it is named, or used by another file."""
     name: str = ""
-    """What the workflow is called; default: the name of the file."""
+    """Name of the workflow; default: the name of the file."""
     description: str | None = None
-    """What the workflow is for, in your words."""
+    """Purpose of the workflow, in your words."""
     inputs: dict[Name, Input] = Field(default_factory=dict)
-    """Values given when a run is started, read as ``inputs.NAME``. Without a ``default`` an input must be given."""
+    """Values given when a run is started, read as ``inputs.NAME``. An input without a ``default`` is required."""
     secrets: list[Name] = Field(default_factory=list)
-    """Names of secrets, each an environment variable (or a line of ``.env``), read as ``secrets.NAME`` where a field takes secrets."""
+    """Names of secrets: environment variables or lines of ``.env``. Fields that take secrets read them as ``secrets.NAME``."""
     allowed_origins: list[Text] | None = None
-    """Origins whose documents the browser may load, such as ``https://shop.test``. Default: those of the addresses in ``goto`` and in inputs,
-    here and in the files that it uses."""
+    """Origins whose documents may load, such as ``https://shop.test``. Default: those in ``goto`` and in inputs, here and in used files."""
     browser: (
         Annotated[BrowserOptions, BeforeValidator(_browser, json_schema_input_type=Mode | BrowserOptions)] | None
     ) = None
-    """How the browser is made: ``own``, ``shared``, or a map of options."""
+    """Browser options: ``own``, ``shared``, or a map of options."""
     on_redo: Literal["confirm", "redo", "ask"] | None = None
-    """What to do when a resumed run would have to do again what may already have happened; a container may say otherwise for its block."""
+    """Default for repeating an action that may already have happened when a run is resumed. A container can override it for its block."""
     nodes: Block = Field(min_length=1)
-    """What to do, in order."""
+    """Steps and containers, in order."""
     output: JsonValue = None
-    """What a run yields."""
+    """Result of a run."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loaded:
-    """A workflow file that was read and found valid."""
+    """A valid workflow file."""
 
     path: pathlib.Path
-    """Where it was read, or what it was called."""
+    """Path of the file, or a name for a text without one."""
     text: str
     workflow: Workflow
     templates: Mapping[str, Compiled]
-    """Every text of the file with a reference in it, compiled."""
+    """Every text of the file with a reference, compiled."""
     index: Mapping[str, tuple[Node, tuple[Node, ...]]]
-    """Each node by its id, with the nodes around it, outermost first; those of ``confirm`` blocks too."""
+    """Each node by its id, with the nodes around it, outermost first; includes ``confirm`` blocks."""
     fingerprints: Mapping[str, str]
-    """For each id a SHA-256 of what the node does: all its fields but its description and the nodes in its blocks."""
+    """SHA-256 of each node by id, over all its fields except its description and the nodes in its blocks."""
     document: Document
     places: Mapping[str, Path]
-    """Where in the document each node stands."""
+    """Path of each node in the document."""
     callees: Mapping[str, Loaded]
-    """The file that each ``group`` with ``use`` runs, by the group's id. A file that is used several times is the same object."""
+    """File that each ``group`` with ``use`` runs, by the group's id. Groups that use the same file share one object."""
 
     def mark(self, node_id: str, *field: str | int) -> Mark | None:
-        """Where a node, or a field of it, stands in the text."""
+        """Return the place of a node or of one of its fields in the text."""
         place = self.places.get(node_id)
         return None if place is None else self.document.mark((*place, *field))
 
     def check_inputs(self, given: Mapping[str, Json]) -> dict[str, Json]:
-        """The value of every input, defaults filled in; a text is read as the input's type. Raises UsageError for what does not fit."""
+        """Return the value of every input, with defaults; converts texts to the input's type. Raises UsageError for invalid values."""
         return inputs.check(self.workflow.inputs, given)
 
     def origins(self, values: Mapping[str, Json]) -> list[str]:
-        """The origins whose documents a run with these inputs may load. Raises UsageError for one that is none."""
+        """Return the origins whose documents a run with these inputs may load. Raises UsageError for an invalid origin."""
         nodes = [node for file in self.files() for node in file.nodes()]
         return origins.allowed(self.workflow.allowed_origins, nodes, self.templates, values)
 
     def place(self, step_path: str | None) -> str | None:
-        """Where the node of a step stands: file, line and column; None where nobody knows."""
+        """Return file, line and column of a step's node; None if unknown."""
         found = self.find(step_path) if step_path else None
         return None if found is None else found.place
 
     def nodes(self) -> list[Node]:
-        """Every node of the file."""
+        """Return every node of the file."""
         return [node for node, _around in self.index.values()]
 
     def files(self) -> list[Loaded]:
-        """The file itself, and every file that it uses, directly or not, each once."""
+        """Return the file and every file that it uses, directly or not, each once."""
         found: dict[pathlib.Path, Loaded] = {}
         pending: list[Loaded] = [self]
         while pending:
@@ -117,17 +116,17 @@ class Loaded:
         return list(found.values())
 
     def texts(self) -> dict[str, str]:
-        """The texts of the files that it uses, by path from its own folder: what ``parse`` takes to make the same again."""
+        """Return the texts of the files that it uses, by path from its own folder. ``parse`` takes them to rebuild the same workflow."""
         folder = self.path.parent
         return {os.path.relpath(each.path, folder): each.text for each in self.files()[1:]}
 
     @property
     def depth(self) -> int:
-        """How many files use one another in a row below this one."""
+        """Length of the longest chain of files below this one that use one another."""
         return max((1 + each.depth for each in self.callees.values()), default=0)
 
     def find(self, path: str) -> Found | None:
-        """What the step at ``path`` of a run is; None where this file, or the one that is used there, has no such node."""
+        """Return the step at ``path`` of a run; None if this file, or the one used there, has no such node."""
         file, steps = self, path.split("/")
         users: tuple[Workflow | Node, ...] = (self.workflow,)
         within: list[str] = []
@@ -139,7 +138,7 @@ class Loaded:
                 within.append(name)
                 continue
             node, around = file.index[name]
-            # A part of a container may be called like a group that stands elsewhere.
+            # A part of a container may have the name of a group elsewhere.
             if (around[-1].id not in within[-2:]) if around else within:
                 within.append(name)
                 continue
@@ -158,14 +157,14 @@ class Found:
 
     file: Loaded
     user: str
-    """The path of the group that uses the file; empty where it is the run's own."""
+    """Path of the group that uses the file; empty for the run's own file."""
     node: Node
     around: tuple[Workflow | Node, ...]
-    """The files and the nodes around it, outermost first; a file that is used comes after the group that uses it."""
+    """Files and nodes around it, outermost first; a used file follows the group that uses it."""
 
     @property
     def fingerprint(self) -> str:
-        """A SHA-256 of what the node does."""
+        """SHA-256 of the node's behaviour."""
         return self.file.fingerprints[self.node.id]
 
     @property
@@ -176,13 +175,13 @@ class Found:
 
 
 def in_order(problems: list[Diagnostic]) -> list[Diagnostic]:
-    """The problems in the order of the file, each once."""
+    """Sort the problems in the order of the file, each once."""
     once = dict.fromkeys(problems)
     return sorted(once, key=lambda each: (each.mark.start, each.mark.stop) if each.mark else (0, 0))
 
 
 def indexed(nodes: list[Node], around: tuple[Node, ...]) -> Iterator[tuple[str, tuple[Node, tuple[Node, ...]]]]:
-    """Each node by its id, with the nodes around it."""
+    """Yield each node by its id, with the nodes around it."""
     for node in nodes:
         yield node.id, (node, around)
         for _field, block in node.blocks():
@@ -192,7 +191,7 @@ def indexed(nodes: list[Node], around: tuple[Node, ...]) -> Iterator[tuple[str, 
 
 
 def does(loaded: Loaded) -> Json:
-    """What a workflow does, as data: two that differ in names, descriptions, layout and comments alone do the same."""
+    """Return a workflow's behaviour as data: independent of names, descriptions, layout and comments."""
     head: Json = loaded.workflow.model_dump(
         mode="json", by_alias=True, exclude_defaults=True, exclude={"name", "description", "nodes"}, warnings=False
     )
@@ -211,7 +210,7 @@ def _tree(nodes: list[Node]) -> list[Json]:
 
 
 def fingerprint(node: Node, but: frozenset[str] = frozenset({"description"})) -> str:
-    """SHA-256 of what a node does, the nodes in its blocks aside; the fields ``but`` do not count, nor do layout and comments."""
+    """Return the SHA-256 of a node without the nodes in its blocks; the fields ``but``, layout and comments do not count."""
     said = plain(node, but)
     return hashlib.sha256(
         json.dumps(said, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
@@ -219,17 +218,17 @@ def fingerprint(node: Node, but: frozenset[str] = frozenset({"description"})) ->
 
 
 def plain(node: Node, but: frozenset[str] = frozenset()) -> dict[str, Json]:
-    """What a node says, as data: its fields by their names in the file, without defaults, the fields ``but``, and the nodes in its blocks."""
+    """Return a node's fields by their names in the file, without defaults, the fields ``but``, and the nodes in its blocks."""
     said: Json = node.model_dump(mode="json", by_alias=True, exclude_defaults=True, warnings=False)
     for field, _block in node.blocks():
         *way, last = field
         owner: Json = functools.reduce(operator.getitem, way, said)
         owner.pop(last, None)
-    said["type"] = node.type  # a default, and yet what it is
+    said["type"] = node.type  # a default, but it identifies the node
     return {name: value for name, value in said.items() if name not in but}
 
 
 def workspace(folder: pathlib.Path) -> pathlib.Path:
-    """The project that a workflow in ``folder`` belongs to: the nearest folder upward with ``.runops``, pyproject.toml or ``.git``, else itself."""
+    """Return the project of a workflow in ``folder``: the nearest parent with ``.runops``, pyproject.toml or ``.git``, else itself."""
     marks = (".runops", "pyproject.toml", ".git")
     return next((each for each in (folder, *folder.parents) if any((each / mark).exists() for mark in marks)), folder)

@@ -1,4 +1,4 @@
-"""Workflow files written by us: data as text in the file language, so that it is read back as the same data."""
+"""Writes workflow files: data as text in the file language that is read back as the same data."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 from nodes.values import Json
 
 WIDTH = 120
-"""Characters of a line up to which a map or list stands in one."""
+"""Longest line in characters for a map or list on one line."""
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _MARKS = re.compile(r"\{\{|\{%|\{#")
-"""What begins an expression, or would be a mistake."""
+"""Marks that begin an expression or would be a mistake."""
 
 _BLOCKS = frozenset({"nodes", "branches", "otherwise", "try", "catch", "finally", "confirm"})
-"""Fields that hold nodes: each of these has lines of its own."""
+"""Fields that contain nodes: each node starts a new line."""
 
 
 class Comment(str):
@@ -28,7 +28,7 @@ class Comment(str):
 
 
 def literal(value: Json) -> Json:
-    """A value as it stands in a field that takes references: what looks like one is written so that it is only text."""
+    """Return a value for a field that takes references, with anything like a reference escaped as plain text."""
     if isinstance(value, str):
         if "{{" not in value and "{%" not in value:
             return value
@@ -41,7 +41,7 @@ def literal(value: Json) -> Json:
 
 
 def text(data: dict[str, Json]) -> str:
-    """A file with this data; a ``Comment`` in a list is a line of its own."""
+    """Return a file with this data; a ``Comment`` in a list gets a separate line."""
     lines: list[str] = []
     for key, value in data.items():
         if key == "nodes":
@@ -51,7 +51,7 @@ def text(data: dict[str, Json]) -> str:
 
 
 def inline(value: Json) -> str:
-    """Data in one line, as it may stand in brackets."""
+    """Return data in one line, as used in brackets."""
     found = _inline(value)
     assert found is not None, "data holds no comments"
     return found
@@ -95,7 +95,7 @@ def _items(items: Sequence[Any], indent: str) -> Iterator[str]:
 
 
 def _inline(value: Json) -> str | None:
-    """The value in one line; None where a part of it takes several."""
+    """Return the value in one line; None if a part of it needs several."""
     if isinstance(value, dict):
         parts = {key: _inline(each) for key, each in value.items()}
         if None in parts.values():
@@ -124,7 +124,7 @@ def _escaped(character: str) -> str:
 
 
 def _literal_block(value: str, indent: str) -> list[str] | None:
-    """A text of several lines as these lines, where that is read back as the same."""
+    """Return a text as lines of a literal block, if that is read back as the same text; else None."""
     lines = value.removesuffix("\n").split("\n")
     fit = all(line.isprintable() and line == line.rstrip() for line in lines) and not value.startswith((" ", "\n"))
     if len(lines) < 2 or not fit or not lines[-1]:

@@ -1,8 +1,8 @@
-"""YAML text to plain data, with the place of every key and value.
+"""Converts YAML text to plain data, with the place of every key and value.
 
-The scalars are those of YAML 1.2: `on`, `no`, `1:30`, `012` and dates stay text. What could surprise is refused: keys that
-come twice or are not text, tags, several documents, and anything without bounds. Nothing here recurses, so no text can
-exhaust the stack.
+Scalars follow YAML 1.2: `on`, `no`, `1:30`, `012` and dates stay text. Surprising constructs are refused: duplicate keys,
+keys that are not text, tags, several documents, and anything without bounds. Nothing here recurses, so no text can exhaust
+the stack.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ LARGEST_FILE = 1 << 20
 DEEPEST = 64
 """Levels of lists and maps."""
 MOST_NODES = 100_000
-"""Lists, maps and scalars, aliases counted as what they stand for."""
+"""Lists, maps and scalars; an alias counts as all nodes that it repeats."""
 LONGEST_SCALAR = 256 << 10
 """Characters of one text."""
 
 Path = tuple[str | int, ...]
-"""The way to a value: ``("nodes", 0, "target", "css")``."""
+"""Path of a value: ``("nodes", 0, "target", "css")``."""
 
 NULL = frozenset({"", "~", "null", "Null", "NULL"})
 BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -44,20 +44,20 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclasses.dataclass(slots=True)
 class Document:
-    """What a text says, and where."""
+    """Data of a text, with places."""
 
     source: Source
     data: Json = None
     values: dict[Path, Mark] = dataclasses.field(default_factory=dict)
-    """Where each value stands."""
+    """Place of each value."""
     keys: dict[Path, Mark] = dataclasses.field(default_factory=dict)
-    """Where the key of each value stands."""
+    """Place of the key of each value."""
     problems: list[Diagnostic] = dataclasses.field(default_factory=list)
     readable: bool = True
-    """Whether ``data`` is the whole text: there was no mistake after which nothing could be understood."""
+    """True if ``data`` is the whole text: no mistake made the rest unreadable."""
 
     def mark(self, path: Path, *, key: bool = False) -> Mark | None:
-        """Where a value (or its key) stands, or else the nearest thing around it that stands somewhere."""
+        """Return the place of a value (or its key), or else of the nearest thing around it."""
         if key and path in self.keys:
             return self.keys[path]
         while path not in self.values and path:
@@ -67,10 +67,10 @@ class Document:
         return self.values.get(path)
 
     def within(self, path: Path, value: str, start: int, end: int) -> Mark | None:
-        """Where the characters from ``start`` to ``end`` of the text ``value`` at ``path`` stand in the file.
+        """Return the place in the file of characters ``start`` to ``end`` of the text ``value`` at ``path``.
 
-        A text is not written as it is read (quotes, escapes, folded lines), so the same word is looked for, counting its
-        earlier occurrences; where that does not work out it is the place of the whole text.
+        A text may be written differently (quotes, escapes, folded lines), so this finds the same occurrence of the same word.
+        If that fails, it is the place of the whole text.
         """
         mark = self.values.get(path)
         if mark is None:
@@ -86,11 +86,11 @@ class Document:
 
 
 DATA = "a workflow is small: data belongs in an input (`--input NAME=@FILE`), blocks that repeat into a file of their own (`use:`)"
-"""What to do where a file is too much."""
+"""Fix for a file that is too large."""
 
 
 def read(name: str, content: bytes | str) -> Document:
-    """The data of a YAML text, named ``name`` in its diagnostics. Never raises for what stands in it."""
+    """Return the data of a YAML text, called ``name`` in its diagnostics. Never raises for invalid content."""
     text, problem = _decoded(name, content)
     document = Document(Source(name, text))
     if problem is None:
@@ -138,7 +138,7 @@ def _decoded(name: str, content: bytes | str) -> tuple[str, Diagnostic | None]:
 
 
 class _Stop(Exception):
-    """Nothing after this can be understood."""
+    """The text after this cannot be understood."""
 
     def __init__(self, problem: Diagnostic) -> None:
         self.problem = problem
@@ -153,12 +153,12 @@ class _Open:
     mapping: bool
     anchor: str | None
     count: int
-    """How many nodes had been counted when it began."""
+    """Number of nodes counted when it began."""
     start: int
     key: str | None = None
-    """In a map: the key whose value comes next."""
+    """In a map: the key of the next value."""
     lost: bool = False
-    """In a map: the value that comes next belongs to a key that was refused."""
+    """In a map: True if the next value belongs to a refused key."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class _Builder:
         self._documents = 0
 
     def run(self) -> Diagnostic | None:
-        """Build it; returns the mistake after which nothing could be understood."""
+        """Build the document; return the mistake that made the rest unreadable."""
         try:
             for event in self._events():
                 self._take(event)
@@ -331,7 +331,7 @@ class _Builder:
         self._put(meant.data, event.start_mark.index, event.end_mark.index, path)
 
     def _borrow_marks(self, source: Path, target: Path, data: Any) -> None:
-        """What an alias stands for is found where the anchor is."""
+        """Copy the places of the anchor's content to the alias."""
         pending: list[tuple[Path, Any]] = [((), data)]
         while pending:
             inner, each = pending.pop()
@@ -368,7 +368,7 @@ class _Builder:
         if not self._stack:
             return ()
         top = self._stack[-1]
-        # What belongs to a refused key is built and thrown away: nothing below -1 is ever asked for.
+        # The value of a refused key is built and discarded: nothing reads a path below -1.
         step = len(top.data) if not top.mapping else -1 if top.lost else top.key
         assert step is not None
         return (*top.path, step)
@@ -413,7 +413,7 @@ class _Builder:
 
 
 def plain(text: str) -> Json:
-    """What an unquoted scalar is by the core schema of YAML 1.2, decimal numbers only; whole numbers beyond 64 bits are text."""
+    """Convert an unquoted scalar by the core schema of YAML 1.2, decimal numbers only; whole numbers beyond 64 bits stay text."""
     if text in NULL:
         return None
     if text in BOOLEAN:

@@ -1,4 +1,4 @@
-"""What tells elements apart that their own names do not: captions that stand beside them, and where links of the same name lead."""
+"""Distinguishes elements with the same or no name: by captions beside them, and by the addresses of links."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from runtime.observation.tree import FIELDS, ROWS, Node, folded, inner
 
 CAPTION_MOST = 80
-"""Characters of what may be a caption: more is a text of its own."""
+"""Most characters of a caption: a longer text is not one."""
 
 _BOXES = frozenset({"checkbox", "radio", "switch"})
 _TEXTS = frozenset({"text", "generic", "paragraph", "strong", "emphasis", "term", "cell", "rowheader", "gridcell", "legend", "code"})  # fmt: skip
@@ -18,7 +18,7 @@ _SORTS = re.compile(r"\bsort", re.IGNORECASE)
 
 
 def add(root: Node) -> None:
-    """Give fields without a name the captions beside them, values their terms, and mark the links that only their addresses tell apart."""
+    """Add captions to fields without a name and terms to values; mark the links that only their addresses distinguish."""
     heads: dict[int, Node | None] = {}
     links: dict[str, list[Node]] = {}
     for node in root.walk():
@@ -35,7 +35,7 @@ def add(root: Node) -> None:
 
 
 def _define(node: Node) -> None:
-    """The term of a value: the nearest before it."""
+    """Set the term of a value: the nearest before it."""
     for before in reversed(_before(node)):
         if before.role == "term":
             if text := _text(before):
@@ -46,7 +46,7 @@ def _define(node: Node) -> None:
 
 
 def _name(node: Node, heads: dict[int, Node | None]) -> None:
-    """What the column is called, else what stands left of the field, or right before it; ``heads`` are the rows of headers that are known, by table."""
+    """Name a field by its column, else by the text left of it or right before it; ``heads`` caches the header rows by table."""
     current = node
     for _level in range(4):
         above = current.parent
@@ -67,7 +67,7 @@ def _name(node: Node, heads: dict[int, Node | None]) -> None:
 
 
 def _caption(node: Node, said: Node, earlier: Node | None) -> None:
-    """Take for the caption what is said right before the field, unless it stands behind another field that has none: there it is the unit of that one."""
+    """Use the text right before the field as its caption, unless it follows another field without one: then it is that field's unit."""
     if said.role not in _TEXTS or any(each.acting for each in said.walk()):
         return
     if earlier is not None and earlier.role in FIELDS and not (earlier.name or earlier.caption):
@@ -77,7 +77,7 @@ def _caption(node: Node, said: Node, earlier: Node | None) -> None:
 
 
 def _column(cell: Node, row: Node, heads: dict[int, Node | None]) -> str:
-    """What stands above the cell; empty where nothing does."""
+    """Return the header above the cell; empty if there is none."""
     table = next((each for each in row.above() if each.role in ("table", "grid", "treegrid")), None)
     if table is None:
         return ""
@@ -112,7 +112,7 @@ def _text(node: Node) -> str:
 
 
 def header(cell: Node) -> str:
-    """What stands above a column, without what sorts it: links that are called so, and the numbers and arrows beside them."""
+    """Return a column's header without its sort controls: links to sort, and the numbers and arrows beside them."""
     if not any(each.acting for each in cell.walk()):
         return inner(cell)
     parts = [folded(inner(each) or each.name) for each in _leaves(cell)]
@@ -121,7 +121,7 @@ def header(cell: Node) -> str:
 
 
 def _leaves(cell: Node) -> list[Node]:
-    """What the cell says, part by part."""
+    """Return the texts of the cell, part by part."""
     found: list[Node] = []
     open_ = [cell]
     while open_:
@@ -136,7 +136,7 @@ def _leaves(cell: Node) -> list[Node]:
 
 
 def _tell_apart(name: str, links: list[Node]) -> None:
-    """Mark the links of a name that does not tell where they lead: it says nothing, or another beside them, in the same row or outside of rows, has it too."""
+    """Mark links with an ambiguous name: it has no letters, or another link in the same row, or outside of rows, has it too."""
     says = _SAYS.search(name) is not None
     if says and len(links) == 1:
         return
@@ -149,7 +149,7 @@ def _tell_apart(name: str, links: list[Node]) -> None:
 
 
 def _row(link: Node, name: str) -> int:
-    """The identity of the row that tells the link apart, 0 where none does: one that says no more than the link is none."""
+    """Return the identity of the row that distinguishes the link, else 0. A row that says no more than the link does not count."""
     for above in link.above():
         if above.role in ROWS and (above.role == "row" or folded(inner(above, len(name) + 40)) != name):
             return id(above)

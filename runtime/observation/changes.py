@@ -1,4 +1,4 @@
-"""What changed between two looks at a tab."""
+"""Changes between two observations of a tab."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from runtime.observation.tree import FIELDS, ROWS, URGENT, Node, inner
 
 _ROW_MOST = 60
 ROW_HOLDS = 300
-"""Characters of what one can act on in a row that is new: with more in it, a look must tell."""
+"""Characters shown of elements to act on in a new row; for more, a new observation is needed."""
 _REF = re.compile(r' \[ref=\w+\](?: to "(?:[^"\\]|\\.)*")?')
-"""What tells a line from others that say the same: its ref, and where a link leads."""
+"""Distinguishes a line from others with the same text: its ref, and the address of a link."""
 
 
 def changes(before: Node, after: Node, budget: int, *, elsewhere: bool = False) -> str:
-    """What changed, the most telling first, in at most ``budget`` characters; the empty text where nothing did.
+    """Describe the changes, most important first, in at most ``budget`` characters; an empty text if there are none.
 
-    An element is the same one by its ref, else by what its line says: a document that is loaded again has other refs, and that is no change.
-    ``elsewhere``: another page is shown now, so that of what is gone only the number tells anything.
+    Elements are matched by ref, else by their line: a reloaded document has other refs, and that is no change. ``elsewhere``:
+    another page is shown now, so what is gone is only counted.
     """
     old, new = _Told(before), _Told(after)
     told: list[tuple[int, str]] = []
@@ -56,16 +56,16 @@ def changes(before: Node, after: Node, budget: int, *, elsewhere: bool = False) 
 
 
 class _Told:
-    """What can be compared of a page: what one acts on, headings, what is called out, texts."""
+    """Comparable content of a page: elements to act on, headings, alerts, texts."""
 
     def __init__(self, root: Node) -> None:
         self.refs: dict[str, Node] = {}
         self.counts: Counter[str] = Counter()
-        """How often each line is there, refs aside."""
+        """Count of each line, without refs."""
         self.lines: dict[str, str] = {}
         """The last such line, with its ref and row."""
         self.rows: list[tuple[str, Node]] = []
-        """The rows, with what a person reads in them."""
+        """The rows, with their texts as a person reads them."""
         self._labels = labels(root)
         for node in root.walk():
             if node.role in ROWS and not node.acting and node.children:
@@ -79,7 +79,7 @@ class _Told:
                 self.lines[key] = f"{line} in {row}" if row else line
 
     def take(self, node: Node) -> None:
-        """Leave out what is told of a node already."""
+        """Leave out the line of a node that is already described."""
         if line := self._line(node):
             self.counts[_REF.sub("", line)] -= 1
 
@@ -87,7 +87,7 @@ class _Told:
         return "" if id(node) in self._labels else _line(node)
 
     def take_rows(self, other: _Told, *, acting: bool = False) -> list[str]:
-        """The rows that the other page has not, one a line; what is in them is told with them, and not once more. With ``acting``, what one can act on too."""
+        """Describe the rows missing on the other page, one a line, and leave out their content. With ``acting``, add elements to act on."""
         there = {text for text, _row in other.rows}
         taken: list[str] = []
         done: set[int] = set()
@@ -96,7 +96,7 @@ class _Told:
                 continue
             within = list(row.walk())
             if any(each.ref in other.refs for each in within):
-                # The same row, in which something changed.
+                # This is the same row with a change in it.
                 continue
             holds = ", ".join(line_of(each) for each in within if acting and each.acting and each.ref is not None)
             holds = f" with {holds}" if 0 < len(holds) <= ROW_HOLDS else ""

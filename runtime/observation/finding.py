@@ -1,4 +1,4 @@
-"""Finding elements in an observation by role, name, row and text."""
+"""Finds elements in an observation by role, name, row and text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.observation.lines import NAME_MOST, chosen, line_of, name_of, optio
 from runtime.observation.tree import LANDMARKS, ROWS, URGENT, Node, folded, inner
 
 ROW_MOST = 120
-"""Characters of a row's text that are shown beside a match."""
+"""Characters of a row's text shown beside a match."""
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "group", "radiogroup", "tablist", "menu"}
 
 
@@ -20,29 +20,29 @@ _HOLDING = frozenset({"table", "grid", "treegrid", "list", "listitem", "article"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Element:
-    """What an observation knows of an element."""
+    """Facts of an element in an observation."""
 
     ref: str
     role: str
     name: str
     value: str
-    """What a field holds; dots for a password."""
+    """Value of a field; dots for a password."""
     states: tuple[str, ...]
     row: str
-    """Text of the row, list item or card that it stands in; for one without a name or caption outside of those, what stands around it."""
+    """Text of its row, list item or card. Outside of those, an element without name or caption has the text around it."""
     region: str
-    """The part of the page that it stands in: its role and name."""
+    """Role and name of the part of the page around it."""
     caption: str = ""
-    """What stands beside it and says what it is, where it has no name of its own."""
+    """Text beside it that names it, if it has no name."""
 
 
 def plain(text: str) -> str:
-    """The text as it is compared: white space folded, case left aside."""
+    """Return the text for comparison: white space folded, lower case."""
     return folded(text).casefold()
 
 
 class Finder:
-    """Finds in one tree."""
+    """Finds elements in one tree."""
 
     def __init__(self, root: Node) -> None:
         self._every = list(root.walk())
@@ -51,7 +51,7 @@ class Finder:
         self._cards: dict[int, bool] = {}
 
     def find(self, role: str | None, name: str | None, row: str | None, text: str | None, budget: int) -> str:
-        """The elements that match, one a line, in at most ``budget`` characters; what is left out, or matches less closely, is said."""
+        """List the matching elements, one a line, in at most ``budget`` characters. Reports omitted and less exact matches."""
         found, parts = self._matched(role, name, row, text)
         if not found:
             return self._nothing(role, name, row, text, budget)
@@ -66,14 +66,14 @@ class Finder:
         return "\n".join([*first, bounded([self._line(node) for node in found], left, rest), *last])
 
     def matches(self, role: str | None, name: str | None, row: str | None, text: str | None) -> list[Node]:
-        """The elements that match: by name and row as closely as any does."""
+        """Return the matching elements: the closest matches by name and row."""
         return self._matched(role, name, row, text)[0]
 
     def _matched(
         self, role: str | None, name: str | None, row: str | None, text: str | None, *, exact: bool = True
     ) -> tuple[list[Node], list[str]]:
-        """The elements that match, and what is found as a part of words only; ``exact``: those that are called just so, where there are any."""
-        # What only holds others is found by its role alone: its text is that of what stands in it.
+        """Return the matches, and the criteria matched only as parts of words; ``exact`` prefers whole names."""
+        # Containers are found by role alone: their text is that of their content.
         nodes = self._nodes if role not in _HOLDING else [each for each in self._every if each.ref is not None]
         found = [each for each in nodes if role is None or each.role == role]
         parts: list[str] = []
@@ -89,11 +89,11 @@ class Finder:
         return found, parts
 
     def _cells(self, node: Node) -> str:
-        """The text of its row as a person says it: without what stands between the cells."""
+        """Return the text of its row as spoken: without the separators of cells."""
         return self.row(node).replace("|", " ")
 
     def row(self, node: Node) -> str:
-        """Text of the row that the node stands in, else of what is around it where it has no name of its own."""
+        """Return the text of the node's row, else of its surroundings if it has no name."""
         if id(node) not in self._rows:
             self._rows[id(node)] = self._row(node)
         return self._rows[id(node)]
@@ -131,7 +131,7 @@ class Finder:
             )
         words = line_of(node)
         if not node.acting and node.ref is not None and f"[ref={node.ref}]" not in words:
-            # What is only there to be read has no ref in a look; here it is asked for.
+            # An observation shows no ref for elements to read; here it is requested.
             words = f"{words} [ref={node.ref}]"
         elif node.role == "text" and (around := node.parent) is not None and around.ref is not None:
             return f"{words} in {around.role} [ref={around.ref}]"
@@ -156,7 +156,7 @@ class Finder:
         return said if len(said) <= budget else f"{said[: budget - 1]}…"
 
     def element(self, node: Node) -> Element:
-        """What is known of a node that has a ref."""
+        """Return the facts of a node with a ref."""
         assert node.ref is not None
         value = node.text if node.role in ("textbox", "searchbox", "spinbutton", "slider", "combobox") else ""
         return Element(
@@ -172,7 +172,7 @@ class Finder:
 
 
 def _closest(nodes: list[Node], wanted: str, said: Callable[[Node], str], *, exact: bool) -> tuple[list[Node], bool]:
-    """The nodes that say, with ``exact``, just what is wanted; else those that say it as whole words; else as a part, and whether it is that."""
+    """Return the nodes with the wanted text: as the whole text if ``exact``, else as whole words, else as a part (then True)."""
     sought = plain(wanted)
     texts = [plain(said(node)) for node in nodes]
     if not sought:
@@ -185,14 +185,14 @@ def _closest(nodes: list[Node], wanted: str, said: Callable[[Node], str], *, exa
 
 
 def _words(sought: str) -> re.Pattern[str]:
-    """Finds it as whole words; a number is a word, with all that stands in it: 10 is in neither 100 nor 10.50."""
+    """Match the text as whole words. A number is one word: 10 is in neither 100 nor 10.50."""
     begins = r"(?<!\d[.,])" if sought[0].isdigit() else ""
     ends = r"(?![.,]\d)" if sought[-1].isdigit() else ""
     return re.compile(rf"{begins}(?:(?<!\w)|(?!\w)){re.escape(sought)}(?:(?!\w)|(?<!\w)){ends}")
 
 
 def region_of(node: Node) -> str:
-    """The nearest part of the page that the node stands in, as one says it; empty where there is none."""
+    """Return role and name of the nearest part of the page around the node; empty if there is none."""
     for above in node.above():
         if above.role in _REGIONS and (above.name or above.role in LANDMARKS | URGENT):
             return f"{above.role} {quoted(above.name, 60)}" if above.name else above.role
@@ -214,7 +214,7 @@ def _said(node: Node) -> str:
 
 
 def _is_card(node: Node) -> bool:
-    """One of several elements of no role that stand side by side and hold the same kinds of things."""
+    """Return True for one of several sibling elements without a role that contain the same kinds of elements."""
     if node.role != "generic" or node.parent is None or not node.children:
         return False
     beside = [each for each in node.parent.children if each.role == "generic" and each.children]

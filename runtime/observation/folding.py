@@ -1,7 +1,7 @@
-"""Lines into a budget of characters: what does not fit is folded into lines that say how many of what, and how to see it.
+"""Fits lines into a budget of characters: folds the rest into lines with counts and the call that shows them.
 
-The lines are put in one order, the most telling first, each behind the lines that it stands under. A budget shows the longest beginning of
-that order that it has room for: so a larger budget never shows less.
+All lines have one order, the most important first, each after its parents. A budget shows the longest prefix of that order
+that fits, so a larger budget never shows less.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _PLURALS = {"combobox": "comboboxes", "listbox": "listboxes", "checkbox": "check
 
 
 def kind_of(item: Item) -> str:
-    """What a line is counted as."""
+    """Return the kind under which a line is counted."""
     return "text" if item.line.startswith('"') else item.line.split(" ", 1)[0]
 
 
 def many(number: int, kind: str) -> str:
-    """The number of them, as one says it."""
+    """Return the number with its noun."""
     return f"{number:,} {kind if number == 1 else _PLURALS.get(kind, f'{kind}s')}"
 
 
 def counted(counts: Counts) -> str:
-    """How many of what: the most frequent kinds by name."""
+    """Summarize counts: the most frequent kinds by name."""
     ordered = sorted(counts.items(), key=lambda each: (each[0] == "text", -each[1], each[0]))
     words = [many(number, kind) for kind, number in ordered[:_SHOWN_KINDS]]
     if rest := sum(number for _kind, number in ordered[_SHOWN_KINDS:]):
@@ -41,7 +41,7 @@ def counted(counts: Counts) -> str:
 
 
 class Fold:
-    """A page in lines, to be folded into any budget."""
+    """Lines of a page that can be folded into any budget."""
 
     def __init__(self, top: Item) -> None:
         self.top = top
@@ -56,7 +56,7 @@ class Fold:
         self._order, self._whole = self._ordered()
 
     def shown(self, budget: int) -> str:
-        """The lines that ``budget`` characters have room for; the empty text where there is nothing, or no room for a single line."""
+        """Return the lines that fit into ``budget`` characters; an empty text if there are none, or not even one fits."""
         hidden = {id(self.top): Counter(self._counts[id(self.top)])}
         size = (self.top.size if self.top.line else 0) + self._fold_size(self.top, hidden)
         best = 0 if size <= budget else -1
@@ -71,7 +71,7 @@ class Fold:
             size += self._fold_size(above, hidden) + item.size + self._fold_size(item, hidden)
             if size <= budget and number in self._whole:
                 best = number
-            # Folds that go away make room again, but never as much as this.
+            # Folds that disappear free space again, but never this much.
             if size > 2 * budget + 1000:
                 break
         return "" if best < 0 else self._text({id(self.top), *map(id, self._order[:best])})
@@ -110,7 +110,7 @@ class Fold:
         return len(self._fold_line(item, left)) + 1 if left else 0
 
     def _ordered(self) -> tuple[list[Item], set[int]]:
-        """All lines in the order in which they are shown, and after how many of them one may stop."""
+        """Return all lines in order of importance, and the counts after which the output may stop."""
         places = {id(item): place for place, item in enumerate(self._all)}
         ranked: list[tuple[tuple[int, int, int], Item]] = []
         runs: dict[int, int] = {}
@@ -122,7 +122,7 @@ class Fold:
             aside[id(item)] = 1 if item.node.role in ASIDE else aside[id(item.parent)]
             dialog[id(item)] = dialog[id(item.parent)] or item.node.role in ("dialog", "alertdialog")
             group = _group(item, in_dialog=dialog[id(item.parent)])
-            # The middle of a run comes last, except for what is urgent, and one run behind the other.
+            # The middle of a run comes last, except for alerts, and one run after the other.
             run = runs[id(item)]
             if run and group > _ALERT:
                 ranked.append(((_RUN, run, places[id(item)]), item))
@@ -142,7 +142,7 @@ class Fold:
                 done.add(id(each))
                 order.append(each)
             after = ranked[number + 1][0] if number + 1 < len(ranked) else None
-            # A run is shown folded or whole; within the run that one looks at, row by row.
+            # A run is shown folded or whole; the run that is observed itself, row by row.
             among = key[0] == _RUN and after is not None and after[:2] == key[:2]
             if not among or (item.parent is self.top and self.top.line):
                 whole.add(len(order))
@@ -172,7 +172,7 @@ def _flat(top: Item) -> list[Item]:
 
 
 def _way(item: Item) -> str:
-    """The look that shows what is folded here."""
+    """Return the call that shows what is folded here."""
     above: Item | None = item
     while above is not None:
         if above.node.ref is not None and above.line:
@@ -182,7 +182,7 @@ def _way(item: Item) -> str:
 
 
 def bounded(lines: Sequence[str], budget: int, rest: str) -> str:
-    """As many of the lines as ``budget`` characters have room for, and one that says how many are left out: ``rest`` with the number in it."""
+    """Return the lines that fit into ``budget`` characters, and one with the number of the others, formatted with ``rest``."""
     size = sum(len(line) + 1 for line in lines) - 1
     if size <= budget:
         return "\n".join(lines)

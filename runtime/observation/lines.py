@@ -1,4 +1,4 @@
-"""The lines of an observation: each element is one, with its ref where one can act on it, and wrappers that say nothing are none."""
+"""Lines of an observation: one for each element, with its ref if one can act on it; wrappers without text get none."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from runtime.observation.captions import header
 from runtime.observation.tree import ACTING, FIELDS, LANDMARKS, ROWS, URGENT, Node, folded, inner
 
 NAME_MOST = 100
-"""Characters of a name, a value or an address that a line shows."""
+"""Most characters of a name, a value or an address on a line."""
 TEXT_MOST = 300
-"""Characters of a text or a row that a line shows."""
+"""Most characters of a text or a row on a line."""
 OPTIONS_MOST = 12
-"""Options of a select that its line shows, the chosen one aside; of more, the first three and the last."""
+"""Most options of a select on its line, without the chosen one; of more, the first three and the last."""
 ADDRESS_MOST = 60
-"""Characters of an address that a line shows."""
+"""Most characters of an address on a line."""
 ROWS_SHOWN = 7
-"""Rows that are alike and still all shown; of more, the first three and the last."""
+"""Most rows of the same kind that are all shown; of more, the first three and the last."""
 ELEMENTS_SHOWN = 12
-"""Elements side by side that are alike and still all shown; of more, the first three and the last."""
+"""Most similar sibling elements that are all shown; of more, the first three and the last."""
 
 _PLAIN = frozenset({
     "generic", "paragraph", "strong", "emphasis", "rowgroup", "caption", "code", "none", "presentation", "time", "term", "definition",
@@ -29,7 +29,7 @@ _PLAIN = frozenset({
 })  # fmt: skip
 _REGIONS = LANDMARKS | URGENT | {"table", "grid", "treegrid", "iframe", "tablist", "menu", "menubar", "listbox", "tree", "radiogroup", "group", "feed"}  # fmt: skip
 UNNAMED = "(unnamed)"
-"""What is said of what has no name of its own, though something stands beside it that says what it is."""
+"""Text for an element without a name, but with a caption beside it."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _PUNCTUATION = re.compile(
@@ -40,7 +40,7 @@ _REPEATED = ("link", "button", "checkbox", "radio", "option", "menuitem", "tab",
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Item:
-    """One line, and the lines under it."""
+    """A line with the lines under it."""
 
     node: Node
     line: str
@@ -48,25 +48,25 @@ class Item:
     parent: Item | None = None
     depth: int = 0
     alike: str = ""
-    """What the rows or elements beside it that are like it share; empty for what is like nothing."""
+    """Kind that it shares with similar siblings; empty if it is like none."""
     run: int = 0
-    """Number of the run of alike ones in whose middle it stands; 0 for what stands in none."""
+    """Number of the run of similar items whose middle contains it; 0 for none."""
 
     @property
     def size(self) -> int:
-        """Characters of its line, with the margin and the end of the line."""
+        """Characters of its line, with the margin and the line end."""
         return 2 * self.depth + len(self.line) + 1
 
 
 def quoted(text: str, most: int) -> str:
-    """The text in quotation marks, cut at ``most`` characters; in one line, whatever a program takes for the end of one."""
+    """Return the text in quotation marks, on one line, cut at ``most`` characters."""
     text = text if text.isprintable() else _CONTROLS.sub(" ", text)
     text = text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
     return _ENCODER.encode(text)
 
 
 def name_of(node: Node) -> str:
-    """What the node is called: its name, else for what one acts on the text that stands in it, else its placeholder."""
+    """Return the node's name, else the text inside an element to act on, else its placeholder."""
     if node.name:
         return node.name
     if node.role == "heading":
@@ -77,7 +77,7 @@ def name_of(node: Node) -> str:
 
 
 def line_of(node: Node, role: str | None = None, name: str | None = None, *, address: bool = True) -> str:
-    """The line of an element: role, name, value, states, ref, and with ``address`` where it leads, if only that tells it from others."""
+    """Return the line of an element: role, name, value, states, ref; with ``address``, also that of a link it alone distinguishes."""
     role = role or node.role
     parts = [role]
     name = name_of(node) if name is None else name
@@ -109,20 +109,20 @@ def line_of(node: Node, role: str | None = None, name: str | None = None, *, add
 
 
 def text_of(node: Node) -> str:
-    """The line of a text, with its mark where it has one."""
+    """Return the line of a text, with its mark if it has one."""
     said = quoted(node.text or node.name, TEXT_MOST)
     return f"text {said} {node.mark}" if node.mark else said
 
 
 def options(node: Node) -> list[Node]:
-    """The options of a select, which are shown on its own line because they have no refs; empty for everything else."""
+    """Return the options of a select, which its line shows because they have no refs; empty for other elements."""
     if node.role not in ("combobox", "listbox"):
         return []
     return [each for each in node.walk() if each.role == "option" and not each.acting]
 
 
 def chosen(node: Node) -> list[str]:
-    """What is chosen in a select or a list of options, whether its options have refs or none."""
+    """Return the chosen options of a select or a list of options, with or without refs."""
     if node.role not in ("combobox", "listbox"):
         return []
     return [each.name or each.text for each in node.walk() if each.role == "option" and "selected" in each.states]
@@ -142,7 +142,7 @@ def _choices(choices: list[Node]) -> str:
 
 
 def items(root: Node) -> Item:
-    """The lines of a node and of what is in it; the node itself is the one without a line where it is the page."""
+    """Return the lines of a node and its content. For the page, the top item has an empty line."""
     top = Item(root, "" if root.role == "page" else line_of(root))
     top.children = _children(root)
     number = 0
@@ -159,7 +159,7 @@ def items(root: Node) -> Item:
 
 
 def _children(node: Node) -> list[Item]:
-    """The lines that stand directly under a node."""
+    """Return the lines directly under a node."""
     if not node.children:
         return []
     made: list[Item] = []
@@ -203,12 +203,12 @@ def _says_nothing(node: Node) -> bool:
 
 
 def _is_value(node: Node) -> bool:
-    """Whether it is a value behind its term, with nothing in it that one can act on."""
+    """Return True for a value after its term, without elements to act on."""
     return node.role == "definition" and bool(node.caption) and not any(each.acting for each in node.walk())
 
 
 def _row(node: Node, alike: str) -> list[Item]:
-    """A row, a list item, a card: its text on its own line, what one can act on under it."""
+    """Return a row, a list item or a card: its text on one line, its elements to act on under it."""
     role = "card" if node.role == "generic" else "item" if node.role == "listitem" else node.role
     under = [each for each in _children(node) if _matters(each)]
     if node.acting:
@@ -226,7 +226,7 @@ def _matters(item: Item) -> bool:
 
 
 def row_text(node: Node) -> str:
-    """What a person reads in a row, its cells apart."""
+    """Return the text of a row as a person reads it, with separated cells."""
     if node.role == "row" and node.children:
         return " | ".join(
             header(each) if each.role == "columnheader" else inner(each, TEXT_MOST) for each in node.children
@@ -235,7 +235,7 @@ def row_text(node: Node) -> str:
 
 
 def _alike(children: list[Node]) -> dict[int, str]:
-    """By the identity of a child, what makes it one of several rows: rows and list items by role, others by what one can do in them."""
+    """Group children into rows, by identity: rows and list items by role, others by the actions that they offer."""
     if len(children) < 3:
         return {}
     shapes: list[str] = []
@@ -262,7 +262,7 @@ def _alike(children: list[Node]) -> dict[int, str]:
 
 
 def _merged(made: list[Item]) -> list[Item]:
-    """Texts that stand side by side, as one."""
+    """Merge adjacent texts."""
     if len(made) < 2:
         return made
     merged: list[Item] = []
@@ -278,7 +278,7 @@ def _merged(made: list[Item]) -> list[Item]:
 
 
 def is_noise(text: str) -> bool:
-    """Whether a text that stands alone says nothing: it is nothing but punctuation."""
+    """Return True if a text contains only punctuation."""
     return _PUNCTUATION.fullmatch(text) is not None
 
 
@@ -287,13 +287,13 @@ def _is_text(item: Item) -> bool:
 
 
 def _without_labels(made: list[Item]) -> list[Item]:
-    """The lines without texts that only say what an element beside them is called."""
+    """Remove texts that repeat the name of an element beside them."""
     names = {name_of(each.node) for each in made if each.node.acting}
     return [each for each in made if not (_is_text(each) and json.loads(each.line) in names)] if names else made
 
 
 def labels(root: Node) -> set[int]:
-    """Which texts, by their identity, only say what an element beside or around them is called: the lines of a page leave them out."""
+    """Return the identities of texts that only name an element beside or around them: the page's lines omit them."""
     around: dict[int, Node] = {}
     names: dict[int, set[str]] = {id(root): set()}
     for node in root.walk():
@@ -312,20 +312,20 @@ def labels(root: Node) -> set[int]:
 
 
 def _is_wrapper(node: Node) -> bool:
-    """Whether it has no line of its own, so that what is in it stands beside what is beside it."""
+    """Return True if the node has no line, so that its content appears beside its siblings."""
     if node.acting:
         return False
     return node.role in _PLAIN or (node.role in ("group", "figure", "img") and not (node.name or node.text))
 
 
 def _drop_name(item: Item) -> None:
-    """Leave out a text that says only what the element around it is called."""
+    """Remove a text that only repeats the name of the element around it."""
     name = name_of(item.node)
     item.children = [each for each in item.children if not (_is_text(each) and json.loads(each.line) == name)]
 
 
 def _drop_said(item: Item) -> None:
-    """Leave out what stands in the name of an element already."""
+    """Remove texts that are already in the name of an element."""
     name = name_of(item.node)
     item.children = [
         each
@@ -336,7 +336,7 @@ def _drop_said(item: Item) -> None:
 
 
 def _fold(children: list[Item], number: int) -> int:
-    """Number the middles of runs of alike ones, on from ``number``."""
+    """Number the middles of runs of similar items, continuing from ``number``."""
     first = 0
     for place in range(1, len(children) + 1):
         if place < len(children) and children[place].alike == children[first].alike:
@@ -355,5 +355,5 @@ def _fold(children: list[Item], number: int) -> int:
 
 
 def is_region(item: Item) -> bool:
-    """Whether the line stands for a part of the page."""
+    """Return True if the line represents a part of the page."""
     return item.node.role in _REGIONS

@@ -1,4 +1,4 @@
-"""The frame of a site: parts around what a page is about (banner, navigation, side bars) that are the same on the page before, each as one line."""
+"""Page frame of a site: banner, navigation and side bars. If unchanged since the page before, each takes one line."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ ASIDE = frozenset({"banner", "navigation", "contentinfo", "complementary"})
 """Roles of such parts."""
 
 LEAST = 60
-"""Characters that such a part has at least: of less nothing is saved."""
+"""Least characters of such a part: folding a shorter one saves nothing."""
 
 _REF = re.compile(r" \[ref=\w+\]")
 
 
 def known(top: Item) -> frozenset[str]:
-    """What the parts of a page say, their refs aside."""
+    """Return the texts of these parts, without refs."""
     return frozenset(_said(each) for each in _parts(top))
 
 
 def fold(top: Item, before: Collection[str]) -> None:
-    """Leave of each part that says what one said ``before`` only its line, with its ref. A part in which the page calls something out stays."""
+    """Reduce each part that is in ``before`` to its line with a ref. A part with an alert stays whole."""
     for each in _parts(top):
         if each.node.ref is not None and each.children and len(said := _said(each)) >= LEAST and said in before:
             shown = each.line if f"[ref={each.node.ref}]" in each.line else f"{each.line} [ref={each.node.ref}]"
@@ -31,17 +31,17 @@ def fold(top: Item, before: Collection[str]) -> None:
 
 
 def told(part: str, lines: Collection[str]) -> bool:
-    """Whether all of a part stands in lines, refs and margins aside (``bare``)."""
+    """Return True if all lines of a part are in ``lines``, without refs and margins (``bare``)."""
     return all(each.partition(" ")[2] in lines for each in part.split("\n"))
 
 
 def bare(line: str) -> str:
-    """A line without its margin and its ref."""
+    """Return a line without its margin and its ref."""
     return _REF.sub("", line.strip())
 
 
 def _parts(top: Item) -> list[Item]:
-    """The outermost such parts."""
+    """Return the outermost such parts."""
     found: list[Item] = []
     open_ = [top]
     while open_:

@@ -1,4 +1,4 @@
-"""What a model that works on a page is told: our own words, and behind them what the page says, fenced in and marked as data."""
+"""Text for a model that works on a page: our own words, then the page's text, fenced and marked as data."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from nodes.errors import OriginRefused
 from runtime.observation.observation import Observation
 
 BEGIN, END = "[page]", "[end of page]"
-"""What the page says stands between these lines; in it they are spelt otherwise, so that no page can end its part by itself."""
+"""Fence lines around the page's text. Inside it they are altered, so that no page can close the fence."""
 
 CLOSED = "the tab that you were on is closed, and you are on another one now"
-"""What a model is told whose action closed its tab."""
+"""Message to a model whose action closed its tab."""
 
 _SHOWN = re.compile(r'^page (?:"(?:[^"\\]|\\.)*" )?(\S+)$', re.MULTILINE)
 _BLANK = "[\\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 _FENCE = re.compile("\\[#*(?:e#*n#*d#+o#*f#+)?p#*a#*g#*e#*\\]".replace("#", _BLANK), re.IGNORECASE)
-"""What may be read as one of them, with whatever is seen as nothing between its letters."""
+"""Matches anything readable as a fence line, even with invisible characters between its letters."""
 
 CHANGED = 800
-"""Characters of what changed since the last look."""
+"""Most characters of the changes since the last observation."""
 
 UNCHANGED = "nothing changed"
-"""What a look says that is like the one before."""
+"""Text of an observation without changes."""
 
 OPENED = "a tab opened, called "
-"""What the name of a new tab follows."""
+"""Precedes the name of a new tab."""
 
 
 def fenced(text: str) -> str:
-    """A text of the page as data."""
+    """Fence a text of the page as data."""
     inside = _FENCE.sub(lambda found: found[0].replace("[", "(").replace("]", ")"), text)
     return f"{BEGIN}\n{inside}\n{END}"
 
@@ -40,23 +40,23 @@ _CLOCK = re.compile(r"\d+(:\d\d)+|\d+ ?(s|sec|seconds?|min|minutes?)\b")
 
 
 def known_by(role: str, name: str) -> tuple[str, str]:
-    """What tells an element from another one that has its place, or its ref, later. A clock that runs in its name does not."""
+    """Return what identifies an element even if another gets its place or ref later; a running clock in its name is ignored."""
     return role, _CLOCK.sub("", " ".join(name.split()))
 
 
 def refs_in(text: str) -> list[str]:
-    """The refs that a text of the page shows."""
+    """Return the refs in a text of the page."""
     return re.findall(r"\b(?:f\d+)?[ex]\d+\b", text)
 
 
 def opened_in(told: str) -> list[str]:
-    """The names of the tabs that an action opened, as the model was told of them."""
+    """Return the names of the tabs that an action opened, from the text shown to the model."""
     ours = told.partition(f"\n{BEGIN}\n")[0]
     return re.findall(rf"{re.escape(OPENED)}(\w+)", ours)
 
 
 def left_on(told: str) -> str | None:
-    """The address of the page on which an action that closed its tab left the model; None for an action that closed none."""
+    """Return the address of the page shown after an action that closed its tab; None if the action closed none."""
     ours, _, theirs = told.partition(f"\n{BEGIN}\n")
     if CLOSED not in ours.split("\n"):
         return None
@@ -65,7 +65,7 @@ def left_on(told: str) -> str | None:
 
 
 def counted(number: int, of: int) -> str:
-    """Which turn it is."""
+    """Return the number of the turn."""
     left = of - number
     return f"turn {number} of {of}" + (", the last one" if left == 0 else "")
 
@@ -73,14 +73,14 @@ def counted(number: int, of: int) -> str:
 def page_now(
     view: Observation, earlier: Observation, most: int, *, whole: bool = False, known: Collection[str] = ()
 ) -> str:
-    """The page after an action: what changed on it; all of it, in ``most`` characters, where it is another document, whose refs a model must see to go on.
+    """Return the page after an action: its changes, or for another document all of it in ``most`` characters, with its new refs.
 
-    What changed stands before the rest where the document is another one at the same address. What is around the page and ``known`` is not told again.
+    Changes come first if the document is another one at the same address. ``known`` parts of the page frame are not repeated.
     """
     changed = view.since(earlier, CHANGED)
     if not whole and (changed == UNCHANGED or view.continues(earlier)):
         return changed
-    # More changes than fit: then it is another page, whatever its address.
+    # Changes that do not fit mean another page, whatever its address.
     another = view.url != earlier.url or changed.rpartition("\n")[2].startswith("… ")
     if whole or another or changed == UNCHANGED:
         return view.render(most, known=known)
@@ -88,7 +88,7 @@ def page_now(
 
 
 def refused_words(error: OriginRefused) -> str:
-    """What was not loaded, and what may be."""
+    """Describe the refused document and the allowed origins."""
     allowed: Any = error.evidence.get("allowed") or []
     kind = {"popup": "a new tab was to be led", "sub frame": "a part of the page was to be led"}
     said = kind.get(str(error.evidence.get("kind")), "the page was to be led")
@@ -96,5 +96,5 @@ def refused_words(error: OriginRefused) -> str:
 
 
 def from_here(address: str, here: str) -> str:
-    """An address of the site that is shown, as it is written on that site: a model needs no more, and a cassette holds wherever the site runs."""
+    """Return an address of the present site relative to it: enough for a model, and a cassette stays valid on other hosts."""
     return address[len(here) :] if here and address.startswith(f"{here}/") else address

@@ -1,4 +1,4 @@
-"""Test ids: what a developer has called elements for programs to find them, shown where nothing that a person reads is as good a name."""
+"""Test ids: shown for elements for which a person reads no equally good name."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from runtime.observation.tree import FIELDS, ROWS, Node, inner
 
 MOST = 3
-"""Marks of parts of one text that are shown."""
+"""Most marks shown for parts of one text."""
 
 LONGEST = 60
-"""Characters of a test id that is shown: of a longer one the target would be none."""
+"""Most characters of a test id; a longer one is useless as a target."""
 
 _PLAIN = re.compile(r"(?!(?i:true|false|yes|no|on|off|null|y|n)$)[A-Za-z_][\w-]*")
-"""What YAML takes as a text without quotation marks."""
+"""Texts that YAML reads without quotation marks."""
 _SHOWN = frozenset({"definition", "table", "grid", "treegrid", "form", "dialog", "status", "alert"})
 
 
@@ -26,20 +26,20 @@ class Mark:
     """An element with a test id."""
 
     refs: tuple[str | None, ...]
-    """Its own ref, as far as it has one, and those of what it stands in, the nearest first."""
+    """Its own ref, if any, then those of its ancestors, the nearest first."""
     test_id: str
     said: str
-    """What it says; empty for more than is shown."""
+    """Its text; empty if it is too long to show."""
 
 
 def add(marks: Sequence[Mark], refs: Mapping[str, Node]) -> None:
-    """Put test ids on the nodes, ``refs`` by their refs, that a target finds by nothing better; in rows only on what one can act on."""
+    """Mark nodes (``refs`` by ref) with test ids if a target has nothing better; in rows only elements to act on."""
     parts: Counter[int] = Counter()
     for mark in marks:
         node = next((refs[each] for each in mark.refs if each is not None and each in refs), None)
         if node is None or len(mark.test_id) > LONGEST:
             continue
-        # A value is shown with all that is in it.
+        # A value is shown with all its content.
         value = next((each for each in (node, *node.above()) if each.role == "definition" and each.caption), None)
         if mark.refs[0] in refs and value in (None, node):
             node.mark = target(mark.test_id) if _wants(node) else node.mark
@@ -50,20 +50,20 @@ def add(marks: Sequence[Mark], refs: Mapping[str, Node]) -> None:
 
 
 def target(test_id: str) -> str:
-    """The target, as YAML has it."""
+    """Return the target in YAML."""
     plain = _PLAIN.fullmatch(test_id)
     return f"{{test_id: {test_id if plain else json.dumps(test_id, ensure_ascii=False)}}}"
 
 
 def _saying(node: Node, said: str) -> Node | None:
-    """The text that an element has become a part of; None where it is shown as one of something else."""
+    """Return the text that contains the element's text; None if another element shows it."""
     if not said or node.acting or _in_row(node):
         return None
     return next((each for each in (node, *node.children) if not each.acting and said in each.text), None)
 
 
 def _wants(node: Node) -> bool:
-    """Whether the element has no name by which a person knows it, and a line."""
+    """Return True if the element has a line but no name that a person knows it by."""
     if node.name or (not node.acting and _in_row(node)):
         return False
     if node.acting:

@@ -1,4 +1,4 @@
-"""An accessibility snapshot read into a tree of nodes: roles, names, values, states and refs."""
+"""Parses an accessibility snapshot into a tree of nodes: roles, names, values, states and refs."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 MOST_DEEP = 150
-"""Levels of the tree; what lies deeper is put on the last of them."""
+"""Most levels of the tree; deeper nodes are put on the last one."""
 
 FIELDS = frozenset({"textbox", "searchbox", "spinbutton", "slider", "combobox", "listbox"})
-"""Roles that hold a value."""
+"""Roles with a value."""
 ACTING = FIELDS | {
     "link", "button", "checkbox", "radio", "switch", "menuitem", "menuitemcheckbox", "menuitemradio", "tab", "option", "treeitem",
 }  # fmt: skip
-"""Roles of what one acts on."""
+"""Roles of elements to act on."""
 LANDMARKS = frozenset({"banner", "navigation", "main", "contentinfo", "complementary", "search", "form", "region"})
 """Roles of the parts of a page."""
 ROWS = frozenset({"row", "listitem", "article", "option", "treeitem"})
-"""Roles of what stands in rows, alike."""
+"""Roles of items in rows."""
 URGENT = frozenset({"alert", "alertdialog", "dialog", "status"})
-"""Roles of what a page says to whoever looks."""
+"""Roles of a page's messages to its user."""
 _NAMED_BY_CONTENT = frozenset({
     "row", "cell", "gridcell", "columnheader", "rowheader", "heading", "link", "button", "option", "listitem", "tab", "menuitem", "treeitem",
 })  # fmt: skip
 HIDDEN_VALUE = "••••"
-"""What stands in the place of a password."""
+"""Replaces a password."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -33,32 +33,32 @@ class Node:
     """An element, or a text of the page."""
 
     role: str
-    """As assistive programs see it; ``text`` is a text that is no element, ``clickable`` and ``editable`` an element of no role of its own."""
+    """Role for assistive programs. ``text``: a text outside elements; ``clickable``, ``editable``: an element without a role."""
     name: str = ""
     text: str = ""
-    """What a field holds; of others the text that stands in it."""
+    """Value of a field; for other elements their text."""
     states: tuple[str, ...] = ()
     ref: str | None = None
     acting: bool = False
-    """Whether one can act on it."""
+    """True if one can act on it."""
     error: str = ""
-    """What the page says to be wrong with the field."""
+    """Error of the field according to the page."""
     placeholder: str = ""
     address: str = ""
-    """Where a link leads, as it is written."""
+    """Address of a link, as written."""
     apart: bool = False
-    """Whether only its address tells it from other links."""
+    """True if only its address distinguishes it from other links."""
     caption: str = ""
-    """What stands beside a field that has no name, or before a value, and says what it is."""
+    """Caption beside a field without a name, or the term before a value."""
     mark: str = ""
-    """The target that its test id makes, as a file has it; with what it says behind it, where that is a part of the node only."""
+    """Target by its test id, as in a file; followed by the text of the marked part if that is only a part of the node."""
     told: bool = False
-    """Whether it is the caption of what stands beside it, and is told there."""
+    """True if it is shown as the caption of its neighbour."""
     children: list[Node] = dataclasses.field(default_factory=list)
     parent: Node | None = None
 
     def walk(self) -> Iterator[Node]:
-        """The node and everything in it, in the order of the page."""
+        """Yield the node and everything in it, in the order of the page."""
         open_: list[Node] = [self]
         while open_:
             node = open_.pop()
@@ -66,7 +66,7 @@ class Node:
             open_.extend(reversed(node.children))
 
     def above(self) -> Iterator[Node]:
-        """The nodes that it stands in, the nearest first."""
+        """Yield its ancestors, the nearest first."""
         node = self.parent
         while node is not None:
             yield node
@@ -75,27 +75,27 @@ class Node:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fact:
-    """What the snapshot may not tell of an element that one can act on, or that something is wrong with."""
+    """Fact that the snapshot may lack about an element with an action or an error."""
 
     ref: str | None
-    """Its ref where the snapshot gave it one once."""
+    """Its ref, if the snapshot ever gave it one."""
     own: str
-    """Another ref, for where the snapshot has no such element, or gives it no ref."""
+    """A separate ref, for an element that the snapshot lacks or gives no ref."""
     within: str | None = None
-    """The ref of the nearest element around it that has one."""
+    """Ref of its nearest ancestor with one."""
     role: str | None = None
-    """``clickable`` or ``editable`` for what has no role that says that one can act on it."""
+    """``clickable`` or ``editable`` for an element to act on without such a role."""
     name: str = ""
     password: bool = False
-    """Whether what it holds may not be shown."""
+    """True if its value must not be shown."""
     error: str = ""
-    """What the page says to be wrong with it."""
+    """Error of the element according to the page."""
     shown: bool = True
-    """Whether it is to be seen."""
+    """True if it is visible."""
     framed: bool = False
-    """Whether it stands in a frame."""
+    """True if it is in a frame."""
     ghost: str = ""
-    """A text in it that is hidden, though the snapshot reads it out."""
+    """A hidden text in it that the snapshot contains."""
 
 
 _LINE = re.compile(r"( *)- (.*)")
@@ -109,14 +109,14 @@ _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 def folded(text: str) -> str:
-    """The text with white space folded."""
+    """Fold the white space of a text."""
     return " ".join(text.split())
 
 
 def read(snapshot: str) -> Node:
-    """The tree of what ``aria_snapshot(mode="ai")`` tells; its root is a node of role ``page``."""
+    """Parse the output of ``aria_snapshot(mode="ai")``; the root is a node of role ``page``."""
     root = Node("page")
-    # The node last seen on each level.
+    # The last node on each level.
     path = [root]
     for written in snapshot.split("\n"):
         found = _LINE.fullmatch(written)
@@ -190,7 +190,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def add(root: Node, facts: Sequence[Fact], refs: Mapping[str, Node]) -> None:
-    """Put into the tree what the snapshot does not tell; ``refs`` are the nodes of the tree by their refs."""
+    """Add the facts that the snapshot lacks; ``refs`` are the tree's nodes by ref."""
     for fact in facts:
         node = refs.get(fact.ref or "")
         if node is None:
@@ -210,7 +210,7 @@ def add(root: Node, facts: Sequence[Fact], refs: Mapping[str, Node]) -> None:
 
 
 def _lay(node: Node, ghost: str) -> None:
-    """Take a ghost out of an element, and out of the names of what it stands in: those are made of what stands in them."""
+    """Remove a ghost from an element, and from the names of its ancestors, which consist of their content."""
     ghost = folded(ghost)
     beside = [each for each in node.children if each.role == "text"]
     for each in (node, *beside, *(above for above in node.above() if above.role in _NAMED_BY_CONTENT)):
@@ -223,7 +223,7 @@ def _without(text: str, ghost: str) -> str:
 
 
 def _adopt(root: Node, fact: Fact, refs: Mapping[str, Node]) -> None:
-    """Give its own ref to an element that the snapshot has without one, or has not at all."""
+    """Give its own ref to an element without a ref in the snapshot, or add the missing element."""
     above = refs.get(fact.within or "", None if fact.framed else root)
     if above is None or fact.role is None:
         return
@@ -241,7 +241,7 @@ def _adopt(root: Node, fact: Fact, refs: Mapping[str, Node]) -> None:
 def copied(
     node: Node, change: Callable[[str], str], parent: Node | None = None, address: Callable[[str], str] | None = None
 ) -> Node:
-    """The tree with every text in it changed; ``address`` changes where links lead, where that is to be changed otherwise."""
+    """Copy the tree and change every text in it; ``address``, if given, changes the addresses of links instead."""
     led = address or change
 
     def one(old: Node, above: Node | None) -> Node:
@@ -270,7 +270,7 @@ def copied(
 
 
 def inner(node: Node, most: int = 100_000, between: str = " ") -> str:
-    """What a person reads in the node: its texts, names of what has no text, values; at most about ``most`` characters."""
+    """Return the text of a node as a person reads it: texts, names of elements without text, values; about ``most`` characters."""
     parts: list[str] = []
     length = 0
     open_ = [node]
@@ -283,7 +283,7 @@ def inner(node: Node, most: int = 100_000, between: str = " ") -> str:
             parts.append(part)
             length += len(part) + 1
         if each.role in ACTING and each.name and each.role not in ("option", "treeitem"):
-            # Its name is what stands in it.
+            # Its name consists of its content.
             open_.extend(reversed([child for child in each.children if child.acting]))
         else:
             open_.extend(reversed(each.children))

@@ -1,1 +1,1 @@
-"""SQL over values: a statement that is known to read only its tables, carried out by DuckDB in a process of its own."""
+"""SELECT over values, executed by DuckDB in a separate process. Imports nothing else of ``runtime``. Start reading at ``select``."""

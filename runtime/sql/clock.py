@@ -1,4 +1,4 @@
-"""How long a query may compute: what takes longer is interrupted, and what cannot be interrupted is given up."""
+"""Time limit of a query: it is interrupted after that, and abandoned if it does not stop."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ if TYPE_CHECKING:
     import duckdb
 
 GRACE = 2.0
-"""Seconds in which DuckDB ends a statement that is interrupted; inside one function call it does not look."""
+"""Seconds for DuckDB to stop an interrupted statement; inside one function call it does not react."""
 
 
 class Clock:
-    """Counts the time in which a database is at work, and interrupts it when that is used up. Time in which its rows are printed does not count."""
+    """Measures the time in which a database works, and interrupts it at the limit. Printing its rows does not count."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, seconds: float, stuck: Callable[[], None] | None) -> None:
-        """``stuck`` is called, in another thread, where the database continues all the same."""
+        """``stuck`` is called, in another thread, if the database continues after the interrupt."""
         self.seconds = seconds
         self.over = False
-        """Whether the time is used up."""
+        """True if the time is used up."""
         self._database = database
         self._stuck = stuck
         self._left = seconds
 
     def check(self) -> None:
-        """Raise TimeoutError once the time is used up: for work between two statements."""
+        """Raise TimeoutError once the time is used up; for work between two statements."""
         if self.over:
             raise TimeoutError
 
     @contextlib.contextmanager
     def at_work(self) -> Generator[None]:
-        """The time of the block counts. Raises TimeoutError where it was not enough, whatever the block itself raised then."""
+        """Count the time of the block. Raises TimeoutError if it exceeds the limit, whatever the block itself raised."""
         self.check()
         ended = threading.Event()
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""DuckDB without files, network and extensions: where every statement that is not ours is carried out."""
+"""DuckDB without files, network and extensions: it executes every statement that is not ours."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ LOCKED = {
     "temp_directory": "",
     "lock_configuration": "true",
 }
-"""No files, no network, nothing to load, no variable of ours as a table, no files for what memory does not hold; and all that for good."""
+"""No files, network, extensions or spill files, no variables of ours as tables; the configuration is locked."""
 
 THREADS = 2
 
 
 def connect(megabytes: int) -> duckdb.DuckDBPyConnection:
-    """An empty database in memory, which takes about ``megabytes`` at most and reaches nothing outside itself."""
+    """Open an empty database in memory with a limit of about ``megabytes`` and no access to anything outside."""
     import duckdb  # costs 150 ms, and most commands need none
 
     return duckdb.connect(":memory:", config={**LOCKED, "memory_limit": f"{megabytes}MiB", "threads": str(THREADS)})
 
 
 def words(error: Exception) -> tuple[str, str | None, int | None]:
-    """What DuckDB says: the sentence, the near miss that it knows, and the line of the statement; each in one line."""
+    """Return DuckDB's message, its suggestion of a similar name, and the line in the statement; each text on one line."""
     text = str(error)
     place = re.search(r"^LINE (\d+):", text, re.MULTILINE)
     sentence, *hints = text.partition("\n\nLINE ")[0].split("\n")
@@ -47,5 +47,5 @@ def _near(hint: str) -> str | None:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever is in it."""
+    """Return a name quoted for SQL, whatever it contains."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""What a statement yields, as JSON, batch by batch."""
+"""Results of a statement as JSON, batch by batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Result:
 
 
 def carry_out(database: duckdb.DuckDBPyConnection, read: Statement, params: Mapping[str, Json]) -> Result:
-    """What the statement yields. Raises Refused for two columns of one name, and (in a batch) for a value without a JSON form."""
+    """Execute the statement. Raises Refused for duplicate column names, and (in a batch) for a value without a JSON form."""
     cursor = database.execute(read.text, dict(params) or None)
     names = [str(each[0]) for each in cursor.description or []]
     kinds: list[Any] = [each[1] for each in cursor.description or []]
@@ -37,7 +37,7 @@ def carry_out(database: duckdb.DuckDBPyConnection, read: Statement, params: Mapp
                 "sql-failed", f"two columns of the result are called `{name}`", f"name one of them: `… AS other_{name}`"
             )
     if any(_zoned(kind) for kind in kinds):
-        # A moment with a zone comes out of DuckDB only as text.
+        # DuckDB returns a timestamp with a zone only as text.
         picked = [
             f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}" if _zoned(kind) else quoted(name)
             for name, kind in zip(names, kinds, strict=True)
@@ -69,7 +69,7 @@ def _plain(value: object, kind: Any, column: str) -> Json:
 
 
 def _converted(value: Any, kind: Any) -> Any:
-    """The value as Python has it; JSON is read, and what is in lists and maps too."""
+    """Return the Python form of a value; parses JSON, also inside lists and maps."""
     if value is None:
         return None
     if str(kind) == "JSON":

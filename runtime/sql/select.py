@@ -1,4 +1,4 @@
-"""``ctx.sql``: a SELECT over what is in scope, carried out in a process of its own."""
+"""``ctx.sql``: a SELECT over the names in scope, executed in a separate process."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from nodes.template import kind_of
 from nodes.values import Json
 
 MEGABYTES = 256
-"""Memory that a statement may take."""
+"""Default memory limit of a statement."""
 
 MOST_ROWS = 100_000
-"""Rows that a statement may yield."""
+"""Default limit of rows of a result."""
 
 HIDDEN = frozenset({"inputs", "secrets", "vars", "run", "loop", "error"})
-"""Names that are no values of their own."""
+"""Names that are no values themselves."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Select(ports.Sql):
 
     names: Mapping[str, Json]
     seconds: float
-    """How long a statement may take, the start of its process included."""
+    """Time limit of a statement, including the start of its process."""
     megabytes: int = MEGABYTES
     rows: int = MOST_ROWS
 
@@ -66,7 +66,7 @@ class Select(ports.Sql):
         ]
         if (answer := await self._answer(worker, given)) is not None:
             return answer["rows"]
-        # It says whatever else happened; what it cannot say is that the kernel took its memory away.
+        # The worker reports every other error, but not that the kernel ended it for its memory.
         raise AuthorError(
             "sql-limit",
             f"the statement needs more than {self.megabytes} MB of memory",
@@ -74,7 +74,7 @@ class Select(ports.Sql):
         )
 
     async def _answer(self, worker: asyncio.subprocess.Process, line: Json) -> dict[str, Any] | None:
-        """What the worker says to a line; None where it is gone."""
+        """Send a line to the worker and return its answer; None if it is gone."""
         assert worker.stdin is not None
         assert worker.stdout is not None
         said = b""
@@ -90,7 +90,7 @@ class Select(ports.Sql):
         return answer
 
     def _rows(self, name: tuple[str, ...], *, own: bool) -> list[Json] | None:
-        """The rows of a table that the statement names; None for one that it makes itself."""
+        """Return the rows of a table that the statement names; None for one that it defines."""
         written = ".".join(name)
         found = self._find(name)
         if found is None:
@@ -108,7 +108,7 @@ class Select(ports.Sql):
         )
 
     def _find(self, name: tuple[str, ...]) -> tuple[Json] | None:
-        """The value that a table's name means, in a tuple; names are told apart by case only where they must be."""
+        """Return the value of a table's name, in a tuple. Case matters only for names that differ in nothing else."""
         if len(name) == 1 and name[0] not in HIDDEN:
             return _looked_up(self.names, name[0])
         if len(name) == 2 and name[0].casefold() != "secrets":
@@ -156,7 +156,7 @@ def _looked_up(names: Mapping[str, Json], name: str) -> tuple[Json] | None:
 
 @contextlib.asynccontextmanager
 async def _worker() -> AsyncGenerator[asyncio.subprocess.Process]:
-    """A process that carries out one statement; it has ended when the block has."""
+    """Start a process that executes one statement; it has ended when the block ends."""
     environment = {name: os.environ[name] for name in ("PYTHONPATH", "LD_LIBRARY_PATH") if name in os.environ}
     try:
         worker = await asyncio.create_subprocess_exec(

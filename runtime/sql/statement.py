@@ -1,4 +1,4 @@
-"""What a statement reads, by DuckDB's own parser: it must be one SELECT, over tables by name and functions that only compute."""
+"""Analyzes a statement with DuckDB's parser: it must be one SELECT over named tables and pure functions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     import duckdb
 
 TABLE_FUNCTIONS = frozenset({"generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest"})
-"""The functions that may stand where a table does: they make rows from values."""
+"""Functions allowed in place of a table: they make rows from values."""
 
 TELLING = frozenset({"current_query", "current_setting", "getenv", "getvariable", "which_secret", "write_log"})
-"""Functions that tell of the process or write into its log, not of values."""
+"""Functions that read the process or write to its log instead of computing on values."""
 
 
 class Refused(Exception):
-    """The statement cannot be used: a stable code, one sentence, and what to do."""
+    """The statement cannot be used: a stable code, one sentence, and a fix."""
 
     def __init__(self, code: str, message: str, fix: str, **evidence: Json) -> None:
         super().__init__(message)
@@ -45,20 +45,19 @@ class Statement:
     """One SELECT."""
 
     text: str
-    """As it was written."""
     plain: str
-    """The statement as DuckDB writes it: without comments and a final ``;``."""
+    """Statement as DuckDB writes it: without comments and a final ``;``."""
     tables: list[Table]
     own: frozenset[str]
-    """Names, folded, that the statement gives to tables of its own (``WITH``)."""
+    """Names, folded, that the statement defines for its own tables (``WITH``)."""
     columns: list[tuple[str, ...]]
-    """Every column that it names, with the table's name before it where that is written, or nothing where several tables must have it."""
+    """Every column named, after its table's name if written; an empty table name if several tables must have the column."""
     params: frozenset[str]
-    """The names of its ``$name`` places."""
+    """Names of its ``$name`` parameters."""
 
 
 def read(database: duckdb.DuckDBPyConnection, text: str) -> Statement:
-    """The statement in ``text``. Raises Refused for what is not exactly one SELECT, or reaches for more than values."""
+    """Parse the statement in ``text``. Raises Refused unless it is exactly one SELECT that reads values only."""
     row = database.execute("SELECT CAST(json_serialize_sql($1) AS VARCHAR)", [text]).fetchone()
     assert row is not None
     tree = json.loads(row[0])

@@ -1,4 +1,4 @@
-"""Lists of maps as tables: each column has the type that its values have."""
+"""Lists of maps as tables: each column has the type of its values."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     import duckdb
 
 CHUNK = 5000
-"""Rows that are handed over at once."""
+"""Rows per insert."""
 
 MOST_FIELDS = 200
-"""Fields of a map within a row that are still a STRUCT; one with more is JSON."""
+"""Most fields of a nested map that becomes a STRUCT; a larger one becomes JSON."""
 
 MOST_COLUMNS = 1000
 
 Type = Any
-"""DuckDB's name of a type, ``[type]`` for a list, ``{name: type}`` for a map, or None where all values are null."""
+"""DuckDB's name of a type, ``[type]`` for a list, ``{name: type}`` for a map, or None if all values are null."""
 
 
 def columns_of(rows: Sequence[dict[str, Json]]) -> dict[str, Type]:
-    """The columns of a table in order of first appearance, each with the type of its values."""
+    """Return the columns of a table in order of first appearance, each with the type of its values."""
     found: dict[str, Type] = {}
     for row in rows:
         for name, value in row.items():
@@ -35,7 +35,7 @@ def columns_of(rows: Sequence[dict[str, Json]]) -> dict[str, Type]:
 
 
 def type_of(value: Json) -> Type:
-    """The type of one value; JSON where there is none that fits."""
+    """Return the type of one value; JSON if no other fits."""
     match value:
         case None:
             return None
@@ -67,7 +67,7 @@ def _fit(names: Iterable[str]) -> bool:
 
 
 def merged(one: Type, other: Type) -> Type:
-    """The type that holds values of both."""
+    """Return the type for values of both types."""
     if one is None or one == other:
         return other
     if other is None:
@@ -86,7 +86,7 @@ def merged(one: Type, other: Type) -> Type:
 
 
 def _written(kind: Type) -> Json:
-    """The type as ``from_json`` takes it."""
+    """Return the type in the form of ``from_json``."""
     if isinstance(kind, list):
         return [_written(kind[0])]
     if isinstance(kind, dict):
@@ -95,9 +95,9 @@ def _written(kind: Type) -> Json:
 
 
 def load(database: duckdb.DuckDBPyConnection, statement: Statement, given: dict[tuple[str, ...], list[Json]]) -> None:
-    """Make the tables that the statement names. A table without rows has every column that the statement wants of it.
+    """Create the tables that the statement names. A table without rows gets every column that the statement reads from it.
 
-    Raises Refused for columns that DuckDB could not tell apart.
+    Raises Refused for columns that DuckDB cannot distinguish.
     """
     columns = {name: columns_of(rows) for name, rows in given.items()}
     known = {column.casefold() for each in columns.values() for column in each}
@@ -115,7 +115,7 @@ def _make(database: duckdb.DuckDBPyConnection, name: tuple[str, ...], kinds: dic
         database.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name[depth - 1])}")
     full = ".".join(quoted(each) for each in name)
     kept = {column: kind for column, kind in kinds.items() if kind is not None}
-    base = quoted(f"{shown} ")  # a trailing blank: no list in scope has such a name
+    base = quoted(f"{shown} ")  # trailing space: no list in scope has such a name
     if kept:
         structure = json.dumps([{column: _written(kind) for column, kind in kept.items()}]).replace("'", "''")
         made = f"SELECT unnest(from_json($1::JSON, '{structure}'), max_depth := 2)"
@@ -124,7 +124,7 @@ def _make(database: duckdb.DuckDBPyConnection, name: tuple[str, ...], kinds: dic
             database.execute(f"INSERT INTO main.{base} {made}", [_chunk(rows[start : start + CHUNK], kept)])
     else:
         database.execute(f"CREATE TABLE main.{base} AS SELECT range AS i FROM range($1)", [len(rows)])  # noqa: S608 - a quoted name
-    # What is null in every row has no type: as a literal it fits wherever the statement uses it.
+    # A column that is null in every row has no type: a literal NULL fits every use.
     shown_columns = [quoted(column) if column in kept else f"NULL AS {quoted(column)}" for column in kinds]
     picked = ", ".join(shown_columns) or 'NULL AS "nothing"'
     database.execute(f"CREATE VIEW {full} AS SELECT {picked} FROM main.{base}")  # noqa: S608 - quoted names
@@ -134,14 +134,14 @@ def _chunk(rows: list[Json], kept: dict[str, Type]) -> str:
     plain = [{column: row.get(column) for column in kept} for row in rows]
     for column in (name for name, kind in kept.items() if kind == "JSON"):
         for row in plain:
-            # Where a value is missing the column is null, not the JSON `null`.
+            # A missing value makes the column null, not the JSON `null`.
             if row[column] is None:
                 del row[column]
     return json.dumps(plain, ensure_ascii=False)
 
 
 def _wanted(statement: Statement, name: tuple[str, ...], known: set[str]) -> dict[str, None]:
-    """The columns that a statement wants of a table without rows, as far as it can be seen."""
+    """Return the columns that a statement reads from a table without rows, as far as they are visible."""
     called = {"", *(each.alias.casefold() for each in statement.tables if each.name == name)}
     found: dict[str, str] = {}
     for column in statement.columns:

@@ -1,8 +1,8 @@
-"""The process in which a statement is carried out: what runs away in it, in time or in memory, ends with it.
+"""Process that executes one statement: excessive time or memory ends only this process.
 
-DuckDB counts most of its memory and can mostly be interrupted, but not where one function makes one huge text. So the kernel counts.
-
-It reads and writes lines of JSON: the statement in; the tables it names, or why it is refused, out; their rows in; the result out.
+DuckDB limits most of its memory and can mostly be interrupted, but not while one function makes a huge text. So the kernel
+enforces limits too. It reads and writes lines of JSON: reads the statement; writes the tables it names, or the refusal; reads
+their rows; writes the result.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _refuse_params(wanted: frozenset[str], given: dict[str, Json]) -> None:
 
 
 def _bound(megabytes: int, seconds: float) -> None:
-    """Let the kernel end what DuckDB does not count: memory beyond what is in use now, time of all threads, files."""
+    """Set kernel limits for what DuckDB does not limit: memory beyond the present use, time of all threads, files."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         most = in_use + 2 * (megabytes << 20)

@@ -1,1 +1,1 @@
-"""The Chromium process of a run: found, launched, watched, and found again after a crash. Start with ``launch.py``."""
+"""Chromium as a process: find it, start it with Playwright's driver, watch it, and find one that outlived its run."""

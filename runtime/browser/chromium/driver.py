@@ -1,4 +1,4 @@
-"""Playwright's driver: a process of its own, started so that Ctrl-C in the terminal does not reach it."""
+"""Playwright's driver: a separate process, started out of reach of Ctrl-C in the terminal."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from runtime.browser.chromium import launch
 
 
 async def start() -> Playwright:
-    """A running driver; ``await playwright.stop()`` ends it.
+    """Start a driver and return it; ``await playwright.stop()`` ends it.
 
-    In our process group the terminal's interrupt would end it under us: what was going on would look like a failure instead of an
-    interruption, and nothing could be closed in order. Node takes back what a parent blocks or ignores, so it has a session of its own.
+    In our process group, Ctrl-C would end it too: running work would seem to fail instead of being interrupted, and nothing
+    could be closed in order. Node resets signals that its parent blocks or ignores, so the driver gets a separate session.
     """
     loop = asyncio.get_running_loop()
     async with _locks.setdefault(loop, asyncio.Lock()):
@@ -26,12 +26,12 @@ async def start() -> Playwright:
 
 
 async def started(playwright: Playwright) -> Playwright:
-    """One that has started already."""
+    """Return a driver that has already started."""
     return playwright
 
 
 def _with_compile_cache(environment: Mapping[str, str]) -> dict[str, str]:
-    """The driver's environment: node keeps what it compiled in the person's cache folder, which saves a quarter of its start."""
+    """Return the driver's environment: node caches compiled code in the user's cache folder, which saves a quarter of its start."""
     home = environment.get("HOME")
     caches = environment.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else None)
     kept = {} if caches is None else {"NODE_COMPILE_CACHE": f"{caches}/runops/driver"}
@@ -42,15 +42,15 @@ _locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = wea
 
 
 async def start_with(starting: Awaitable[launch.Chromium]) -> tuple[launch.Chromium, Playwright]:
-    """Chromium and a driver, started at the same time; when one of them fails, or we are interrupted, the other is ended."""
+    """Start Chromium and a driver in parallel. If one fails, or we are interrupted, the other is ended."""
     launching, driving = asyncio.ensure_future(starting), asyncio.ensure_future(start())
     try:
         return await asyncio.gather(launching, asyncio.shield(driving))
     except BaseException as error:
-        # An interruption has reached the start of Chromium already; a second one would take it away from its tidying up.
+        # An interruption has already reached Chromium's start; a second one would stop its cleanup.
         if not isinstance(error, asyncio.CancelledError):
             launching.cancel()
-        # A driver can only be stopped once it has started.
+        # A driver can be stopped only after its start.
         chromium, playwright = await asyncio.gather(launching, driving, return_exceptions=True)
         if not isinstance(chromium, BaseException):
             await chromium.end()

@@ -1,4 +1,4 @@
-"""Which browser is driven: the one that is named, else Playwright's own download, else a Chrome or Chromium on PATH."""
+"""Finds the browser: the configured one, else Playwright's download, else Chrome or Chromium on PATH."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nodes.errors import SetupError
 VARIABLE = "RUNOPS_BROWSER"
 
 NAMES = ("google-chrome", "google-chrome-stable", "chrome", "chromium", "chromium-browser")
-"""What Chrome and Chromium are called on PATH."""
+"""Names of Chrome and Chromium on PATH."""
 
 _APPLICATIONS = (
     "Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -33,9 +33,9 @@ FIX = "runops install"
 
 
 def find(named: str | Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """The browser's executable. ``named`` is the setting; without it ``RUNOPS_BROWSER`` counts.
+    """Return the browser's executable. ``named`` is the setting; without it ``RUNOPS_BROWSER`` counts.
 
-    Raises SetupError ``browser-not-found`` where there is none, or where the named one cannot be run.
+    Raises SetupError ``browser-not-found`` if there is none, or if the named one cannot be run.
     """
     goal = str(named or environ.get(VARIABLE) or "")
     if goal:
@@ -65,7 +65,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def downloads(environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """Chromium as Playwright's installer left it, the full browser before the headless shell, newest first; found without starting Playwright."""
+    """Return Playwright's installed browsers, the full one before the headless shell, newest first. Playwright is not started."""
     folder = _download_folder(environ)
     if folder is None:
         return []
@@ -74,7 +74,7 @@ def downloads(environ: Mapping[str, str] = os.environ) -> list[Path]:
         kind, _dash, revision = each.name.rpartition("-")
         if kind not in ("chromium", "chromium_headless_shell") or not revision.isdigit():
             continue
-        # A download that was cut off has no such mark.
+        # An interrupted download lacks this marker.
         if not (each / "INSTALLATION_COMPLETE").exists():
             continue
         executables = (path for glob in _DOWNLOADED for path in sorted(each.glob(glob)))

@@ -1,4 +1,4 @@
-"""Starting Chromium: its switches, its profile, and the address at which it is driven."""
+"""Starts Chromium: its switches, its profile, and its DevTools address."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from runtime.browser.chromium import find, watcher
 from runtime.system import files, processes, regular_files
 
 START_SECONDS = 30.0
-"""How long Chromium may take to start: a cold disk is slow."""
+"""Seconds that Chromium may take to start: a cold disk is slow."""
 
 STATE = "browser.json"
-"""The file in a run's private folder that says where its Chromium is: an ``Alive``, and what its tabs are called."""
+"""File in a run's private folder about its Chromium: an ``Alive`` and the names of its tabs."""
 
 PROFILE, TEMPORARY = "profile-", "runops-"
-"""How the names of folders begin that are made for a Chromium."""
+"""Prefixes of the folders that are made for a Chromium."""
 
 WATCHER_SECONDS = 10.0
-"""How long the watcher may take to end Chromium, and to answer."""
+"""Seconds that the watcher may take to end Chromium and to answer."""
 
 _DISABLED_FEATURES = (
-    # As Playwright starts Chromium, so that pages behave the same.
+    # Playwright disables these too, so pages behave the same.
     "AvoidUnnecessaryBeforeUnloadCheckSync",
     "DestroyProfileOnBrowserClose",
     "HttpsUpgrades",
@@ -47,11 +47,11 @@ _DISABLED_FEATURES = (
     "NetworkTimeServiceQuerying",
     "AimEnabled",
     "PreconnectToSearch",
-    # Documents that would load before anybody asked for them.
+    # Loads documents before they are requested.
     "Prerender2",
-    # A frame made anew for each document that it shows: up to a third of what going to a page costs.
+    # Creates a new frame for each document: up to a third of the cost of a navigation.
     "RenderDocument",
-    # Pages of its own behind the address bar: two thirds of what it costs to start.
+    # Extra pages for the address bar: two thirds of the cost of a start.
     "WebUIOmniboxPopup",
     "WebUIOmniboxAimPopup",
     "WebUIOmniboxFullPopup",
@@ -64,7 +64,7 @@ _SWITCHES = (
     "--no-default-browser-check",
     "--no-service-autorun",
     "--disable-field-trial-config",
-    # A document that was not answered would be asked for again a second later.
+    # Chromium would request an unanswered document again a second later.
     "--disable-auto-reload",
     "--disable-background-networking",
     "--disable-background-timer-throttling",
@@ -105,12 +105,12 @@ _HEADLESS = (
 )
 
 
-# What a page has prefetched is taken from memory when it is gone to, and no guard sees the document again.
+# A prefetched document would load from memory, unseen by the guard.
 _PREFERENCES = '{"net": {"network_prediction_options": 2}}'
 
 
 def switches(profile: Path, *, headed: bool, sandbox: bool, further: Sequence[str] = ()) -> list[str]:
-    """Chromium's command line after the executable."""
+    """Return Chromium's command line after the executable."""
     return [
         *_SWITCHES,
         *(() if headed else _HEADLESS),
@@ -122,7 +122,7 @@ def switches(profile: Path, *, headed: bool, sandbox: bool, further: Sequence[st
 
 
 def _merged(further: Sequence[str]) -> list[str]:
-    """``further`` with ours added to what Chromium takes from one switch only, the last of its name."""
+    """Return ``further`` merged with our values for switches where Chromium uses only the last of a name."""
     merged: dict[str, str] = {}
     for each in further:
         name, _equals, value = each.partition("=")
@@ -135,23 +135,23 @@ def _merged(further: Sequence[str]) -> list[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Alive:
-    """A Chromium that we started, in words that a later process can check."""
+    """A Chromium that we started, described so that a later process can check it."""
 
     address: str
-    """Where it is driven: a WebSocket address on loopback."""
+    """Its DevTools address: a WebSocket on loopback."""
     folders: list[str]
-    """What goes when it has ended: its profile, or the folder that holds it, and its place for temporary files."""
+    """Folders to remove after its end: its profile, or the folder with it, and its temporary folder."""
     chromium: int
     chromium_started: str
     watcher: int
     watcher_started: str
     watcher_port: int
     token: str
-    """What the watcher listens to."""
+    """Token that the watcher accepts."""
     boot: str
 
     def __post_init__(self) -> None:
-        """Raises TypeError for words of another kind: they may come from a file, which may be damaged."""
+        """Raises TypeError for values of another type: they may come from a damaged file."""
         lists: list[object] = [self.folders]
         texts: list[object] = [self.address, self.chromium_started, self.watcher_started, self.token, self.boot]
         numbers: list[object] = [self.chromium, self.watcher, self.watcher_port]
@@ -163,13 +163,13 @@ class Alive:
             raise TypeError("these words tell of no browser")
 
     def remove_folders(self) -> None:
-        """Remove what goes with it. What was made for no Chromium stays: these words were read from a file, which may be damaged."""
+        """Remove its folders. Folders without our prefixes stay: the description may come from a damaged file."""
         for folder in map(Path, self.folders):
             if folder.is_absolute() and folder.name.startswith((PROFILE, TEMPORARY)):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def lives(self) -> bool:
-        """Whether both processes are still those that were started."""
+        """Return True if both processes are still the ones that were started."""
         return (
             self.boot == processes.boot()
             and processes.started(self.chromium) == self.chromium_started
@@ -178,7 +178,7 @@ class Alive:
 
 
 class Chromium:
-    """A Chromium that we hold on to through its watcher: if we are killed, the watcher's clock begins."""
+    """A Chromium that we hold through its watcher: if we are killed, the watcher's ``linger`` time begins."""
 
     def __init__(self, alive: Alive, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.alive = alive
@@ -187,7 +187,7 @@ class Chromium:
 
     @classmethod
     async def hold(cls, alive: Alive, linger: float) -> Chromium:
-        """Hold on to a Chromium. Raises OSError where its watcher does not answer."""
+        """Hold a Chromium. Raises OSError if its watcher does not answer."""
         async with asyncio.timeout(WATCHER_SECONDS):
             reader, writer = await asyncio.open_connection("127.0.0.1", alive.watcher_port)
             held = cls(alive, reader, writer)
@@ -207,33 +207,33 @@ class Chromium:
         return json.loads(line)
 
     async def linger(self, seconds: float) -> None:
-        """Have it live for so long once we are gone. Raises OSError where its watcher does not answer."""
+        """Let it run for this many seconds after we are gone. Raises OSError if its watcher does not answer."""
         async with asyncio.timeout(WATCHER_SECONDS):
             await self._say({"linger": seconds})
 
     @property
     def gone(self) -> bool:
-        """Whether the watcher has let go of us: Chromium has ended."""
+        """True if the watcher has disconnected: Chromium has ended."""
         return self._reader.at_eof()
 
     def end_soon(self) -> None:
-        """Have it ended, without waiting for that."""
+        """Request its end without waiting for it."""
         if not self._writer.is_closing():
             self._writer.write(b'{"end": true}\n')
 
     async def end(self) -> None:
-        """End it and remove its profile. One that has ended already is no error."""
+        """End it and remove its profile. One that has already ended is no error."""
         with contextlib.suppress(OSError):
             async with asyncio.timeout(WATCHER_SECONDS):
                 await self._say({"end": True})
         await self.release()
         if processes.started(self.alive.chromium) == self.alive.chromium_started:
-            # Its watcher does not answer. As long as that is there, the process id cannot be another's.
+            # Its watcher does not answer. While the watcher exists, the process id cannot be reused.
             with contextlib.suppress(OSError):
                 os.killpg(self.alive.chromium, signal.SIGKILL)
 
     async def release(self) -> None:
-        """Let go of it: its watcher's clock begins."""
+        """Release it: the watcher's ``linger`` time begins."""
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
@@ -249,16 +249,17 @@ async def start(
     environment: Mapping[str, str] | None = None,
     passing: bool = False,
 ) -> Chromium:
-    """Start Chromium on a new profile in ``private`` and return when it can be driven; with ``passing`` that folder goes with it.
+    """Start Chromium on a new profile in ``private`` and return when it answers. With ``passing``, the folder is removed with it.
 
-    It runs in its sandbox wherever the machine allows that. Raises SetupError ``browser-not-started``, LogError ``log-write-failed``.
+    It runs in its sandbox if the machine allows that. Raises SetupError ``browser-not-started``, LogError
+    ``log-write-failed``.
     """
     sandboxes = (True, False) if os.geteuid() != 0 else (False,)
     for sandbox in sandboxes:
         try:
             return await _start(executable, private, linger, headed, sandbox, further, environment or {}, passing)
         except _NotStarted as error:
-            # Containers and some distributions forbid the sandbox to those who are not root.
+            # Containers and some distributions forbid the sandbox to users other than root.
             if sandbox and "sandbox" in error.log:
                 continue
             raise SetupError(
@@ -271,7 +272,7 @@ async def start(
 
 
 class _NotStarted(Exception):
-    """Chromium did not come up; ``log`` is the end of what it said."""
+    """Chromium did not start; ``log`` is the end of its output."""
 
     def __init__(self, message: str, log: str) -> None:
         super().__init__(message)
@@ -306,11 +307,11 @@ async def _start(
     try:
         report = await asyncio.shield(starting)
     except asyncio.CancelledError as cancelled:
-        # A browser that has started must be held, if only to end it.
+        # A started browser must be held, if only to end it.
         interrupted, report = cancelled, await starting
     if "error" in report:
         raise _NotStarted(report["error"], "")
-    # The address is not known before Chromium runs, and the watcher wants to be held at once.
+    # The address is unknown until Chromium runs, but the watcher must be held at once.
     alive = Alive(
         address="",
         folders=spec["remove"],
@@ -328,7 +329,7 @@ async def _start(
         try:
             await asyncio.shield(holding)
         except asyncio.CancelledError as cancelled:
-            # One that is let go of by halves would wait for its next engine.
+            # A half-released browser would wait for its next engine.
             interrupted = cancelled
         held = await holding
         if interrupted is not None:
@@ -348,7 +349,7 @@ async def _start(
 
 
 def _folders(private: Path) -> tuple[Path, str]:
-    """A profile in ``private``, and a place for Chromium's temporary files. Raises OSError, and leaves nothing then."""
+    """Create a profile in ``private`` and a folder for temporary files. Raises OSError, and leaves nothing then."""
     profile = Path(tempfile.mkdtemp(prefix=PROFILE, dir=private))
     try:
         preferences = profile / "Default" / "Preferences"

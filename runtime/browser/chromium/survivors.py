@@ -1,6 +1,6 @@
-"""A Chromium that outlived its engine, or is at work for one, as somebody else finds it: by what its run wrote down, never by a name.
+"""Finds a Chromium that outlived its engine, or works for one, by its run's state file, never by a process name.
 
-Nothing here is changed by looking, and no engine is needed: neither Playwright nor an event loop.
+Reading changes nothing and needs no engine: neither Playwright nor an event loop.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from runtime.browser.chromium import launch, watcher
 from runtime.system import processes, regular_files
 
 LOOK_SECONDS = 3.0
-"""How long a watcher may take to say how long it waits."""
+"""Seconds that a watcher may take to report."""
 
 END_SECONDS = launch.WATCHER_SECONDS
-"""How long it may take to end Chromium and to say so."""
+"""Seconds that it may take to end Chromium and confirm that."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SurvivorCheck:
-    """What a watcher says of its Chromium."""
+    """Report of a watcher on its Chromium."""
 
     holders: int
-    """Engines that hold on to it."""
+    """Engines that hold it."""
     left: float | None
-    """Seconds until it is ended; None while somebody holds on."""
+    """Seconds until it is ended; None while an engine holds it."""
 
 
 def find(private: Path) -> launch.Alive | None:
-    """The Chromium of the run with this private folder, if both it and its watcher live."""
+    """Return the Chromium of the run with this private folder if it and its watcher are running."""
     alive = remembered(private)
     return alive if alive is not None and alive.lives() else None
 
 
 def remembered(private: Path) -> launch.Alive | None:
-    """What the run wrote down of its Chromium, which may have ended since; None where nothing stands there, or nothing that makes sense."""
+    """Read the run's record of its Chromium, which may have ended since; None if there is no valid record."""
     try:
         state = json.loads(regular_files.read_text(private / launch.STATE))
         return launch.Alive(**{field.name: state[field.name] for field in dataclasses.fields(launch.Alive)})
@@ -51,7 +51,7 @@ def remembered(private: Path) -> launch.Alive | None:
 
 
 def look(alive: launch.Alive) -> SurvivorCheck | None:
-    """What its watcher says; None where it does not answer. Nobody becomes a holder by that, and no clock is set back."""
+    """Ask its watcher for a report; None if it does not answer. The caller does not become a holder, and no timer changes."""
     try:
         said = _say(alive, LOOK_SECONDS, {"token": alive.token, "look": True})
         return SurvivorCheck(int(said["holders"]), None if said["left"] is None else float(said["left"]))
@@ -60,12 +60,12 @@ def look(alive: launch.Alive) -> SurvivorCheck | None:
 
 
 def end(alive: launch.Alive) -> bool:
-    """Have it ended by its watcher, and its folders removed; whether all that is done. One that has ended already is no error."""
+    """Have the watcher end it and remove its folders; return True if all is done. One that has already ended is no error."""
     if alive.lives():
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             _say(alive, END_SECONDS, {"token": alive.token}, {"end": True})
         _wait_until_gone(alive, 2.0)
-    # A watcher that does not answer: Chromium goes first, with its helpers, while its parent keeps its process id from being another's.
+    # If the watcher does not answer: kill Chromium and its helpers first, while its parent keeps the process id from being reused.
     for pid in _processes(alive):
         with contextlib.suppress(OSError):
             (os.killpg if pid == alive.chromium else os.kill)(pid, signal.SIGKILL)
@@ -77,7 +77,7 @@ def end(alive: launch.Alive) -> bool:
 
 
 def _processes(alive: launch.Alive) -> list[int]:
-    """Those of its two processes that still are what they were, Chromium first."""
+    """Return the ids of its two processes that still run, Chromium first."""
     if alive.boot != processes.boot():
         return []
     both = ((alive.chromium, alive.chromium_started), (alive.watcher, alive.watcher_started))
@@ -91,7 +91,7 @@ def _wait_until_gone(alive: launch.Alive, seconds: float) -> None:
 
 
 def _say(alive: launch.Alive, seconds: float, *messages: dict[str, Any]) -> dict[str, Any]:
-    """Say all of it to the watcher, line by line; its answer to the last. Raises OSError, and ValueError for an answer that is none."""
+    """Send all messages to the watcher, line by line; return its last answer. Raises OSError, and ValueError if it is invalid."""
     answer: dict[str, Any] = {}
     with (
         socket.create_connection(("127.0.0.1", alive.watcher_port), seconds) as connection,

@@ -1,26 +1,26 @@
-"""The watcher: Chromium's parent. It ends Chromium when no engine has held on to it for ``linger`` seconds.
+"""Watcher: the parent process of Chromium. It ends Chromium when no engine has held it for ``linger`` seconds.
 
-A program of its own, run as ``python -I -S watcher.py`` with the standard library only. It knows no run and holds no lock. An engine holds
-on by keeping a connection open; a killed engine's connection is closed by the kernel. Because the watcher is Chromium's parent, the process
-id it ends cannot have gone to another process meanwhile.
+A separate program, run as ``python -I -S watcher.py`` with the standard library only. It knows no run and holds no lock. An
+engine holds Chromium by an open connection; the kernel closes the connection of a killed engine. As Chromium's parent, the
+watcher knows that the process id it kills was not reused.
 
 It reads one JSON object from its standard input:
 
     command      list of Chromium's executable and switches
     environment  map of environment variables
-    log          file for what Chromium writes to its standard error
-    remove       list of folders that go when Chromium has ended
-    token        what an engine says first
+    log          file for Chromium's standard error
+    remove       list of folders to remove after Chromium's end
+    token        what an engine sends first
     linger       seconds
 
-writes one line of JSON, {"watcher": pid, "port": its port on loopback, "chromium": pid}, to its standard output, or {"error": "…"}, and lets go
-of both. Then it takes lines of JSON from each connection; the first must be {"token": "…"}, and each is answered by a line:
+It writes one line of JSON to its standard output, then closes both: {"watcher": pid, "port": its port on loopback,
+"chromium": pid}, or {"error": "…"}. Each connection then sends lines of JSON, first {"token": "…"}, and gets a line for each:
 
     {"linger": seconds}   how long to wait from now on           {"ok": true}
     {"end": true}         end Chromium, remove the folders, go   {"ended": true}
 
-Whoever only wants to know says {"token": "…", "look": true}, is told {"holders": engines that hold on, "left": seconds until the end, or null
-while somebody does}, and is hung up on: that makes nobody an engine, and changes nothing about the time that is left.
+A client that only wants a report sends {"token": "…", "look": true}. It receives {"holders": number of engines, "left":
+seconds until the end, or null while there are any} and is disconnected. It does not become an engine, and no timer changes.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ import subprocess
 import sys
 import time
 
-# `typing` itself would double the time that this takes to start.
+# `typing` would double our start time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 FIRST_CONNECTION_SECONDS = 15.0
-"""How long the engine that started us may take to hold on."""
+"""Seconds that the engine that started us may take to connect."""
 
 LONGEST_LINE = 4096
 
@@ -51,7 +51,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class Engine:
-    """A connection of an engine."""
+    """Connection of an engine."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -59,7 +59,7 @@ class Engine:
         self.known = False
 
     def lines(self) -> list[bytes] | None:
-        """Lines that have come in; None when the engine is gone."""
+        """Return the lines received; None when the engine is gone."""
         try:
             chunk = self.connection.recv(LONGEST_LINE)
         except OSError:
@@ -70,13 +70,13 @@ class Engine:
         return lines
 
     def answer(self, message: dict[str, Any]) -> None:
-        """Send a line; an engine that is gone misses nothing."""
+        """Send a line; ignore an engine that is gone."""
         with contextlib.suppress(OSError):
             self.connection.sendall(json.dumps(message).encode() + b"\n")
 
 
 class Watcher:
-    """Waits for engines, for Chromium's end, and for the end of its own patience."""
+    """Waits for engines, for Chromium's end, and for its own deadline."""
 
     def __init__(
         self, spec: dict[str, Any], chromium: subprocess.Popen[bytes], listener: socket.socket, wakeup: socket.socket
@@ -92,7 +92,7 @@ class Watcher:
         self.requester: Engine | None = None
 
     def watch(self) -> None:
-        """Returns when Chromium is to end, or has."""
+        """Return when Chromium has ended, or is to be ended."""
         while not self.over and not ended(self.chromium):
             left = None if self.deadline is None else self.deadline - time.monotonic()
             if left is not None and left <= 0:
@@ -108,7 +108,7 @@ class Watcher:
                     self.serve(self.engines[each])
 
     def serve(self, engine: Engine) -> None:
-        """Take what an engine says; one that is gone, or that does not know the token, is let go."""
+        """Handle what an engine sends; disconnect one that is gone or does not know the token."""
         lines = engine.lines()
         for line in lines or []:
             if not self.obey(engine, line):
@@ -121,7 +121,7 @@ class Watcher:
                 self.deadline = time.monotonic() + self.linger
 
     def obey(self, engine: Engine, line: bytes) -> bool:
-        """Do what a line says; False where it makes no sense."""
+        """Execute a line; return False for an invalid one."""
         try:
             message = json.loads(line)
             if not engine.known:
@@ -144,12 +144,12 @@ class Watcher:
         return True
 
     def looked_at(self) -> dict[str, Any]:
-        """What somebody is told who only looks."""
+        """Return the report for a client that only looks."""
         left = None if self.deadline is None else round(max(self.deadline - time.monotonic(), 0.0), 3)
         return {"holders": sum(each.known for each in self.engines.values()), "left": left}
 
     def end(self) -> None:
-        """End Chromium and all its helpers, remove its folders, and tell whoever asked for it."""
+        """End Chromium with all its helpers, remove its folders, and answer the engine that requested it."""
         kill_group(self.chromium)
         for folder in self.spec["remove"]:
             remove(folder)
@@ -158,21 +158,21 @@ class Watcher:
 
 
 def ended(chromium: subprocess.Popen[bytes]) -> bool:
-    """Whether Chromium has ended. It is left uncollected where that is possible, so that its process group cannot be another's."""
+    """Return True if Chromium has ended. Where possible it is not reaped, so its process group id cannot be reused."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, chromium.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return chromium.poll() is not None
 
 
 def kill_group(chromium: subprocess.Popen[bytes]) -> None:
-    """End the process group that Chromium leads. Nothing of it is worth saving: its profile goes too."""
+    """End the process group that Chromium leads. Nothing needs saving: its profile is removed too."""
     with contextlib.suppress(OSError):
         os.killpg(chromium.pid, signal.SIGKILL)
     chromium.wait()
 
 
 def remove(folder: str) -> None:
-    """Remove a folder; helpers that are just ending may still write into it for a moment."""
+    """Remove a folder; helpers that are ending may still write into it for a moment."""
     for _ in range(50):
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.lexists(folder):
@@ -181,13 +181,13 @@ def remove(folder: str) -> None:
 
 
 def die_with_parent() -> None:
-    """Where the kernel knows how: Chromium ends when the watcher is killed."""
+    """Let Chromium end when the watcher is killed, if the kernel supports it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def let_go(descriptors: tuple[int, ...]) -> None:
-    """Point descriptors at nothing, so that nobody waits for us to close them."""
+    """Point descriptors at /dev/null, so that no process waits for us to close them."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in descriptors:
         os.dup2(nothing, descriptor)
@@ -195,7 +195,7 @@ def let_go(descriptors: tuple[int, ...]) -> None:
 
 
 def start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
-    """Chromium, in a process group of its own: a Ctrl-C in the engine's terminal does not reach it."""
+    """Start Chromium in a separate process group: Ctrl-C in the engine's terminal does not reach it."""
     log = os.open(spec["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         return subprocess.Popen(
@@ -212,15 +212,15 @@ def start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 def say(message: dict[str, Any]) -> None:
-    """Write a line to whoever started us."""
+    """Write a line to the process that started us."""
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
 def main() -> None:
-    """Start Chromium, say where we are, and watch."""
+    """Start Chromium, report its process and our port, and watch."""
     spec = json.load(sys.stdin)
-    # Our parent is done with us at once: nobody has to collect us when we end.
+    # Our parent exits at once, so no process has to reap us.
     if os.fork():
         os._exit(0)
     os.chdir("/")

@@ -1,1 +1,1 @@
-"""RunOps' own DevTools connection: the guard of origins, emulation, and downloads. Start with ``connection.py``."""
+"""DevTools protocol: our connection to Chromium, the origin guard, emulation and downloads."""

@@ -1,4 +1,4 @@
-"""A connection of our own to Chromium: the DevTools protocol over one WebSocket, with sessions for targets ("flat" mode)."""
+"""Our own DevTools connection to Chromium: one WebSocket with a session for each target ("flat" mode)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 Params = dict[str, Any]
 Handler = Callable[[Params, str], None]
-"""Receives an event's parameters and the session it came from ("" is the browser itself). It must not raise."""
+"""Receives an event's parameters and its session ("" is the browser itself). It must not raise."""
 
 
 class Disconnected(Exception):
@@ -21,11 +21,11 @@ class Disconnected(Exception):
 
 
 class Refused(Exception):
-    """Chromium refused a command; the message says why. Commands for a target that is just going away are refused too."""
+    """Chromium refused a command; the message gives the reason. It also refuses commands for a target that is closing."""
 
 
 class Connection:
-    """One connection to a browser. Commands may overlap; events are handed out in order, before any later answer."""
+    """One connection to a browser. Commands may overlap; events arrive in order, before any later answer."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
@@ -36,11 +36,11 @@ class Connection:
         self._reader = asyncio.create_task(self._read())
         self._writer = asyncio.create_task(self._write())
         self.on_gone: Callable[[], None] | None = None
-        """Called once when the connection is lost without ``close``."""
+        """Called once if the connection is lost without ``close``."""
 
     @classmethod
     async def open(cls, address: str, seconds: float) -> Connection:
-        """Connect to the browser at ``address``. Raises Gone when that does not succeed in time."""
+        """Connect to the browser at ``address``. Raises Disconnected if that fails within ``seconds``."""
         try:
             # Chromium answers no pings while a page blocks it, and an answer may be as large as a page.
             socket = await connect(
@@ -51,21 +51,21 @@ class Connection:
         return cls(socket)
 
     def on(self, event: str, handler: Handler) -> None:
-        """Hand every ``event`` to ``handler``."""
+        """Call ``handler`` for every ``event``; it replaces an earlier handler."""
         self._handlers[event] = handler
 
     async def send(self, method: str, params: Params | None = None, session: str = "") -> Params:
-        """Send a command and return its result. Raises Refused, or Gone."""
+        """Send a command and return its result. Raises Refused or Disconnected."""
         return await self.post(method, params, session)
 
     def post(self, method: str, params: Params | None = None, session: str = "") -> asyncio.Future[Params]:
-        """Send a command now, before anything that is posted later; the future is its result."""
+        """Send a command now, before any later one; the future holds its result."""
         self._last += 1
         message: Params = {"id": self._last, "method": method, "params": params or {}}
         if session:
             message["sessionId"] = session
         future: asyncio.Future[Params] = asyncio.get_running_loop().create_future()
-        # Nobody has to wait for it, so an answer nobody asked for is no error.
+        # The caller may ignore the future, so an unread error must not be reported.
         future.add_done_callback(_seen)
         if self._reader.done():
             future.set_exception(Disconnected("the connection to the browser is closed"))
@@ -109,7 +109,7 @@ class Connection:
             future.set_result(message["result"])
 
     async def close(self) -> None:
-        """Close the connection; nothing is told to ``on_gone``."""
+        """Close the connection without calling ``on_gone``."""
         self.on_gone = None
         await self._socket.close()
         await asyncio.wait([self._reader])

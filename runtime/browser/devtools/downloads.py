@@ -1,4 +1,4 @@
-"""Files that the browser downloads, by DevTools."""
+"""Downloads of the browser, by the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN_AS_PAGES = ("text/html", "application/xhtml+xml")
 
 @dataclasses.dataclass(slots=True)
 class Download:
-    """A file on its way."""
+    """A file that is being downloaded."""
 
     guid: str
     url: str
@@ -31,22 +31,22 @@ class Download:
 
 
 class DownloadManager:
-    """Where the files of one run's browser arrive."""
+    """Receives the files that the browser of one run downloads."""
 
     def __init__(self, address: str, watch: origin_guard.Guard, folder: Path, context: str | None) -> None:
-        """``address`` is the browser's, ``folder`` one that goes with it; ``context`` is the run's part of it, None for all of it."""
+        """``folder`` is removed with the browser at ``address``. ``context`` is the run's browser context, None for the whole browser."""
         self._address = address
         self._watch = watch
         self._folder = folder
         self._context = context
         self._connection: devtools_connection.Connection | None = None
         self._tabs: dict[str, str] = {}
-        """Browser context of every tab that there ever was: one that only starts a download is gone before anybody asks."""
+        """Browser context of every tab so far: a tab that only starts a download is gone before it can be asked."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncGenerator[PendingDownloads]:
-        """Take files until the block ends. Raises cdp.Gone and cdp.Refused."""
+        """Accept files until the block ends. Raises Disconnected and Refused."""
         connection = await self._connected()
         with self._place() as folder:
             counter = PendingDownloads(self, Path(folder))
@@ -65,7 +65,7 @@ class DownloadManager:
                     await self._allow({"behavior": "deny", "eventsEnabled": False})
 
     def _place(self) -> tempfile.TemporaryDirectory[str]:
-        """A folder for what arrives. Raises LogError ``file-write-failed``."""
+        """Return a folder for the files. Raises LogError ``file-write-failed``."""
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             return tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True)
@@ -74,7 +74,7 @@ class DownloadManager:
 
     async def _connected(self) -> devtools_connection.Connection:
         if self._connection is None:
-            # It stays: with a connection goes what it forbade, and Chromium would take any file.
+            # The connection stays open: closing it lifts its download ban, and Chromium would accept any file.
             self._connection = await devtools_connection.Connection.open(self._address, CONNECT_SECONDS)
             self._connection.on("Target.targetCreated", self._tab)
             await self._connection.send("Target.setDiscoverTargets", {"discover": True})
@@ -90,7 +90,7 @@ class DownloadManager:
         self._tabs[info["targetId"]] = str(info.get("browserContextId", ""))
 
     async def ours(self, frame: str) -> bool:
-        """Whether a frame belongs to the run."""
+        """Return True if a frame belongs to the run."""
         if self._context is None:
             return True
         known = self._tabs.get(frame)
@@ -102,7 +102,7 @@ class DownloadManager:
         task.add_done_callback(self._tasks.discard)
 
     async def _pass_on(self, params: devtools_connection.Params) -> None:
-        """Let a document pass; one that is no page becomes a file."""
+        """Let a document pass; turn one that is no page into a file."""
         assert self._connection is not None
         answer: devtools_connection.Params = {"requestId": params["requestId"]}
         headers = params.get("responseHeaders") or []
@@ -114,13 +114,13 @@ class DownloadManager:
             self._connection.post("Fetch.continueRequest", answer)
 
     def cancel(self, guid: str) -> None:
-        """Break a download off."""
+        """Cancel a download."""
         if self._connection is not None:
             mine: devtools_connection.Params = {"browserContextId": self._context} if self._context is not None else {}
             self._connection.post("Browser.cancelDownload", {"guid": guid, **mine})
 
     async def close(self) -> None:
-        """Let go of the browser."""
+        """Disconnect from the browser."""
         for task in self._tasks:
             task.cancel()
         if self._connection is not None:
@@ -128,7 +128,7 @@ class DownloadManager:
 
 
 class PendingDownloads:
-    """The files that come while one step waits."""
+    """Downloads that begin while one step waits."""
 
     def __init__(self, state: DownloadManager, folder: Path) -> None:
         self._state = state
@@ -136,25 +136,25 @@ class PendingDownloads:
         self._begun: list[tuple[str, Download]] = []
 
     def begins(self, params: devtools_connection.Params, _session: str) -> None:
-        """A download begins."""
+        """Record that a download begins."""
         incoming = Download(params["guid"], params["url"], sound(params["suggestedFilename"]))
         self._begun.append((params["frameId"], incoming))
 
     def proceeds(self, params: devtools_connection.Params, _session: str) -> None:
-        """More of a file has come."""
+        """Record the progress of a download."""
         for _frame, incoming in self._begun:
             if incoming.guid == params["guid"]:
                 incoming.state = params["state"]
 
     async def first(self) -> Download | None:
-        """The first file that came for the run."""
+        """Return the first download of the run."""
         for frame, incoming in self._begun:
             if await self._state.ours(frame):
                 return incoming
         return None
 
     def file(self, incoming: Download) -> Path:
-        """Where the file stands."""
+        """Return the path of the file."""
         return self._folder / incoming.guid
 
 

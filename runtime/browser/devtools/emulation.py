@@ -1,12 +1,12 @@
-"""What mode *own* sets in every tab over the DevTools protocol, because Chromium has no switch for it.
+"""Options that mode *own* sets in every tab over the DevTools protocol, because Chromium has no switch for them.
 
-Chromium holds a new tab until it is set up, but lets a popup that shares its opener's process go as soon as any client answers. Playwright is
-another, so that two things are seen to:
+Chromium pauses a new tab until it is set up. But a popup in its opener's process resumes as soon as any client answers, and
+Playwright is another client. So there are two rules:
 
-- Where Playwright is the first, the guard makes sure: what is sent here when the tab appears stands, on the same connection, before the word
-  that lets its first document load. So everything here is sent at once.
-- Only the word that lets the tab go waits until Playwright has listened to it: what happens there before that, Playwright never hears of. A dialog
-  would then stand open with nobody to answer it.
+- Send all settings at once when the tab appears. If Playwright answers first, the guard still holds its first document back:
+on the same connection, the settings precede the command that lets it load.
+- Resume the tab only after Playwright listens to it. Otherwise Playwright would miss events, such as a dialog, which would
+then stay open unanswered.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from runtime.browser.options import BrowserOptions
 from runtime.browser.port import LostTab
 
 DEADLINE_SECONDS = 5.0
-"""How long the tabs of a browser may take to be set up, or to be closed."""
+"""Seconds that a browser's tabs may take to be set up or closed."""
 
 FREED_SECONDS = 1.0
-"""How long a tab may take to answer once those are closed that may have kept it from it: a dialog stops every page of its process."""
+"""Seconds that a tab may take to answer once stuck tabs are closed: a dialog stops every page of its process."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Tab:
-    """Our session with a tab, and whether everything that was sent there first has been answered."""
+    """Our session with a tab; ``ready`` completes when all its first commands are answered."""
 
     session: str
     url: str
@@ -51,10 +51,10 @@ class Emulation:
         self._current: str | None = None
         self._letting_go: set[asyncio.Task[None]] = set()
         self.others_ready: Callable[[], Awaitable[None]] | None = None
-        """Returns when the other client has taken note of every tab that has appeared before; none where it is not connected yet."""
+        """Returns once the other client knows every tab that has appeared; None if it is not connected yet."""
 
     async def start(self, seconds: float = DEADLINE_SECONDS, current: str | None = None) -> None:
-        """Set up the tabs that are there, ``current`` before the others, waiting for them no longer than ``seconds``; and from now on each new one."""
+        """Set up the existing tabs, ``current`` first, and from now on each new one. Waits at most ``seconds`` for the existing ones."""
         connection, end = self._connection, asyncio.get_running_loop().time() + seconds
         self._current = current
         connection.on("Target.attachedToTarget", self._attached)
@@ -66,10 +66,10 @@ class Emulation:
             await asyncio.wait([tab.ready for tab in self._tabs.values()], timeout=max(0.0, left))
 
     async def _set_locale(self, seconds: float) -> None:
-        """The locale of the tabs that are there already.
+        """Set the locale of the existing tabs.
 
-        Chromium takes it from one tab of a process and refuses it from the others, for which it holds as well; but only the one that set it
-        takes it along into another process.
+        Chromium accepts it from one tab of a process and refuses it from the others, although it applies to them too. Only
+        the tab that set it keeps it in another process.
         """
         if self._options.locale is None or self._current is None:
             return
@@ -91,7 +91,7 @@ class Emulation:
             for method, arguments in self._commands(is_tab=is_tab, locale=not awaits_turn):
                 posted.append(self._connection.post(method, arguments, session))
             if not params["waitingForDebugger"]:
-                # The rest is the browser's to answer: this tells whether the page itself does.
+                # The browser answers the commands above; this one shows if the page itself answers.
                 posted.append(self._connection.post("Runtime.evaluate", {"expression": "1"}, session))
             # Foreign frames and workers report to their tab, not to the browser.
             self._connection.post("Target.setAutoAttach", _ATTACH, session)
@@ -109,7 +109,7 @@ class Emulation:
             )
 
     async def _let_go(self, others_ready: Callable[[], Awaitable[None]], session: str) -> None:
-        # Without the other client nobody has anything to miss.
+        # Without the other client there is nothing to wait for.
         with contextlib.suppress(Error):
             await others_ready()
         self._connection.post("Runtime.runIfWaitingForDebugger", session=session)
@@ -129,7 +129,7 @@ class Emulation:
                 "mobile": False,
             }
             yield "Emulation.setDeviceMetricsOverride", metrics
-            # A tab in the background behaves as if it were looked at, as Playwright has it.
+            # Tabs in the background behave as if focused, as with Playwright.
             yield "Emulation.setFocusEmulationEnabled", {"enabled": True}
         if locale and options.locale is not None:
             yield "Emulation.setLocaleOverride", {"locale": options.locale}
@@ -142,17 +142,17 @@ class Emulation:
             yield "Network.setExtraHTTPHeaders", {"headers": self._headers}
 
     async def close_stuck(self, current: str, names: Mapping[str, str], seconds: float) -> list[LostTab]:
-        """Close every tab that was not set up in time because its page does not answer: one that waits in a dialog, or computes without end.
+        """Close every tab that was not set up in time because its page is stuck in a dialog or an endless script.
 
-        One that waits for a site to answer does not answer us either: it stops loading and has ``seconds`` for it. Then it stays where it
-        was, unless that was nowhere yet. Returns what was closed, by its name in ``names``. Raises CurrentTabLost where ``current`` is
-        among them, or is not there at all; TimeoutError where one cannot be closed; cdp.Gone.
+        A tab that waits for a site does not answer either: it stops loading within ``seconds``. It then keeps its document;
+        without one it is closed too. Returns the closed tabs, by their name in ``names``. Raises CurrentTabLost if
+        ``current`` is among them or missing, TimeoutError if a tab cannot be closed, and Disconnected.
         """
         stuck = await self._stop_loading(seconds)
         mine = stuck.pop(current, None)
         async with asyncio.timeout(DEADLINE_SECONDS):
             for target, tab in stuck.items():
-                # What computes without end is interrupted: left to itself Chromium would wait for it before it closes the tab.
+                # Interrupt an endless script: otherwise Chromium would wait for it before it closes the tab.
                 self._connection.post("Runtime.terminateExecution", {}, tab.session)
                 with contextlib.suppress(devtools_connection.Refused):
                     await self._connection.send("Target.closeTarget", {"targetId": target})
@@ -168,7 +168,7 @@ class Emulation:
         return [LostTab(names.get(target), origins.without_query(tab.url)) for target, tab in stuck.items()]
 
     async def _stop_loading(self, seconds: float) -> dict[str, _Tab]:
-        """End the loading of tabs that do not answer; those that are of no use then, by their targets."""
+        """Stop loading in tabs that do not answer; return those that remain unusable, by target id."""
         loading = {target: tab for target, tab in self._tabs.items() if not tab.ready.done()}
         if not loading:
             return {}
@@ -178,7 +178,7 @@ class Emulation:
         return {target: tab for target, tab in loading.items() if not tab.ready.done() or await self._is_unborn(tab)}
 
     async def _is_unborn(self, tab: _Tab) -> bool:
-        """Whether the tab has never had a document: Playwright would wait for its first one, which does not come any more."""
+        """Return True if the tab never had a document: Playwright would wait for a first one that never comes."""
         try:
             tree = await self._connection.send("Page.getFrameTree", {}, tab.session)
         except devtools_connection.Refused:
@@ -187,7 +187,7 @@ class Emulation:
 
 
 class CurrentTabLost(Exception):
-    """The tab in which the run was does not answer, or is gone; the message says which."""
+    """The run's current tab is gone or does not answer; the message says which."""
 
 
 WHY_STUCK = "does not answer: it waits in a dialog, or computes without end"

@@ -1,10 +1,10 @@
-"""The guard on origins: no document loads from an origin that the workflow does not allow.
+"""Guard on origins: no document loads from an origin that the workflow does not allow.
 
-It stands inside Chromium's network stack by the DevTools protocol's ``Fetch`` domain, on a connection of our own to the browser itself:
-from its first answer on it sees every document request of every tab, frame and popup, and every hop of a redirect, before it is sent.
-Playwright's ``route`` would miss redirects and turn the cache off.
+It uses the DevTools domain ``Fetch`` on our own connection to the browser. Once started, it sees every document request of
+every tab, frame and popup, and every redirect, before it is sent. Playwright's ``route`` would miss redirects and turn the
+cache off.
 
-When the connection is lost Chromium goes on without the guard; so whoever owns the browser ends it at once (``on_lost``).
+If the connection is lost, Chromium continues unguarded; so the owner of the browser ends it at once (``on_lost``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Credentials:
 
 
 class GuardedTarget:
-    """What the guard allows one browser context, and what it refused there."""
+    """Origins that one browser context may load, and the first refusal there."""
 
     def __init__(self, allowed: Iterable[str], credentials: Sequence[Credentials] = ()) -> None:
         self._every = origins.Allowed(allowed)
@@ -42,7 +42,7 @@ class GuardedTarget:
         self._answered: set[str] = set()
 
     def check(self, url: str, kind: str) -> bool:
-        """Whether a document may load from ``url``; what is refused is kept for ``refusal``, the first of several."""
+        """Return True if a document may load from ``url``; otherwise keep the first refusal for ``refusal``."""
         if self.allowed.document(url):
             return True
         if self._refused is None:
@@ -50,17 +50,17 @@ class GuardedTarget:
         return False
 
     def confine(self, allowed: Sequence[str] | None, file: str) -> None:
-        """Allow only these of the origins that it was made with, because ``file`` allows no others; None for all of them again."""
+        """Allow only these of the original origins, because ``file`` allows no others; None allows all of them again."""
         some = origins.Allowed((each for each in allowed or () if each in self._every), file)
         self.allowed = self._every if allowed is None else some
 
     def allow(self, allowed: Iterable[str]) -> None:
-        """From now on allow these origins, and no others: whoever opened the browser says so."""
+        """Allow these origins and no others from now on. Only the code that opened the browser may call it."""
         self._every = self.allowed = origins.Allowed(allowed)
 
     def credentials(self, request: str, challenge: Params) -> Credentials | None:
-        """What to answer a site or a proxy that asks for a name and a password; None where nothing is known, or was answered already."""
-        # A request is asked again when the answer was wrong: then there is nothing better to say.
+        """Return the credentials for a site or proxy that asks; None if none match, or they were already sent."""
+        # A site asks again only if the answer was wrong, and there is no better one.
         if request in self._answered:
             return None
         of_proxy = challenge.get("source") == "Proxy"
@@ -71,13 +71,13 @@ class GuardedTarget:
         return None
 
     def refusal(self) -> OriginRefused | None:
-        """What was refused since this was last asked."""
+        """Return the first refusal since the last call."""
         error, self._refused = self._refused, None
         return error
 
 
 def refused(url: str, allowed: origins.Allowed, kind: str, phase: Phase = "after") -> OriginRefused:
-    """The error for a document from an origin that is not allowed."""
+    """Return the error for a document from an origin that is not allowed."""
     origin = origins.origin(url) or f"{url.partition(':')[0]}:"
     listed = list(allowed)
     evidence: dict[str, Json] = {
@@ -99,7 +99,7 @@ def refused(url: str, allowed: origins.Allowed, kind: str, phase: Phase = "after
 
 
 class Guard:
-    """The guard of one Chromium."""
+    """Guard of one Chromium."""
 
     def __init__(self, connection: devtools_connection.Connection, on_lost: Callable[[], None]) -> None:
         self._connection = connection
@@ -107,16 +107,16 @@ class Guard:
         self._everywhere: GuardedTarget | None = None
         self._targets: dict[str, Params] = {}
         self._contexts: dict[str, str] = {}
-        """Browser context of frames that are no targets of their own."""
+        """Browser context of frames that are not targets themselves."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._lost = False
         self._on_lost = on_lost
         self._headers: dict[str, str] = {}
 
     async def start(self, headers: dict[str, str] | None = None) -> None:
-        """From the return of this on no document loads unseen; and where no ward is known, none loads at all.
+        """Start to guard: after the return no document loads unseen, and none in a context without a guarded target.
 
-        ``headers`` go with every request that passes by here.
+        ``headers`` are added to every request that passes the guard.
         """
         self._headers = headers or {}
         connection = self._connection
@@ -135,10 +135,10 @@ class Guard:
     async def guarded(
         self, allowed: Iterable[str], credentials: Sequence[Credentials] = (), context: str | None = None
     ) -> GuardedTarget:
-        """Let documents of these origins load in one browser context, or in all where none is named."""
+        """Let documents of these origins load in one browser context, or in all of them without ``context``."""
         guarded = GuardedTarget(allowed, credentials)
         if credentials:
-            # Anything may be asked for a password, so from now on everything passes by here.
+            # Any request may be challenged for a password, so from now on all of them pass the guard.
             await self._enable({"requestStage": "Request"})
         if context is None:
             self._everywhere = guarded
@@ -147,13 +147,13 @@ class Guard:
         return guarded
 
     def dismiss(self, context: str) -> None:
-        """A browser context is closed."""
+        """Forget a closed browser context."""
         self._wards.pop(context, None)
         self._contexts = {frame: known for frame, known in self._contexts.items() if known != context}
 
     @property
     def lost(self) -> bool:
-        """Whether the connection was lost: documents are no longer guarded."""
+        """True if the connection was lost: documents are no longer guarded."""
         return self._lost
 
     def _gone(self) -> None:
@@ -211,17 +211,17 @@ class Guard:
         return self._everywhere or self._wards.get(await self.context_of_frame(frame))
 
     async def context_of_frame(self, frame: str) -> str:
-        """The browser context that a frame belongs to; empty where nobody knows it (any more)."""
+        """Return the browser context of a frame; empty if it is unknown."""
         target = self._targets.get(frame)
         if target is not None:
             return str(target.get("browserContextId", ""))
         if frame not in self._contexts:
-            # Only frames that are there now are kept.
+            # This keeps only the frames that exist now.
             self._contexts = await self._map_frames()
         return self._contexts.get(frame, "")
 
     async def _map_frames(self) -> dict[str, str]:
-        """Ask every tab and foreign frame for the frames in it: the protocol names a frame, but not where it stands."""
+        """Ask every tab and foreign frame for its frames: the protocol does not report the tab of a frame."""
         found: dict[str, str] = {}
         for target in list(self._targets.values()):
             if target["type"] not in ("page", "iframe"):
@@ -252,7 +252,7 @@ class Guard:
     async def _answer(self, params: Params) -> None:
         guarded = await self._guarded_of(params["frameId"])
         known = guarded.credentials(params["requestId"], params["authChallenge"]) if guarded is not None else None
-        # Left to itself Chromium would ask a person. The site's answer to who has no password is shown instead.
+        # By default Chromium would ask a person. Show the site's answer to a request without a password instead.
         answer: Params = {"response": "CancelAuth"}
         if known is not None:
             answer = {"response": "ProvideCredentials", "username": known.username, "password": known.password}
@@ -260,26 +260,26 @@ class Guard:
         self._connection.post("Fetch.continueWithAuth", said)
 
     async def tabs(self, context: str | None) -> frozenset[str]:
-        """The tabs that are there now in one browser context, or in all where none is named; none where the connection is lost.
+        """Return the present tabs in one browser context, or in all without ``context``; none if the connection is lost.
 
-        A tab counts from the moment on at which something opens it. Playwright tells of it later, once it has been set up.
+        A tab counts from the moment it is opened. Playwright reports it later, once it is set up.
         """
         try:
-            # Whatever has happened before this is answered is told of before the answer.
+            # Events before this answer arrive before it.
             await self._connection.send("Browser.getVersion")
         except devtools_connection.Disconnected:
             return frozenset()
         return frozenset(
             tab
             for tab, info in self._targets.items()
-            # What Chromium loads ahead is called a page as well.
+            # Chromium also calls preloaded documents a page.
             if info["type"] == "page" and not info.get("subtype") and context in (None, info.get("browserContextId"))
         )
 
     async def network_process(self) -> int | None:
-        """The process id of Chromium's network process; None where nobody can say. One that is about to die may keep it from being told."""
+        """Return the process id of Chromium's network process; None if unknown. If that process is dying, the answer may not come."""
         try:
-            # It answers the first itself, if it lives: one that has died stays in the list until Chromium needs another one.
+            # The network process answers this first command itself: a dead one stays listed until Chromium needs another.
             await self._connection.send("Storage.getCookies")
             info = await self._connection.send("SystemInfo.getProcessInfo")
         except (devtools_connection.Disconnected, devtools_connection.Refused):
@@ -287,18 +287,18 @@ class Guard:
         return max((each["id"] for each in info["processInfo"] if each["type"].startswith("network.")), default=None)
 
     def context_of(self, tab: str) -> str:
-        """The browser context of a tab."""
+        """Return the browser context of a tab."""
         return str(self._targets[tab]["browserContextId"])
 
     async def close(self) -> None:
-        """Stop guarding; the browser is to be ended, or given to its next owner."""
+        """Stop guarding; the caller ends the browser or hands it to its next owner."""
         for task in self._tasks:
             task.cancel()
         await self._connection.close()
 
 
 def lost() -> InternalError:
-    """Documents are not guarded any more: nothing further is done."""
+    """Return the error for a lost guard: the run does nothing further."""
     return InternalError(
         "guard-lost",
         "the guard on origins lost its connection to the browser, so the browser was ended",

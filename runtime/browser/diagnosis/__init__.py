@@ -1,1 +1,1 @@
-"""From what went wrong on a page to an error with evidence. Start with ``diagnosis.py``."""
+"""Diagnosis of failures on a page, with evidence from the page."""

@@ -1,4 +1,4 @@
-"""What went wrong on a page: from what Playwright raised, and one more look, to the error that a person reads."""
+"""Diagnoses failures on a page: turns a Playwright error and one more check of the page into an error for people."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from runtime.browser.elements import locators, rules
 Answer = TypeVar("Answer")
 
 ENDING_SECONDS = 0.2
-"""How long a browser may take to end once it has closed a tab for that."""
+"""Seconds that a browser may take to end after it closed a tab for that."""
 
 _BUSY = (408, 429)
 
 EVIDENCE_SECONDS = 1.0
-"""How long evidence may be gathered once an action has failed."""
+"""Seconds for gathering evidence after an action failed."""
 
 
 _SAYS = isolated_world.Script[dict[str, Json]](
@@ -48,39 +48,39 @@ _KNOWN = isolated_world.Script[list[str]](locators.KNOWN, list[str])
 
 
 class DiagnosisFacts(Protocol):
-    """What a run knows that its pages do not."""
+    """Facts of a run that its pages do not know."""
 
     @property
     def deadline(self) -> Deadline:
-        """How long anything may take."""
+        """Deadline of the present attempt."""
         ...
 
     @property
     def allowed(self) -> origins.Allowed:
-        """The origins whose documents may load."""
+        """Origins whose documents may load."""
         ...
 
     def answered(self) -> bool:
-        """Return whether the site has answered a navigation since the present action began, if only with a redirect."""
+        """Return True if the site has answered a navigation since the present action began, even with a redirect only."""
         ...
 
     def refusal(self) -> OriginRefused | None:
-        """The document that the guard refused, told once: then that is what went wrong."""
+        """Return, only once, the document that the guard refused: it is then the cause."""
         ...
 
 
 class Diagnosis:
-    """Looks into what went wrong on one page. Its looks are short, and never fail."""
+    """Diagnoses failures on one page. Its checks of the page are short and never fail."""
 
     def __init__(self, page: Page, run: DiagnosisFacts, settle: Callable[[Target], Awaitable[Target | None]]) -> None:
-        """``settle`` gives a target as it is settled now, None where nothing matches."""
+        """``settle`` returns a target as settled now, None if nothing matches."""
         self.page = page
         self._run = run
         self._deadline = run.deadline
         self._settle = settle
 
     async def not_loaded(self, error: Error, url: str) -> RunOpsError:
-        """A document could not be loaded."""
+        """Return the error for a document that could not be loaded."""
         if refused := self._run.refusal():
             return refused
         kind = playwright_errors.kind_of(error)
@@ -100,14 +100,14 @@ class Diagnosis:
         return playwright_errors.no_address(url, said, phase, {"url": url, "seen": said})
 
     async def closed_alone(self, error: Error) -> bool:
-        """Whether the tab was closed, and the browser goes on with others. A browser that ends closes its tabs first, so it is given a moment."""
+        """Return True if only the tab was closed. A browser that ends closes its tabs first, so it gets a moment."""
         if playwright_errors.kind_of(error) != "gone" or not self.page.is_closed():
             return False
         await asyncio.sleep(ENDING_SECONDS)
         return bool(self.page.context.pages) and await self._evidence(self.page.context.cookies, None) is not None
 
     async def _gone(self, error: Error, phase: Phase) -> RunOpsError:
-        """The tab is no more: it was closed, or it crashed, or the whole browser did."""
+        """Return the error for a tab that was closed, or crashed alone or with its browser."""
         if await self.closed_alone(error):
             return SiteError(
                 "tab-closed",
@@ -119,7 +119,7 @@ class Diagnosis:
         return playwright_errors.gone(error, self.page.url, phase)
 
     def no_dialog(self) -> SiteError:
-        """A dialog was waited for in vain."""
+        """Return the error for a dialog that did not open."""
         waited = self._deadline.waited()
         return SiteError(
             "no-dialog",
@@ -129,9 +129,9 @@ class Diagnosis:
         )
 
     async def failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
-        """The error for an action or a look that failed in ``phase``."""
+        """Return the error for an action or an observation that failed in ``phase``."""
         found = await self._failed(error, target, phase)
-        # Whatever is the matter now: something may have been sent.
+        # Whatever the state is now, something may have been sent.
         return found.replaced(phase=phase) if phase == "after" else found
 
     async def _failed(self, error: Error, target: Target | None, phase: Phase) -> RunOpsError:
@@ -167,7 +167,7 @@ class Diagnosis:
         return self.not_actionable(target, problem, words, element, phase)
 
     def silent(self, phase: Phase = "before", said: str | None = None) -> SiteError:
-        """The page does not answer."""
+        """Return the error for a page that does not answer."""
         return SiteError(
             "timeout",
             "the page does not answer" + (f": {said}" if said else ""),
@@ -177,7 +177,7 @@ class Diagnosis:
         )
 
     def not_actionable(self, target: Target, problem: str, words: str, element: str | None, phase: Phase) -> SiteError:
-        """The element is there, and cannot take the action."""
+        """Return the error for an existing element that cannot take the action."""
         return SiteError(
             "target-not-actionable",
             f"{target} is there, but {words}",
@@ -192,7 +192,7 @@ class Diagnosis:
         )
 
     async def ambiguous(self, target: Target, phase: Phase = "before") -> SiteError:
-        """More than one element matches."""
+        """Return the error for several matching elements."""
         found = locators.locator(self.page, target)
         candidates = list[str]()
         await self._evidence(lambda: nearest.told_apart(self.page, found, candidates), None)
@@ -210,7 +210,7 @@ class Diagnosis:
         )
 
     async def missing(self, target: Target, *, wanted: int = 1, seen: int = 0) -> SiteError:
-        """No element matches, or too few of them do."""
+        """Return the error for no matching element, or too few."""
         if (in_frame := await self._frame_trouble(target)) is not None:
             return in_frame
         waited = self._deadline.waited()
@@ -237,7 +237,7 @@ class Diagnosis:
         )
 
     async def all_hidden(self, target: Target, count: int) -> SiteError:
-        """What matches is not to be seen."""
+        """Return the error for matches that are all invisible."""
         return SiteError(
             "target-not-found",
             f"{count} elements match {target}, and none of them is visible  (waited {self._deadline.waited():g} s)",
@@ -250,12 +250,12 @@ class Diagnosis:
         return settled is not None and await locators.locator(self.page, settled).count() == 1
 
     async def says(self) -> dict[str, Json]:
-        """What a person would see at once: that the server answered with an error, and what the page calls out."""
+        """Return the obvious signals of a failure: an error status of the server, and alerts of the page."""
         said: dict[str, Json] = await self._evidence(lambda: _SAYS.on(self.page), {})
         return {name: value for name, value in said.items() if value}
 
     async def demand_answer(self, what: object) -> None:
-        """Raises SiteError ``error-page`` where the server answered for this document with an error of its own: of what is not on it nothing is known."""
+        """Raises SiteError ``error-page`` if the document is an error of the server: it proves nothing about what is missing on it."""
         status = await self.broken()
         if status is not None:
             raise SiteError(
@@ -266,12 +266,12 @@ class Diagnosis:
             )
 
     async def broken(self) -> int | None:
-        """The status of the document, where it says that the server failed or had no time; None otherwise."""
+        """Return the document's status if the server failed or was busy; None otherwise."""
         status = (await self.says()).get("status")
         return status if isinstance(status, int) and (status >= 500 or status in _BUSY) else None
 
     async def _frame_trouble(self, target: Target) -> SiteError | None:
-        """The first frame on the way to the target that is not there, or there more than once."""
+        """Return an error for the first frame on the way to the target that is missing or ambiguous."""
         way = target.frames
         for depth, wanted in enumerate(way):
             around = locators.document(self.page, way[:depth]).locator(":root")
@@ -291,7 +291,7 @@ class Diagnosis:
         return None
 
     async def _lacking(self, target: Target) -> Target:
-        """The outermost part of the target that matches nothing: often the row is missing, not the button in it."""
+        """Return the outermost part of the target that matches nothing: often the row is missing, not the button in it."""
         if target.within is not None:
             outer = await self._lacking(target.within)
             settled = await self._settle(outer)
@@ -300,7 +300,7 @@ class Diagnosis:
         return target
 
     async def rule_failed(self, rule: Rule, look: rules.RuleCheck) -> RunOpsError:
-        """A rule does not hold; ``look`` is the last one that was taken."""
+        """Return the error for a rule that does not hold; ``look`` is its last check."""
         subject = subject_of(rule)
         if subject is not None and look.matches > 1 and rule.kind != "count":
             settled = await self._evidence(lambda: self._settle(subject), None)
@@ -321,7 +321,7 @@ class Diagnosis:
         return SiteError("rule-failed", f"{rule} does not hold; {seen}", fix=fix, phase="after", evidence=evidence)
 
     async def _evidence(self, gather: Callable[[], Awaitable[Answer]], otherwise: Answer) -> Answer:
-        """What can be learned in a moment; evidence must not hide the error that it is for."""
+        """Return evidence gathered in a moment, or ``otherwise``: evidence must not hide the error that it supports."""
         try:
             async with asyncio.timeout(EVIDENCE_SECONDS):
                 return await gather()
@@ -330,7 +330,7 @@ class Diagnosis:
 
 
 def _url_fix(pattern: str, url: str) -> str:
-    """What to do about a rule of an address that does not hold: which parts of an address count is seldom known."""
+    """Return the fix for an address rule: authors seldom know which parts of an address count."""
     if (meant := with_query(pattern)) is not None:
         return f"without `?` in the glob the query does not count: write `{meant}`"
     parts = [name for mark, name in (("?", "query"), ("#", "fragment")) if mark in url and mark not in pattern]
@@ -344,12 +344,12 @@ def _url_fix(pattern: str, url: str) -> str:
 
 
 def subject_of(rule: Rule) -> Target | None:
-    """The element that a rule speaks of."""
+    """Return the element that a rule is about."""
     return rule.visible or rule.hidden or rule.target
 
 
 def field_ambiguous(fields: Sequence[FieldSource], cell: dict[str, int]) -> SiteError:
-    """A field of a row is there more than once."""
+    """Return the error for a field that a row has more than once."""
     css, row = fields[cell["index"]].css, cell["number"] + 1
     return SiteError(
         "field-ambiguous",

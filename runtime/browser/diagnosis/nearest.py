@@ -1,4 +1,4 @@
-"""What a page has instead: when no element matches, the accessible roles and names that are spelled most alike."""
+"""Suggests alternatives on the page when no element matches: accessible roles and names spelled most alike."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from runtime.browser.elements import locators, pointed, targets
 from runtime.browser.playwright_errors import short
 
 MOST, MOST_UNLIKE = 5, 3
-"""Elements that are named, and as many of those that only stand in the same place."""
+"""Most elements to list, and most of those that only share the place."""
 
-# A line of Playwright's accessibility snapshot: `- button "Sign in" [disabled]`, in quotes where it holds a colon. A name may also be a
-# `/pattern/`, which we leave out.
+# A line of Playwright's accessibility snapshot: `- button "Sign in" [disabled]`, in quotes if it contains a colon. A name may
+# also be a `/pattern/`, which is left out.
 _LINE = re.compile(r"""^\s*-\s+(?P<quote>'?)(?P<role>[a-z]+)\s+"(?P<name>(?:[^"\\]|\\.)*)\"""")
 
 _ROLE = re.compile(r"\s*-\s+'?([a-z]+)")
 
 ALIKE = 0.4
-"""How alike a name must at least be spelled, from 0 to 1."""
+"""Least similarity of a name's spelling, from 0 to 1."""
 
 _TEST_IDS = isolated_world.Script[list[str]](
     "(root) => Array.from(root.querySelectorAll('[data-testid]'), (each) => each.getAttribute('data-testid'))",
@@ -50,7 +50,7 @@ _DESCRIBE = isolated_world.Script[list[str]](
 
 
 def goal(target: Target) -> str:
-    """The text by which the target would be known on the page; empty for css, xpath and a bare role."""
+    """Return the text that identifies the target on the page; empty for css, xpath and a bare role."""
     return next(
         (
             text
@@ -62,7 +62,7 @@ def goal(target: Target) -> str:
 
 
 def parse(snapshot: str) -> list[tuple[str, str]]:
-    """Role and name of every named element of an accessibility snapshot, in order."""
+    """Return role and name of every named element of an accessibility snapshot, in order."""
     elements: list[tuple[str, str]] = []
     for line in snapshot.splitlines():
         if match := _LINE.match(line):
@@ -72,7 +72,7 @@ def parse(snapshot: str) -> list[tuple[str, str]]:
 
 
 def ranked(target: Target, elements: list[tuple[str, str]]) -> list[str]:
-    """At most five of ``elements`` as one-line targets, the most alike first; those of the wanted role are preferred."""
+    """Return at most five of ``elements`` as one-line targets, the most alike first, preferring the wanted role."""
     text = goal(target).casefold()
     scores: dict[str, float] = {}
     for role, name in elements:
@@ -89,9 +89,9 @@ def _lines(elements: list[tuple[str, str]]) -> list[str]:
 
 
 async def candidates(page: Page, target: Target) -> list[str]:
-    """What the page (the frame, where the target stands in one) has that is most alike to the target, as one-line targets, at most five.
+    """Return the elements of the page, or of the target's frame, most alike to the target: at most five one-line targets.
 
-    Those that stand within the same row or card come first, of them those of the wanted role, whatever they are called.
+    Elements within the same row or card come first, and among them those of the wanted role, whatever their name.
     """
     root = locators.document(page, target.frames).locator(":root")
     if target.test_id is not None:
@@ -105,7 +105,7 @@ async def candidates(page: Page, target: Target) -> list[str]:
         around = locators.locator(page, target.within).first
         inside = parse(sound(await around.aria_snapshot()))
         same = [(role, name) for role, name in inside if role == target.role]
-        # What is of that role in that place may be it, whatever it is called.
+        # An element of that role in that place may be the right one, whatever its name.
         found = ranked(target, same) + _lines(same)[:MOST_UNLIKE] + ranked(target, inside) + found
     return list(dict.fromkeys(found))[:MOST]
 
@@ -132,5 +132,5 @@ async def told_apart(page: Page, found: Locator, candidates: list[str]) -> None:
 
 
 async def described(found: Locator) -> list[str]:
-    """The elements that match, one line each, with the text of the row or card around them; at most five."""
+    """Describe the matching elements, one line each, with the text of their row or card; at most five."""
     return await _DESCRIBE.of_all(found, MOST)

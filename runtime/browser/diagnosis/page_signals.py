@@ -1,6 +1,6 @@
-"""What a page gives away at one glance: how it was answered, what it calls out, what stands in front of it, whether it wants a password.
+"""Signals of a page at a glance: its status, alerts, what covers it, and if it asks for a password.
 
-It is evidence for whoever looks into a failure, read in one go; nothing waits for anything.
+They are evidence for diagnosing a failure, read at once without waiting.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _SIGNS = isolated_world.Script[dict[str, Json]](
 
 
 async def of(page: Page) -> dict[str, Json]:
-    """``status`` of the document, what it calls out (``alert``), its ``headings``, ``password`` (a field for one is shown), ``front``, ``busy``.
+    """Return ``status`` of the document, its ``alert`` and ``headings``, ``password`` (a password field is shown), ``front``, ``busy``.
 
-    ``front`` is what lies over the page: its ``role``, ``name`` and ``text``, and whether it is a dialog (``modal``); null where nothing does.
+    ``front`` covers the page: its ``role``, ``name`` and ``text``, and ``modal`` if it is a dialog; null if nothing does.
     """
     return await _SIGNS.on(page)

@@ -1,4 +1,4 @@
-"""What the document says of an element: what it is, what it is called, and what stands around it."""
+"""Facts about an element that the document states: its kind, its names, and its surroundings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMING = r"""
     .filter(({name, value}) => /^data-[a-z][a-z-]*$/.test(name) && !NOISE.test(name) && /^[A-Za-z][A-Za-z_.:-]{1,40}$/.test(value) && !/^(true|false|null|none|on|off|yes|no)$/i.test(value))
     .map(({name, value}) => `${node.localName}[${name}="${value}"]`);
 """
-"""JavaScript: how a person has marked an element, by its classes and by attributes."""
+"""JavaScript: classes and attributes that a person gave an element."""
 
 FACTS = (
     "(element) => {"
@@ -154,7 +154,7 @@ FACTS = (
   };
 }"""
 )
-"""JavaScript: everything of it, as ``facts`` reads it."""
+"""JavaScript: all facts of an element, as ``facts`` reads them."""
 
 
 IDENTITY = (
@@ -178,12 +178,12 @@ IDENTITY = (
   };
 """
 )
-"""JavaScript: who an element is, told by what it and its row, card or heading say, so that it is known again in another document."""
+"""JavaScript: identity of an element by its text and that of its row, card or heading, to recognize it in another document."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """Something that stands among others of its kind, and holds the element."""
+    """A row, list item or article around the element."""
 
     role: str
     texts: tuple[str, ...]
@@ -192,15 +192,15 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Caption:
-    """A text that says what the element, or a part of the page, is: beside it or over it."""
+    """A text beside or above the element, or a part of the page, that names it."""
 
     text: str
     way: tuple[str, str, str]
-    """The CSS that leads from it to the element: before the text, the text as it is written, behind it."""
+    """CSS from the text to the element: the part before the text, the text as written, the part after it."""
 
     @property
     def css(self) -> str:
-        """The CSS that finds the element by it."""
+        """CSS that finds the element by the text."""
         before, text, behind = self.way
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         return f'{before}"{escaped}"{behind}'
@@ -208,27 +208,27 @@ class Caption:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Area:
-    """A part of the page that holds the element: a card, or something with a name or a heading."""
+    """A part of the page around the element: a card, or something with a name or a heading."""
 
     tag: str
     role: str = ""
     name: str = ""
-    """What the part of that role is called."""
+    """Name of the part with that role."""
     css: tuple[str, ...] = ()
-    """Selectors of it by the classes that a person gave it."""
+    """Selectors of it, by classes that a person gave it."""
     heading: Caption | None = None
-    """The heading that stands over it, with the CSS that leads from there to the part."""
+    """Heading above it, with the CSS from the heading to the part."""
     texts: tuple[str, ...] = ()
-    """Short texts in it, where it is one of several cards."""
+    """Short texts in it, if it is one of several cards."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Facts:
-    """What the document says of an element; texts are empty where it says nothing."""
+    """Facts that the document states about an element; a text is empty if it states none."""
 
     tag: str = ""
     type: str = ""
-    """Of a field: ``text``, ``checkbox``, ``select-one`` …"""
+    """Type of a field: ``text``, ``checkbox``, ``select-one`` …"""
     test_id: str = ""
     id: str = ""
     name: str = ""
@@ -238,38 +238,37 @@ class Facts:
     labels: tuple[str, ...] = ()
     text: str = ""
     checked: bool | None = None
-    """Of what can be checked."""
     classes: tuple[str, ...] = ()
-    """Selectors of it by the classes that a person gave it."""
+    """Selectors of it, by classes that a person gave it."""
     data: tuple[str, ...] = ()
-    """Selectors of it by the ``data-`` attributes that a person gave it to say what it is."""
+    """Selectors of it, by ``data-`` attributes that a person gave it as a name."""
     link: str = ""
-    """Where a link leads, as it is written."""
+    """Address of a link, as written."""
     rows: tuple[Row, ...] = ()
-    """The rows, items and articles that it stands in, the nearest first."""
+    """Rows, items and articles around it, the nearest first."""
     areas: tuple[Area, ...] = ()
-    """The other parts of the page that it stands in, the nearest first."""
+    """Other parts of the page around it, the nearest first."""
     beside: tuple[Caption, ...] = ()
     frames: tuple[str, ...] = ()
-    """The frames that lead to it, outermost first, each as a target names it."""
+    """Frames that lead to it, outermost first, each as a target names it."""
 
 
 class ToldCaption(TypedDict):
-    """A caption, as ``FACTS`` tells it."""
+    """A caption, as ``FACTS`` returns it."""
 
     text: str
     way: tuple[str, str, str]
 
 
 class ToldRow(TypedDict):
-    """A row, as ``FACTS`` tells it."""
+    """A row, as ``FACTS`` returns it."""
 
     role: str
     texts: list[str]
 
 
 class ToldArea(TypedDict):
-    """A part of the page, as ``FACTS`` tells it."""
+    """A part of the page, as ``FACTS`` returns it."""
 
     tag: str
     role: str
@@ -280,7 +279,7 @@ class ToldArea(TypedDict):
 
 
 class ElementFacts(TypedDict):
-    """What ``FACTS`` tells."""
+    """Facts of an element, as ``FACTS`` returns them."""
 
     tag: str
     type: str
@@ -302,7 +301,7 @@ class ElementFacts(TypedDict):
 
 
 def facts(told: ElementFacts, frames: Sequence[str] = ()) -> Facts:
-    """What ``FACTS`` told of an element in these frames."""
+    """Convert the answer of ``FACTS`` about an element in these frames."""
     return Facts(
         tag=told["tag"],
         type=told["type"],

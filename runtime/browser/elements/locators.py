@@ -1,4 +1,4 @@
-"""From a target to Playwright's locator."""
+"""Converts targets to Playwright locators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runtime.browser.elements import selectors, text_match
 
 
 def locator(page: Page, target: Target) -> Locator:
-    """The locator of a settled target: one without ``any_of`` and without ``nth`` below -1 (see ``settled``)."""
+    """Return the locator of a settled target: one without ``any_of`` and without ``nth`` below -1 (see ``settled``)."""
     if target.within is None:
         return narrow(_found(document(page, target.frames), target), target)
     within = target.within if target.frame is None else target.within.model_copy(update={"frame": target.frame})
@@ -23,7 +23,7 @@ def locator(page: Page, target: Target) -> Locator:
 
 
 async def register(playwright: Playwright) -> None:
-    """Teach Playwright our own ways of finding, in a world of their own that pages do not see."""
+    """Register our selector engines with Playwright, in a world that pages do not see."""
     await playwright.selectors.register(text_match.ENGINE_NAME, text_match.ENGINE, content_script=True)
     await playwright.selectors.register(NAME, ENGINE, content_script=True)
     await playwright.selectors.register(selectors.NAME, selectors.ENGINE, content_script=True)
@@ -32,7 +32,7 @@ async def register(playwright: Playwright) -> None:
 
 
 def document(page: Page, wanted: list[str]) -> Page | FrameLocator:
-    """The document of the frame that ``wanted`` leads to, outermost first; the tab's own where that is empty."""
+    """Return the document of the frame that ``wanted`` leads to, outermost first; the tab's own if it is empty."""
     root: Page | FrameLocator = page
     for each in wanted:
         root = root.frame_locator(frame_selector(each))
@@ -40,7 +40,7 @@ def document(page: Page, wanted: list[str]) -> Page | FrameLocator:
 
 
 def frame_selector(wanted: str) -> str:
-    """The selector of a frame: ``wanted`` is the glob of its address where it begins like one, else its name, else CSS."""
+    """Return the selector of a frame. ``wanted`` is a glob of its address if it begins like one, else its name, else CSS."""
     address = None
     if wanted.startswith(("**", "/", "http://", "https://")):
         address = glob(f"*://*{wanted}" if wanted.startswith("/") else wanted).pattern
@@ -48,7 +48,7 @@ def frame_selector(wanted: str) -> str:
 
 
 def narrow(found: Locator, target: Target) -> Locator:
-    """``found`` with the target's ``has_text`` and ``nth`` applied."""
+    """Apply the target's ``has_text`` and ``nth`` to ``found``."""
     if target.has_text is not None:
         text = text_match.pattern(target.has_text, exact=bool(target.exact))
         found = found.locator(f"{text_match.ENGINE_NAME}={urllib.parse.quote(text, safe='')}")
@@ -58,7 +58,7 @@ def narrow(found: Locator, target: Target) -> Locator:
 def _found(root: Page | FrameLocator | Locator, target: Target) -> Locator:
     exact = target.exact
     if target.role is not None:
-        # Playwright types the role as a literal of all roles; the target's validator knows the same list.
+        # Playwright types the role as a literal of all roles; the target's validator has the same list.
         return root.get_by_role(target.role, name=target.name, exact=exact)  # pyright: ignore[reportArgumentType]
     if target.label is not None:
         return root.get_by_label(target.label, exact=exact)
@@ -72,19 +72,19 @@ def _found(root: Page | FrameLocator | Locator, target: Target) -> Locator:
         return root.get_by_alt_text(target.alt, exact=exact)
     if target.title is not None:
         return root.get_by_title(target.title, exact=exact)
-    # Prefixed, so Playwright cannot take what is written for one of its other selector languages.
+    # The prefix keeps Playwright from reading the text as another of its selector languages.
     return root.locator(f"css={target.css}" if target.css is not None else f"xpath={target.xpath}")
 
 
 def settled(target: Target) -> bool:
-    """Whether the target names one thing: no ``any_of`` left to choose from, no ``nth`` to be counted from the end."""
+    """Return True if the target is final: no ``any_of`` to choose from, no ``nth`` to count from the end."""
     if target.any_of is not None or (target.nth is not None and target.nth < -1):
         return False
     return target.within is None or settled(target.within)
 
 
 def alternative(target: Target, choice: Target) -> Target:
-    """``choice`` (one of ``target.any_of``) with what narrows ``target``; what the choice states itself wins."""
+    """Return ``choice`` (one of ``target.any_of``) with the narrowing fields of ``target``; fields of the choice win."""
     narrowing = {
         name: getattr(target, name)
         for name in ("within", "has_text", "nth", "exact", "frame")
@@ -94,9 +94,9 @@ def alternative(target: Target, choice: Target) -> Target:
 
 
 def address_matches(pattern: str, url: str) -> bool:
-    """Whether a rule's ``url`` is the glob of this address.
+    """Return True if a rule's ``url`` is the glob of this address.
 
-    Query and fragment count only where the glob has a ``?`` or ``#``: ``**/orders`` is not ``/login?next=/orders``.
+    Query and fragment count only if the glob has a ``?`` or ``#``: ``**/orders`` does not match ``/login?next=/orders``.
     """
     if "#" not in pattern:
         url = url.partition("#")[0]
@@ -107,7 +107,7 @@ def address_matches(pattern: str, url: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def glob(pattern: str) -> re.Pattern[str]:
-    """A rule's ``url`` as a regular expression for the whole address: ``**`` is anything, ``*`` anything but a slash, the rest literal."""
+    """Convert a rule's ``url`` to a regex for the whole address: ``**`` is anything, ``*`` anything but a slash, the rest literal."""
     parts = re.split(r"(\*\*|\*)", pattern)
     stars = {"**": ".*", "*": "[^/]*"}
     return re.compile("".join(stars.get(part, re.escape(part)) for part in parts), re.DOTALL)
@@ -135,7 +135,7 @@ ENGINE = """(() => {
   };
   return {query: (root, body) => queryAll(root, body)[0] ?? null, queryAll};
 })()"""
-"""Name before CSS: ``payment`` is a name, and the selector of an element that there is not."""
+"""Tries the name before CSS: ``payment`` is a name, and also a selector that matches nothing."""
 
 
 KNOWN = """(root) => {
@@ -151,6 +151,6 @@ KNOWN = """(root) => {
 
 
 def selector(wanted: str, address: str | None) -> str:
-    """The selector of the frame element that is meant; ``address`` is the regular expression of its whole address, where it is found by that."""
+    """Return the selector of a frame element; ``address`` is the regular expression of its whole address, if it has one."""
     said = json.dumps({"wanted": wanted, "address": address, "query": "?" in wanted})
     return f"{NAME}={urllib.parse.quote(said, safe='')}"

@@ -1,4 +1,4 @@
-"""Looking whether a rule holds: one look is one evaluation in the page; waiting is looking again."""
+"""Checks rules: one check is one evaluation in the page; waiting repeats the check."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from runtime.browser.playwright_errors import short
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """What one look at a rule saw."""
+    """Result of one check of a rule."""
 
     holds: bool
     wanted: Json
     seen: Json
-    """What stands there instead; None where the element is missing."""
+    """Value on the page; None if the element is missing."""
     matches: int = 1
-    """How many elements match the rule's target."""
+    """Number of elements that match the rule's target."""
 
 
 class Saw(TypedDict):
-    """What one look saw of the elements that match."""
+    """Result of one check in the page."""
 
     count: int
     seen: str | bool | None
@@ -37,7 +37,7 @@ class Saw(TypedDict):
 
 
 class TextCheck(TypedDict):
-    """A text of the document, and whether what is wanted was found in it."""
+    """A text of the document, and whether the wanted text was found in it."""
 
     seen: str
     found: bool
@@ -54,7 +54,7 @@ STATES = """
   const checked = (element) =>
     element instanceof HTMLInputElement ? element.checked : element.getAttribute('aria-checked') === 'true';
 """
-"""JavaScript: visibility, `enabled` and `checked` as Playwright takes them, so that a rule says the same as a click would find."""
+"""JavaScript: visibility, `enabled` and `checked` as Playwright defines them, so that a rule agrees with a click."""
 
 _LOOK = isolated_world.Script[Saw](
     "(elements, {kind, pattern}) => {"
@@ -90,7 +90,7 @@ _LOOK_AT_PAGE = isolated_world.Script[TextCheck](
 
 
 async def look(page: Page, rule: Rule, target: Target | None) -> RuleCheck:
-    """Look once. ``target`` is the rule's target, settled. Kind ``expr`` is a matter of values, not of the page."""
+    """Check the rule once. ``target`` is the rule's target, settled. Kind ``expr`` depends on values only, not on the page."""
     kind = rule.kind
     if kind == "url":
         assert rule.url is not None

@@ -1,16 +1,17 @@
-"""What an accessibility snapshot does not tell: passwords, what is wrong with a field, what one can act on though it has no role, or no ref, and ghosts.
+"""Facts that an accessibility snapshot lacks.
 
-A ghost is a text that style sheets put before or behind an element and hide: the snapshot reads it out, and nobody sees it.
+These are passwords, errors of a field, elements to act on that have no role or no ref, and ghosts. A ghost is a text that a
+style sheet adds before or after an element and hides: the snapshot contains it, but people do not see it.
 
-It is a selector engine for Playwright, because those run in the world in which Playwright keeps its refs, and which the page does not see. It
-gives elements refs of their own (``x3``), for those to which the snapshot gives none.
+It is a selector engine for Playwright: engines run in the world with Playwright's refs, which the page does not see. It gives
+separate refs (``x3``) to elements without one in the snapshot.
 """
 
 from __future__ import annotations
 
 NAME = "runops-look"
 
-# `facts` and `self` give an element that stands in no document, whose text is what is asked for.
+# `facts` and `self` return an element outside any document; its text is the answer.
 ENGINE = r"""({
   told(found) {
     const element = Document.prototype.createElement.call(document, 'i');
@@ -167,4 +168,4 @@ ENGINE = r"""({
     return found;
   },
 })"""
-"""``facts 7``: everything that may be lacking, as JSON, of the document whose number is 7 where it has none yet; ``facts 7 marks`` test ids, too. ``self``: the ref of the element that it is asked of. ``x3``: the element of that ref."""
+"""``facts 7``: missing facts as JSON (7: number of a new document); ``facts 7 marks``: plus test ids. ``self``: own ref. ``x3``: its element."""

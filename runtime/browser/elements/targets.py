@@ -1,4 +1,4 @@
-"""From an element that a model points at to a target that a file can hold: semantic first, and proved to be that element and no other."""
+"""Finds a target for an element that a model points at: semantic if possible, and proved to match only that element."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIELDS = frozenset(
 SAID_BY_TEXT = frozenset(
     {"generic", "none", "presentation", "clickable", "editable", "paragraph", "text", "cell", "listitem"}
 )
-"""Roles that say nothing of what an element is for."""
+"""Roles that do not tell an element's purpose."""
 
 READ = (SAID_BY_TEXT - {"clickable", "editable"}) | {
     "definition",
@@ -33,22 +33,22 @@ READ = (SAID_BY_TEXT - {"clickable", "editable"}) | {
     "time",
     "code",
 }
-"""Roles of what is there to be read: its text is what changes, and not what it is found by."""
+"""Roles of content to be read: its text changes, so it is no way to find it."""
 
 MOST_ROW_TEXTS = 6
-"""Texts of a row that are tried as what tells it from the others."""
+"""Number of texts of a row that are tried as its distinction."""
 
 PLAIN_ID = re.compile(r"[A-Za-z][A-Za-z_-]{1,40}")
-"""An id that a person wrote: those that a program makes hold digits."""
+"""An id that a person wrote: generated ones contain digits."""
 
 FIELD_NAME = re.compile(r"[A-Za-z][\w.:\[\]-]{1,60}")
-"""The name under which a field is sent: the server reads it, so the digits in it stay what they are, as in `lines-0-quantity`."""
+"""Name that a field is submitted under. The server reads it, so its digits are stable, as in `lines-0-quantity`."""
 
 ADDRESS = re.compile(r"[/?.][\w/?.=&%+~,:@-]{1,80}")
-"""An address of a link by which it may be found: one of the same site, as it is written."""
+"""Address of a link on the same site, as written, that may identify it."""
 
 LONGEST = 80
-"""Characters of a text by which an element is found."""
+"""Most characters of a text that identifies an element."""
 
 _COUNTED = re.compile(
     r"(no|none|nothing|empty|[\W\d_]*\d+[\W\d_]*)\b( .*)?"
@@ -56,16 +56,16 @@ _COUNTED = re.compile(
     r"|.*\b\d+ (of|items?|entries|results?|rows?|more|left|new|comments?|views?|(second|minute|hour|day|week|month)s?)\b.*",
     re.IGNORECASE,
 )
-"""What counts something or tells a time: `No items in collection`, `3 items`, `Page 2 of 9`."""
+"""Counts and times: `No items in collection`, `3 items`, `Page 2 of 9`."""
 
 _CODE = re.compile(r"(?=(?:\D*\d){3})[\w-]+")
-"""A number that tells things apart, as `1001` and `INV-204`: with three digits at least, since one with fewer may count something."""
+"""Number that identifies things, as `1001` and `INV-204`. It has at least three digits, because fewer may be a count."""
 
 _BADGE = re.compile(r"\s*[(\[]\d[\d.,]*\+?[)\]]$")
-"""What counts something behind a name, as in `Load (3)`."""
+"""Count after a name, as in `Load (3)`."""
 
 POOR_ANCHOR = 0.6
-"""What is left of the worth of a way by a text that counts something, and changes."""
+"""Factor for the worth of a way whose text is a count, because a count changes."""
 
 
 class Pointed(Protocol):
@@ -73,30 +73,30 @@ class Pointed(Protocol):
 
     @property
     def facts(self) -> Facts:
-        """What the document says of it."""
+        """Facts that the document states about it."""
         ...
 
     async def places(self, target: Target) -> tuple[int, int]:
-        """How many elements match the target now, and which of them it is, from 0; -1 where it is none of them."""
+        """Return the number of elements that match the target now and the index of this one, from 0; -1 if it is none of them."""
         ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Way:
-    """A way of finding an element, not proved yet."""
+    """A way to find an element, not proved yet."""
 
     fields: dict[str, Any]
-    """Of a target."""
+    """Fields of a target."""
     worth: int
-    """How well it says what is meant, and how likely it is to hold tomorrow: 100 at best."""
+    """Score of up to 100: how well it expresses the purpose, and how likely it still matches tomorrow."""
     why: str
-    """What it finds the element by."""
+    """Property that finds the element, in words."""
 
 
 async def target_of(pointed: Pointed, role: str, name: str, usable: Callable[[str], bool]) -> Target:
-    """The first target that matches the element and nothing else now: by what it is called, then within its row, at last by its place among its like.
+    """Return the first target that matches only this element now: by its name, then within its row, last by its index.
 
-    ``role`` and ``name`` are as assistive programs see them. No text that is not ``usable`` stands in it. Raises SiteError ``no-target``.
+    ``role`` and ``name`` are as assistive programs see them. Uses only ``usable`` texts. Raises SiteError ``no-target``.
     """
     alone = ways(pointed.facts, role, name, usable)
     counted: list[dict[str, Any]] = []
@@ -119,12 +119,12 @@ async def target_of(pointed: Pointed, role: str, name: str, usable: Callable[[st
 
 
 def ways(facts: Facts, role: str, name: str, usable: Callable[[str], bool]) -> list[Way]:
-    """The ways of finding the element by itself, the most telling first. No text that is not ``usable`` stands in them."""
+    """Return the ways to find the element by itself, the best first. Uses only ``usable`` texts."""
     return ranked([each for each in _ways(facts, role, name) if all(map(usable, _texts(each.fields)))])
 
 
 def ranked(found: Sequence[Way]) -> list[Way]:
-    """The ways, the best first."""
+    """Sort the ways, the best first."""
     return sorted(found, key=lambda way: -way.worth)
 
 
@@ -135,11 +135,11 @@ def _ways(facts: Facts, role: str, name: str) -> Iterator[Way]:
 
 
 def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
-    """By what a person calls it."""
+    """Yield ways by the names that people use."""
     named = _speaks(role) and 0 < len(name) <= LONGEST
     if role in FIELDS:
         if name and any(name in each and name != each for each in facts.labels):
-            # A label around a list holds the words of its options too.
+            # A label around a list also contains the texts of its options.
             yield Way({"label": name}, 96, "its label")
         for each in facts.labels:
             yield Way({"label": each}, 95, "its label")
@@ -156,7 +156,7 @@ def _said(facts: Facts, role: str, name: str) -> Iterator[Way]:
 
 
 def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
-    """By how the document is written."""
+    """Yield ways by the markup of the document."""
     if facts.test_id:
         yield Way({"test_id": facts.test_id}, 90, "its test id")
     if PLAIN_ID.fullmatch(facts.id):
@@ -179,17 +179,17 @@ def _written(facts: Facts, role: str, name: str) -> Iterator[Way]:
 
 
 def _speaks(role: str) -> bool:
-    """Whether the role is one that a target can take, and says what the element is for."""
+    """Return True if a target accepts the role and the role tells the element's purpose."""
     return role in ROLES and role not in SAID_BY_TEXT
 
 
 def anchored(
     alone: Sequence[Way], facts: Facts, usable: Callable[[str], bool], anchor: str | None = None
 ) -> Iterator[Way]:
-    """The ways ``alone``, each within a part of the page that holds the element, nearest parts first.
+    """Yield the ways ``alone``, each within a part of the page around the element, nearest parts first.
 
-    That is a row or a card, told from the others by what it says, or something with a name or a heading. ``anchor`` is the text by which it is to be found:
-    then also what is called so itself, or stands beside that text or behind that term.
+    A part is a row or a card that its texts distinguish, or something with a name or a heading. ``anchor`` is the text to
+    find it by. It adds ways by the element's own name or caption, if that is the anchor.
     """
     if anchor is not None:
         yield from _called(alone, facts, anchor)
@@ -199,13 +199,13 @@ def anchored(
         for way in alone:
             inside = {key: value for key, value in way.fields.items() if key != "frame"}
             outside = {**around, "frame": way.fields["frame"]} if "frame" in way.fields else around
-            # A field that is called nothing is known by what its row or part says.
+            # The row or part identifies a field without a name.
             alone_worth = 68 if way.fields.get("role") in FIELDS and "name" not in way.fields else way.worth
             yield Way({**inside, "within": outside}, alone_worth * worth // 100, f"{way.why} in {why}")
 
 
 def _called(alone: Sequence[Way], facts: Facts, anchor: str) -> Iterator[Way]:
-    """The ways by what the element itself is called, or by its caption, where that is ``anchor``."""
+    """Yield the ways by the element's own name or its caption, if that is ``anchor``."""
     meant = _plain(anchor)
     captions = {each.css for each in facts.beside if _plain(each.text) == meant}
     for way in alone:
@@ -215,12 +215,12 @@ def _called(alone: Sequence[Way], facts: Facts, anchor: str) -> Iterator[Way]:
 
 
 def _plain(text: str) -> str:
-    """A text as one says it: without the colon or the star behind a caption."""
+    """Return a text as spoken: without a colon or star after a caption."""
     return " ".join(text.split()).strip(" :*").casefold()
 
 
 def _around(facts: Facts, anchor: str | None) -> Iterator[tuple[dict[str, Any], int, str]]:
-    """The parts of the page around the element as targets, with what being within them leaves of a way's worth, in percent."""
+    """Yield the parts of the page around the element as targets, with the percentage of a way's worth that remains within each."""
     for row in facts.rows:
         for text in _telling(row.texts) if anchor is None else [anchor]:
             yield {"role": row.role, "has_text": text}, _holding(text, 96, 90), f"the {row.role} that says so"
@@ -240,25 +240,25 @@ def _around(facts: Facts, anchor: str | None) -> Iterator[tuple[dict[str, Any], 
 
 
 def _telling(said: Sequence[str]) -> list[str]:
-    """The texts of a row, those by which it is best known first: numbers tell rows apart for longer than words do, and what counts changes."""
+    """Sort the texts of a row by how well they identify it: a number identifies longer than words do, and a count changes."""
     return sorted(said[:MOST_ROW_TEXTS], key=lambda text: -_holding(text, 2, 1))
 
 
 def _holding(text: str, code: int, words: int) -> int:
-    """How well a text tells which row is meant tomorrow: ``code`` for a number of its own, ``words`` for words, less for what counts."""
+    """Return how well a text will identify a row: ``code`` for an identifying number, ``words`` for words, less for a count."""
     if _CODE.fullmatch(text):
         return code
     return words if not _COUNTED.fullmatch(text) else int(words * POOR_ANCHOR)
 
 
 def forms(way: dict[str, Any]) -> Iterator[Target]:
-    """The way as a target, and then with the whole text only."""
+    """Yield the way as a target, then as one that matches the whole text only."""
     exact = "test_id" not in way and "css" not in way and set(way) != {"role"}
     for each in (way, {**way, "exact": True}) if exact else (way,):
         try:
             yield Target.model_validate(each)
         except ValidationError:
-            # The page calls a role or a frame what no target can.
+            # No target accepts this role or frame of the page.
             continue
 
 

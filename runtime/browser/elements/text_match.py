@@ -1,6 +1,6 @@
-"""How a text of the workflow is looked for in what the page shows: white space folded, the same case, whole words.
+"""Finds texts of a workflow in the text of a page: white space folded, same case, whole words.
 
-The comparison runs in the page, as one JavaScript regular expression made here, so rules, ``has_text`` and titles cannot differ.
+The page compares, with one JavaScript regular expression from here, so rules, ``has_text`` and titles cannot differ.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import re
 
 _SYNTAX = re.compile(r"[\^$\\.*+?()\[\]{}|/]")
 
-# Scripts that put no space between words: there a neighbouring letter says nothing about where a word ends. Korean has spaces, but glues
-# its particles to the word.
+# Scripts without spaces between words: a neighbouring letter does not tell the end of a word there. Korean has spaces, but
+# attaches its particles to the word.
 _UNSPACED = "".join(
     rf"\p{{Script_Extensions={script}}}"
     for script in ("Han", "Hiragana", "Katakana", "Hangul", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan")
 )
 
 _WORD = rf"[[\p{{L}}\p{{M}}\p{{N}}\p{{Pc}}]--[{_UNSPACED}]]"
-"""A character that belongs to a word. Python's and JavaScript's ``\\w`` differ, and JavaScript's knows ASCII only."""
+r"""Character of a word. Python's and JavaScript's ``\\w`` differ, and JavaScript's is ASCII only."""
 
 # A text has a boundary only where its own edge is a word character: "(paid" may follow a letter, "paid" may not.
 _STARTS = rf"(?:(?!{_WORD})|(?<!{_WORD}))"
@@ -25,9 +25,9 @@ _ENDS = rf"(?:(?<!{_WORD})|(?!{_WORD}))"
 
 
 def pattern(text: str, *, exact: bool = False) -> str:
-    """The regular expression (flags ``v``) that finds ``text`` in a folded text: as whole words, or with ``exact`` as the whole of it.
+    """Return the regular expression (flag ``v``) that finds ``text`` in a folded text, as whole words; with ``exact`` as all of it.
 
-    An empty text is found everywhere, and exactly only in an empty one.
+    An empty text matches everywhere; with ``exact``, only in an empty text.
     """
     words = r"\s+".join(_SYNTAX.sub(r"\\\g<0>", word) for word in text.split())
     if exact:
@@ -55,9 +55,10 @@ const rendered = (node) => {
 };
 const folded = (text) => text.replace(/[\u200b\u00ad]/g, '').replace(/\s+/g, ' ').trim();
 """
-"""JavaScript: the text of an element as a person sees it (a hidden part is not in it, the cells of a row are apart), and white space folded.
+"""JavaScript: text of an element as a person sees it (without hidden parts, with row cells separated), and folding of white space.
 
-``innerText`` leaves out what stands in shadow roots, so there the text is put together here."""
+``innerText`` omits shadow roots, so the script collects their text itself.
+"""
 
 ENGINE_NAME = "runops-has-text"
 
@@ -72,14 +73,14 @@ ENGINE = (
   return { query: (root, body) => matches(root, body)[0] ?? null, queryAll: matches };
 })()"""
 )
-"""A selector engine for Playwright: keeps the elements before it in which the pattern (percent-encoded) is found.
+"""Playwright selector engine: keeps the elements matched before it that contain the pattern (percent-encoded).
 
 Playwright's own ``has_text`` joins the cells of a row without a space, so ``<td>10</td><td>07</td>`` would read as 1007.
 """
 
 
 def contains(text: str, wanted: str) -> bool:
-    """Whether ``text`` contains ``wanted`` as whole words, in the same case: for a text that no page can be asked about."""
+    """Return True if ``text`` contains ``wanted`` as whole words in the same case, for text outside a page."""
     words = r"\s+".join(re.escape(word) for word in wanted.split())
     return re.search(rf"(?:(?!\w)|(?<!\w)){words}(?:(?<!\w)|(?!\w))", folded(text)) is not None
 
@@ -88,5 +89,5 @@ _INVISIBLE = str.maketrans("", "", "\u200b\u00ad")
 
 
 def folded(text: str) -> str:
-    """The text with each run of white space as one space and none at its ends, without zero-width spaces and soft hyphens."""
+    """Fold white space to single spaces, strip the ends, and remove zero-width spaces and soft hyphens."""
     return " ".join(text.translate(_INVISIBLE).split())

@@ -1,4 +1,4 @@
-"""What every action and every reading of a tab has in common: finding the element, keeping to the time, saying what went wrong."""
+"""Common base of all actions and readings of a tab: finds the element, keeps the deadline, reports failures."""
 
 from __future__ import annotations
 
@@ -23,56 +23,56 @@ Answer = TypeVar("Answer")
 
 
 class PageState(DiagnosisFacts, Protocol):
-    """What all tabs of a run share."""
+    """State that all tabs of a run share."""
 
     def admit(self, url: str) -> None:
-        """Raises OriginRefused where a document from ``url`` may not load."""
+        """Raises OriginRefused if a document from ``url`` may not load."""
         ...
 
     def committed(self, url: str) -> None:
-        """A document from ``url`` has loaded."""
+        """Record that a document from ``url`` has loaded."""
         ...
 
     def error_for(self, request: object) -> int | None:
-        """The error with which the site answered the request (as Playwright has it within) for a document; None where there was none."""
+        """Return the error status of a document request (Playwright's internal object); None if there was no error."""
         ...
 
     def begin(self, page: Page, *, driver_waits: bool = False) -> None:
-        """An action begins in ``page``: what was asked for before it is forgotten. Raises where documents are no longer guarded.
+        """Begin an action in ``page`` and forget earlier requests. Raises if documents are no longer guarded.
 
-        ``driver_waits``: Playwright itself waits for the document that the action asks for.
+        ``driver_waits``: Playwright itself waits for the document that the action requests.
         """
         ...
 
     def awaits(self, page: Page) -> bool:
-        """Whether the site still owes the answer to a navigation of ``page`` that the present action began."""
+        """Return True if a navigation of ``page`` that the present action began is still unanswered."""
         ...
 
     def crashed(self, page: Page) -> None:
-        """A page has crashed: the answers to what it had asked for are lost."""
+        """Record that a page crashed: the answers to its requests are lost."""
         ...
 
     async def settled(self) -> None:
-        """Wait until no tab is there that is none of the site's."""
+        """Wait until no tab exists that is not the site's."""
         ...
 
     def opening_tabs(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[bool]]]:
-        """Within, what is given tells whether a tab has been opened that is not among ``tabs`` yet."""
+        """Yield a function that returns True if a tab was opened within the block and is not among ``tabs`` yet."""
         ...
 
     @property
     def state(self) -> DownloadManager:
-        """Where files arrive that the site gives."""
+        """Download manager: receives the files that the site sends."""
         ...
 
     @property
     def dialogs(self) -> weakref.WeakSet[Dialogs]:
-        """The dialogs of all tabs of the run, those that are no tabs of its own too."""
+        """Dialogs of all tabs of the run, including tabs that do not belong to it."""
         ...
 
 
 class ElementAccess(ABC):
-    """A tab within reach: ``runtime.browser.page.tab.Tab`` is one, made of what actions and readings add to this."""
+    """Access to a tab. ``runtime.browser.page.tab.Tab`` implements it with the actions and readings that extend it."""
 
     page: Page
     _deadline: Deadline
@@ -81,24 +81,24 @@ class ElementAccess(ABC):
     documents: int
     """Documents loaded into the tab."""
     _secret_documents: frozenset[int] = frozenset({0})
-    """Which of them a secret was typed into; of the one that was there before we were nobody knows."""
+    """Numbers of the documents that a secret was typed into. It is unknown for the document that was open before us."""
 
     @property
     def _secret_typed(self) -> bool:
-        """Whether a secret may have been typed into the present document."""
+        """True if a secret may have been typed into the present document."""
         return self.documents in self._secret_documents
 
     @abstractmethod
     async def _found(self, target: Target) -> tuple[Target, Locator]:
-        """The target settled, and its locator. Raises ``target-not-found`` where it cannot be settled in time."""
+        """Settle the target and return its locator. Raises ``target-not-found`` if it cannot be settled in time."""
 
     @abstractmethod
     async def _settled_now(self, target: Target) -> Target | None:
-        """The settled target as the page is now; None where no alternative matches."""
+        """Return the target as settled on the present page; None if no alternative matches."""
 
     @abstractmethod
     async def _attached(self, target: Target) -> Target:
-        """Wait until exactly one element matches, and send nothing to the page; the settled target."""
+        """Wait until exactly one element matches, without sending anything to the page; return the settled target."""
 
     @abstractmethod
     async def _do(
@@ -109,32 +109,33 @@ class ElementAccess(ABC):
         sends: bool = False,
         driver_waits: bool = False,
     ) -> Answer | None:
-        """Do an action on the one element that matches; it is given the locator and how many milliseconds are left.
+        """Perform an action on the one matching element. It receives the locator and the milliseconds left.
 
-        An error has the phase ``before`` only where Playwright's call log proves that nothing was sent. With ``sends`` the
-        action begins with the input itself, so every error has the phase ``after``: what can fail before it is done before.
-        ``driver_waits``: Playwright waits for the document that the action asks for.
+        An error has the phase ``before`` only if Playwright's call log proves that nothing was sent. With ``sends`` the
+        action begins with the input itself, so every error has the phase ``after``: the caller first does what can fail
+        before. ``driver_waits``: Playwright waits for the document that the action requests.
 
-        None where it opened a dialog, or closed its own tab: then nobody knows what it would have answered.
+        Returns None if the action opened a dialog or closed its own tab: its result is then unknown.
         """
 
     @abstractmethod
     def _answering(self, seconds: float | None = None, phase: Phase = "before") -> AbstractAsyncContextManager[None]:
-        """For what the page answers in the step's time, or in ``seconds``.
+        """Limit the page's answers within the block to the step's deadline, or to ``seconds``.
 
-        Raises ``timeout`` where it does not, and ``dialog-open``, at once, where a dialog keeps it from answering; ``phase`` is that of both.
+        Raises ``timeout`` if they take longer, and ``dialog-open``, at once, if a dialog prevents them; both have the phase
+        ``phase``.
         """
 
     @abstractmethod
     async def _read(
         self, target: Target | None, look: Callable[[], Awaitable[Answer]], *, waits: bool = False
     ) -> Answer:
-        """One look, again where a navigation took the document away under it; ``waits`` where it waits by itself."""
+        """Read once, again if a navigation removed the document meanwhile. ``waits``: the reading itself waits."""
 
     @abstractmethod
     async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:
-        """Look until there is an answer; None when the time is up."""
+        """Read until there is an answer; None when the time is up."""
 
     @abstractmethod
     async def _parsed(self) -> None:
-        """Wait until the document is there to its end: half a table is no answer to how many rows there are."""
+        """Wait until the document is complete: half a table does not tell the number of its rows."""

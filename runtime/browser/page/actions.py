@@ -1,4 +1,4 @@
-"""Actions on the elements of a page: with the keyboard, with the mouse, with files."""
+"""Actions on the elements of a page, with keyboard, mouse and files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runtime.browser.page.downloads import Downloads
 from runtime.browser.page.signed_in import SignedIn
 
 DRAG_STEPS = 8
-"""How many movements a drag makes: pages that follow the mouse see none of a jump."""
+"""Number of mouse moves of a drag: pages that follow the mouse miss a single jump."""
 
 _SCROLL = isolated_world.Script[dict[str, Json]](
     """async (element, {to, by}) => {
@@ -50,7 +50,7 @@ _PAGE = Target(css="html")
 
 
 class Actions(Downloads, SignedIn):
-    """What a tab can do to an element, a click aside."""
+    """All actions of a tab on an element except clicks."""
 
     async def press(self, key: str, target: Target | None) -> None:
         """Press a key in the element, or where the focus is."""
@@ -59,7 +59,7 @@ class Actions(Downloads, SignedIn):
             await self._do(_PAGE, lambda _found, _timeout: self.page.keyboard.press(key), sends=True)
         else:
             target = await self._attached(target)
-            # It waits for the answer to a form that the key sends, too.
+            # This also waits for the answer to a form that the key submits.
             await self._do(
                 target, lambda found, timeout: found.press(key, timeout=timeout), sends=True, driver_waits=True
             )
@@ -77,7 +77,7 @@ class Actions(Downloads, SignedIn):
     async def scroll(
         self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
     ) -> dict[str, Json]:
-        """Scroll the element into view, or within it or the page; ``x``, ``y``, ``at_end`` of what was scrolled."""
+        """Scroll the element into view, or within it or the page; return ``x``, ``y``, ``at_end`` of the scrolled box."""
         target, found = await self._found(await self._attached(target or _PAGE))
         try:
             async with self._answering(phase="after"):
@@ -93,7 +93,7 @@ class Actions(Downloads, SignedIn):
         await self._do(target, lambda found, timeout: found.set_checked(checked, timeout=timeout))
 
     async def select(self, target: Target, options: Sequence[str]) -> list[str]:
-        """Choose options by label or value; returns the values chosen."""
+        """Choose options by label or value; return the values chosen."""
         chosen = list(options)
         taken = await self._do(target, lambda found, timeout: found.select_option(chosen, timeout=timeout))
         return chosen if taken is None else taken

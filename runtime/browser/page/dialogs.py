@@ -1,7 +1,7 @@
-"""The dialog that a tab shows: ``alert``, ``confirm``, ``prompt``, or the question whether to leave the page.
+"""Dialog of a tab: ``alert``, ``confirm``, ``prompt``, or the question to leave the page.
 
-While one is open the page computes nothing and answers nothing. So an action that opens one is let go of, to be finished once somebody has
-answered, and whatever waits for the page is told at once.
+While a dialog is open, the page neither runs scripts nor answers. So an action that opens one is set aside until the dialog
+is answered, and everything that waits for the page is notified at once.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from runtime.browser import playwright_errors
 Answer = TypeVar("Answer")
 
 ELSEWHERE_SECONDS = 1.0
-"""How long a tab may take to answer while another tab shows a dialog: it stands still as well where both share a process."""
+"""Seconds that a tab may take to answer while another tab shows a dialog: tabs of one process are blocked together."""
 
 UNLOAD = "beforeunload"
-"""What Playwright calls the question whether to leave the page."""
+"""Playwright's name of the question to leave the page."""
 
 _WORDS = {UNLOAD: "the question whether to leave the page"}
 
 
 class Dialogs:
-    """The dialogs of one tab; at most one is open at a time."""
+    """Dialogs of one tab; at most one is open at a time."""
 
     def __init__(self, all_of_run: weakref.WeakSet[Dialogs]) -> None:
-        """``all_of_run`` are the dialogs of all tabs of the run; these become some of them."""
+        """``all_of_run`` holds the dialogs of all tabs of the run; these are added."""
         self._all = all_of_run
         self._all.add(self)
         self.leaving = False
-        """Whether the workflow itself leads the tab elsewhere: then the page is not asked for leave."""
+        """True while the workflow itself navigates the tab: the question to leave the page is then accepted."""
         self._open: Dialog | None = None
         self._limits: set[asyncio.Timeout] = set()
         self._aside_if_blocked = False
@@ -47,11 +47,11 @@ class Dialogs:
 
     @property
     def message(self) -> str | None:
-        """What the open dialog says; None where none is open."""
+        """Message of the open dialog; None if none is open."""
         return None if self._open is None else sound(self._open.message)
 
     def appeared(self, dialog: Dialog) -> None:
-        """The page has opened a dialog."""
+        """Record that the page opened a dialog."""
         if dialog.type == UNLOAD and self.leaving:
             self._put_aside(asyncio.ensure_future(dialog.accept()))
             return
@@ -85,11 +85,11 @@ class Dialogs:
 
     @property
     def elsewhere(self) -> Dialogs | None:
-        """The dialogs of another tab that shows one, if any does."""
+        """Dialogs of another tab that shows one, if any."""
         return next((other for other in self._all if other is not self and other._open is not None), None)
 
     def refuse(self, phase: Phase = "before") -> None:
-        """Raise SiteError ``dialog-open`` where a dialog is open; and, told once, what kept an action from being done that one had held up."""
+        """Raise SiteError ``dialog-open`` if a dialog is open; also raise, once, the error of a set-aside action that never began."""
         if self._open is not None:
             raise opened(self._open.type, self._open.message, phase)
         if (undone := self._undone) is not None:
@@ -99,7 +99,7 @@ class Dialogs:
 
     @contextlib.contextmanager
     def cutting(self, limit: asyncio.Timeout) -> Generator[None]:
-        """Let a dialog that opens within end ``limit`` at once. Several may be at it: they end in any order."""
+        """End ``limit`` at once if a dialog opens within the block. Blocks may overlap and end in any order."""
         self._limits.add(limit)
         try:
             yield
@@ -107,7 +107,7 @@ class Dialogs:
             self._limits.discard(limit)
 
     async def through(self, work: Coroutine[Any, Any, Answer]) -> Answer | None:
-        """Await ``work``, or let go of it where a dialog opens meanwhile: then None."""
+        """Await ``work``. If a dialog opens meanwhile, set it aside and return None."""
         doing = asyncio.ensure_future(work)
         self._aside_if_blocked = True
         try:
@@ -139,21 +139,21 @@ class Dialogs:
     def _finished(self, doing: asyncio.Future[Any]) -> None:
         self._aside.discard(doing)
         error = None if doing.cancelled() else doing.exception()
-        # Its step has had its result, so what came of the action is for the page to show; but one that was not even begun is not.
+        # The step already has its result, and the page shows an action's outcome. Only an action that never began is reported.
         if isinstance(error, RunOpsError) and error.phase == "before":
             self._undone = error
 
     async def wait(self) -> str:
-        """Wait until a dialog is open, and return what it says. Takes for ever where none opens."""
+        """Wait until a dialog is open, and return its message. Never returns if none opens."""
         while self._open is None:
             async with self._next() as appeared:
                 await appeared
         return sound(self._open.message)
 
     async def answer(self, *, accept: bool, text: str | None) -> None:
-        """Answer the open dialog, and wait until what it held up has gone on, or the next dialog opens.
+        """Answer the open dialog; wait until the actions it held up have ended, or the next dialog opens.
 
-        Raises what kept an action from being done that it had held up: its phase is ``after``, for the answer is given.
+        Raises the error of a held-up action that never began. Its phase is ``after``, because the answer was given.
         """
         assert self._open is not None, "there is no dialog to answer"
         dialog, self._open = self._open, None
@@ -161,7 +161,7 @@ class Dialogs:
             try:
                 await (dialog.dismiss() if not accept else dialog.accept() if text is None else dialog.accept(text))
             except Error as error:
-                # What the answer leads to may close the tab before it says so.
+                # The answer may close the tab before Playwright confirms it.
                 if playwright_errors.kind_of(error) != "gone":
                     raise
             while (held_up := self._held_up()) and not appeared.done():
@@ -171,18 +171,18 @@ class Dialogs:
                 each.refuse("after")
 
     def _held_up(self) -> list[asyncio.Future[Any]]:
-        """What can go on now, in this tab and in those that stood still with it."""
+        """Return the actions that can continue now, in this tab and in those that were blocked with it."""
         return [doing for each in self._all if each._open is None for doing in each._aside]
 
     def drop(self) -> None:
-        """The tab is closed."""
+        """Record that the tab is closed."""
         self._open = None
         for doing in self._aside:
             doing.cancel()
 
 
 def opened(kind: str, message: str, phase: Phase) -> SiteError:
-    """A dialog is open that nobody has answered."""
+    """Return the error for a dialog without an answer."""
     what = _WORDS.get(kind, f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}")
     said = f': "{playwright_errors.short(message, 200)}"' if message else ""
     return SiteError(

@@ -1,7 +1,8 @@
-"""Downloads: the files that a site gives, from the click to the whole file.
+"""Downloads from a site, from the click to the complete file.
 
-A browser takes files only while a step waits for one. Its events come over a connection of our own to the browser itself, which sees the
-downloads of every tab, also of one that is gone again at once. What a page would only show (a PDF, a table as text) is taken as a file too.
+A browser accepts files only while a step waits for one. The events come over our own connection to the browser, which sees
+the downloads of every tab, even of one that closes at once. Documents that a page would only show (a PDF, a table as text)
+are saved as files too.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from runtime.browser.devtools import downloads, origin_guard
 from runtime.browser.page.filled import Filled
 
 LOOK_SECONDS = 0.02
-"""Between two looks whether a file has come."""
+"""Seconds between two checks for a file."""
 
 
 class Downloads(Filled):
-    """Takes files from the site of a tab."""
+    """Downloads files from the site of a tab."""
 
     @contextlib.asynccontextmanager
     async def download(self, target: Target | None, url: str | None) -> AsyncGenerator[Delivery]:
-        """The file that a click on the element, or the address, gives; it is there until the block ends."""
+        """Yield the file that a click on the element, or the address, delivers; it exists until the block ends."""
         what = url if url is not None else str(target)
         try:
             async with self._run.state.open() as counter:
@@ -60,7 +61,7 @@ class Downloads(Filled):
 
     @contextlib.contextmanager
     def _refusals(self) -> Generator[list[Response]]:
-        """The answers of the site that bring no file: errors, and the empty ones."""
+        """Collect the answers without a file: errors and empty ones."""
         seen: list[Response] = []
 
         def take(response: Response) -> None:
@@ -127,5 +128,5 @@ def _said(answer: Response) -> str:
 
 
 def _of_document(refusals: list[Response]) -> Response | None:
-    """The answer that a navigation got: what else a page asks for in vain is its own affair."""
+    """Return the answer to a navigation: other failed requests of a page do not matter."""
     return next((each for each in refusals if each.request.is_navigation_request()), None)

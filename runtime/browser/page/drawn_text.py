@@ -1,6 +1,6 @@
-"""What a page draws that its scripts cannot read: texts before and behind elements, in closed shadow roots, in addresses of pictures, and canvases.
+"""Texts that a page draws but its scripts cannot read: in pseudo-elements, closed shadow roots, image addresses and canvases.
 
-The browser itself is asked, by a snapshot of all that is laid out. What is found is marked at the nearest element that a locator reaches and that
+A layout snapshot of the browser contains them. Each secret is marked at the nearest element that a locator can find and that
 covers it.
 """
 
@@ -15,13 +15,13 @@ from playwright.async_api import CDPSession, Error, Frame, Page
 MARK = "data-runops-hidden"
 
 TOGETHER = 1_000
-"""Characters of the texts within one element in which a secret is looked for that stands in several of them."""
+"""Most characters of the texts within one element that are joined to find a secret across several of them."""
 
 TIMES = 3
-"""How often it is tried to mark a page that changes meanwhile."""
+"""Attempts to mark a page that changes meanwhile."""
 
 ROUNDED = 1.0
-"""Pixels by which the box of a text may stand out of the one that covers it."""
+"""Pixels by which the box of a text may exceed the one that covers it."""
 
 _STYLES = ["background-image", "content", "list-style-image"]
 
@@ -42,22 +42,22 @@ class _Box(NamedTuple):
 
     @property
     def seen(self) -> bool:
-        """Whether any of it can be in a picture."""
+        """True if any of it can be in a picture."""
         return self.width > 0 and self.height > 0 and self.left + self.width > 0 and self.top + self.height > 0
 
 
 class Found(NamedTuple):
-    """What is to be painted over."""
+    """Elements to paint over."""
 
     elements: list[int]
-    """The backend ids of the elements that cover it."""
+    """Backend ids of the covering elements."""
 
     bare: bool
-    """Whether something stands where no element covers it."""
+    """True if a secret is drawn where no element covers it."""
 
 
 async def shown(page: Page, hide: Callable[[str], bool], *, canvases: bool) -> bool:
-    """Whether anything is drawn for which ``hide`` is true; ``canvases``: or any canvas."""
+    """Return True if any text is drawn for which ``hide`` is true; with ``canvases``, also for any canvas."""
     async with contextlib.aclosing(_sought(page, hide, canvases=canvases)) as sought:
         async for _session, found in sought:
             if found.elements or found.bare:
@@ -66,7 +66,7 @@ async def shown(page: Page, hide: Callable[[str], bool], *, canvases: bool) -> b
 
 
 async def mark(page: Page, hide: Callable[[str], bool], *, canvases: bool) -> bool:
-    """Mark what covers all that is drawn for which ``hide`` is true, and with ``canvases`` every canvas. Whether all of it is covered."""
+    """Mark the elements that cover each drawn secret, and with ``canvases`` every canvas. Return True if all are covered."""
     for _time in range(TIMES - 1):
         # A page may replace an element between the snapshot and the mark.
         with contextlib.suppress(Error):
@@ -106,7 +106,7 @@ async def _sought(
 
 @contextlib.contextmanager
 def _unless_gone(frame: Frame) -> Generator[None]:
-    """What a frame cannot be asked because it went away is not in a picture."""
+    """Ignore errors of a frame that went away: it is not in a picture."""
     try:
         yield
     except Error:
@@ -115,7 +115,7 @@ def _unless_gone(frame: Frame) -> Generator[None]:
 
 
 async def _session(page: Page, frame: Frame) -> CDPSession | None:
-    """A session for the frame; None where its document is in the snapshot of another one."""
+    """Return a session for the frame; None if the snapshot of another frame contains its document."""
     try:
         return await page.context.new_cdp_session(page if frame is page.main_frame else frame)
     except Error as error:
@@ -151,7 +151,7 @@ class _Document:
             layout["nodeIndex"], layout["text"], layout["bounds"], layout["styles"], strict=True
         ):
             box = _Box(*bounds)
-            # The first box of an element is its own.
+            # The first box of an element is the element's main one.
             self._boxes.setdefault(node, box)
             if text >= 0:
                 self._texts.append((node, strings[text], box))
@@ -159,7 +159,7 @@ class _Document:
             self._styles += [(node, value, box) for value in values if "data:" in value]
 
     def found(self, *, canvases: bool) -> Found:
-        """What is to be painted over in the document."""
+        """Return the elements to paint over in the document."""
         covers = [(node, self._cover(node, box)) for node, box in self._secret(canvases=canvases) if box.seen]
         ids: list[int] = self._nodes["backendNodeId"]
         elements = sorted({ids[cover] for _node, cover in covers if cover is not None})
@@ -172,7 +172,7 @@ class _Document:
                 unread.add(node)
                 if self._is_secret(text):
                     yield node, box
-        # A secret may stand in several texts, and a script reads some of them.
+        # A secret may be split over several texts, and a script may read some of them.
         for texts in self._together(unread):
             if len(texts) > 1 and self._is_secret("".join(text for _node, text, _box in texts)):
                 yield from ((node, box) for node, _text, box in texts)
@@ -187,7 +187,7 @@ class _Document:
                 yield node, box
 
     def _values(self, node: int) -> list[str]:
-        """The values of an element's attributes."""
+        """Return the values of an element's attributes."""
         return [self._strings[each] for each in self._nodes["attributes"][node][1::2]]
 
     def _is_secret(self, text: str) -> bool:
@@ -200,7 +200,7 @@ class _Document:
             yield node
 
     def _together(self, unread: set[int]) -> Iterator[list[tuple[int, str, _Box]]]:
-        """The texts within each element that has unread ones, where they are no longer than ``TOGETHER``."""
+        """Return the texts within each element that has unread ones, unless they are longer than ``TOGETHER``."""
         groups: dict[int, list[tuple[int, str, _Box]]] = {
             each: [] for node in unread for each in (node, *self._above(node))
         }
@@ -213,7 +213,7 @@ class _Document:
         return (texts for above, texts in groups.items() if lengths[above] <= TOGETHER)
 
     def _cover(self, node: int, box: _Box) -> int | None:
-        """The nearest element that a locator reaches and that covers the box."""
+        """Return the nearest element that a locator can find and that covers the box."""
         path = [node, *self._above(node)]
         inside = max((number for number, each in enumerate(path) if each in self._closed), default=-1)
         for each in path[inside + 1 :]:

@@ -1,7 +1,7 @@
-"""What was typed into fields, and whether the fields still hold it when it matters: before the next click or key.
+"""Texts typed into fields, and a check that the fields still hold them before the next click or key.
 
-Pages that bind late empty a field, or put another text into it, after it was filled. So what was filled since the last click is looked at
-once more before the next one; it costs one look, however late the page comes.
+Pages that bind late may empty or change a field after it was filled. So fields filled since the last click are checked once
+before the next one. It costs one reading, however late the page binds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.browser.elements import locators
 from runtime.browser.page.access import ElementAccess
 
 PAUSES = (0.1, 0.3, 0.8, 1.5)
-"""Seconds between filling a field again and looking at it again."""
+"""Seconds between filling a field again and checking it again."""
 
 _HELD = isolated_world.Script[list[tuple[str, bool]]](
     """(fields) => fields.map((field) => {
@@ -37,20 +37,19 @@ class FilledText:
     """A text that was put into a field."""
 
     target: Target
-    """Settled."""
     text: str
     secret: bool
     document: int
-    """How many documents the tab had loaded then."""
+    """Number of documents that the tab had loaded by then."""
 
 
 class Filled(ElementAccess):
-    """Puts texts into fields, and sees to it that they stay there."""
+    """Puts texts into fields and makes sure that they stay there."""
 
     _texts: tuple[FilledText, ...] = ()
 
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
-        """Put ``text`` in the place of what the field holds."""
+        """Replace the field's text with ``text``."""
         target, _found = await self._found(target)
         self._secret_begins(secret=secret)
         await self._do(target, lambda found, timeout: found.fill(text, timeout=timeout))
@@ -61,7 +60,7 @@ class Filled(ElementAccess):
         target, _found = await self._found(target)
         await self._do(target, lambda found, timeout: found.fill("", timeout=timeout))
         self._secret_begins(secret=secret)
-        # The field is there, it was just emptied: from here on keys are sent.
+        # The field exists, it was just emptied: from here on keys are sent.
         await self._do(
             target,
             lambda found, timeout: found.press_sequentially(text, delay=delay, timeout=timeout),
@@ -78,9 +77,9 @@ class Filled(ElementAccess):
         self._texts = (*others, FilledText(target, text, secret, self.documents))
 
     async def _see_to_typed(self) -> None:
-        """Fill again what the page has emptied or changed since. Raises ``value-not-kept``.
+        """Fill fields again that the page has emptied or changed since. Raises ``value-not-kept``.
 
-        Called before the input of another action, so its errors have the phase ``before``: that input was not sent.
+        Runs before the input of another action, so its errors have the phase ``before``: that input was not sent.
         """
         try:
             await self._kept()
@@ -100,24 +99,24 @@ class Filled(ElementAccess):
             ]
             if not lost:
                 return
-            # What a page has rewritten twice in the same way is what it makes of the text.
+            # A page that rewrote a text twice in the same way formats it like that.
             texts = [each for each in texts if each not in [rewritten for rewritten, _seen in lost]]
             for each, seen in lost:
                 await self._fill_again(each, seen)
 
     async def _all_held(self, texts: Sequence[FilledText]) -> bool:
-        """Whether the fields together hold the texts: one look for all of them."""
+        """Return True if the fields together hold the texts, with one reading for all."""
         every = functools.reduce(Locator.or_, [locators.locator(self.page, each.target) for each in texts])
         try:
             async with self._answering():
                 found = await _HELD.of_all(every)
         except (Error, SiteError):
-            # They stand in several frames: they are looked at one by one.
+            # The fields are in several frames: check them one by one.
             return False
         return sorted(folded(seen) for seen, _password in found) == sorted(folded(each.text) for each in texts)
 
     async def _held(self, text: FilledText) -> tuple[str, bool] | None:
-        """What the field holds, and whether it is one for passwords; None where it is gone, for then it is no field of this form any more."""
+        """Return the field's text, and True if it is a password field; None if it is gone, so no longer part of the form."""
         try:
             async with self._answering():
                 found = await _HELD.of_all(locators.locator(self.page, text.target))
@@ -152,15 +151,15 @@ class Filled(ElementAccess):
 
 
 def same(seen: str, text: str) -> bool:
-    """Whether a field that holds ``seen`` holds ``text``: line ends and white space at the ends aside."""
+    """Return True if a field that holds ``seen`` holds ``text``, apart from line ends and outer white space."""
     return folded(seen) == folded(text)
 
 
 def cut(seen: str, text: str) -> bool:
-    """Whether ``seen`` is only a beginning of ``text``: emptied, or cut off."""
+    """Return True if ``seen`` is only the beginning of ``text``: empty or cut off."""
     return folded(text).startswith(folded(seen))
 
 
 def folded(text: str) -> str:
-    """``text`` with each run of white space as one space, and none at its ends."""
+    """Return ``text`` with each run of white space as one space, and none at its ends."""
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""What a document shows in its frame: enough to tell one page of a site from another, and nothing that changes with its data."""
+"""Landmarks of a document: enough to tell one page of a site from another, without anything that changes with its data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runtime.browser import isolated_world
 from runtime.browser.port import Differs, Shown
 
 SECONDS = 5.0
-"""How long a page that is loaded anew may take until it shows what it did: its scripts put it together."""
+"""Seconds that a reloaded page may take to show the same again: its scripts build it."""
 
 PAUSE = 0.05
 
@@ -41,20 +41,20 @@ _NUMBER = re.compile(r"\d+")
 
 
 async def shown(page: Page) -> Shown:
-    """What ``page`` shows now. Raises Playwright's Error, or SiteError ``page-unreadable``, where it cannot be looked at."""
+    """Return the identity of ``page`` now. Raises Playwright's Error or SiteError ``page-unreadable`` if it cannot be read."""
     title, lines = await _FRAME.on(page)
     folded = _NUMBER.sub("#", "\n".join(lines))
     return Shown(page.url, title, hashlib.sha256(folded.encode()).hexdigest()[:16])
 
 
 async def differs(page: Page, name: str | None, expected: Shown) -> Differs | None:
-    """How ``page`` differs from what it showed, once it had time to come to that; None where it does not."""
+    """Return the difference between ``page``, once it had time to load, and ``expected``; None if there is none."""
     until = time.monotonic() + SECONDS
     while True:
         try:
             seen = await shown(page)
         except (Error, SiteError):
-            # It is on its way to another document.
+            # It is loading another document.
             seen = Shown(page.url, "", "")
         if _alike(expected) == _alike(seen):
             return None
@@ -64,6 +64,6 @@ async def differs(page: Page, name: str | None, expected: Shown) -> Differs | No
 
 
 def _alike(page: Shown) -> tuple[str, str, str]:
-    """What of it does not change with the data: numbers in a title or a query count nothing."""
+    """Return the parts that do not change with the data: numbers in a title or a query are ignored."""
     address, mark, query = page.address.partition("?")
     return address + mark + _NUMBER.sub("#", query), _NUMBER.sub("#", page.title), page.frame

@@ -1,4 +1,4 @@
-"""Looks at a tab: Playwright's accessibility snapshot, and beside it what the snapshot does not tell (``runtime.browser.elements.selectors``)."""
+"""Observes a tab: Playwright's accessibility snapshot, and the facts that it lacks (``runtime.browser.elements.selectors``)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from runtime.observation.test_ids import Mark
 from runtime.observation.tree import Fact
 
 TRIES = 5
-"""Looks that are taken where frames go away under them, before it counts as an error."""
+"""Attempts when frames disappear during an observation, before it counts as an error."""
 
 DEEPEST = 50
-"""Levels of a frame that are looked at: of a few more Playwright cannot hand over any. What one can act on below them is told without its place."""
+"""Levels of a frame to observe: Playwright fails a few levels deeper. Elements to act on below them are listed without their place."""
 
 _OWN = re.compile(r"(?:f(\d+))?(x\d+)")
 _ToldFact = tuple[str | None, int] | tuple[str | None, int, str | None, str | None, str, bool, str, bool]
@@ -39,15 +39,15 @@ _TOLD: pydantic.TypeAdapter[_Told | None] = pydantic.TypeAdapter(_Told | None)
 
 
 class Looking(ElementAccess):
-    """What is to be seen in a tab."""
+    """Observes a tab."""
 
     _looked: Mapping[int, Frame] = types.MappingProxyType({})
-    """The frames of the last look, by the numbers of their documents."""
+    """Frames of the last observation, by the numbers of their documents."""
     _documents = 0
-    """How many numbers of documents were given out."""
+    """Document numbers given out so far."""
 
     async def look(self, target: Target | None = None, *, marks: bool = False) -> Observation:
-        """One look at the page, or at an element of it; its refs stand until the next look, as long as the elements do. With ``marks`` it shows test ids."""
+        """Observe the page or an element; refs are valid until the next observation while their elements exist. ``marks`` adds test ids."""
         settled, found = (None, None) if target is None else await self._found(target)
 
         async def look() -> Observation:
@@ -64,7 +64,7 @@ class Looking(ElementAccess):
         return await self._read(settled, look, waits=found is not None)
 
     async def by_ref(self, ref: str) -> Locator:
-        """The element that the last look called ``ref``. Raises SiteError ``ref-gone`` where it is not there any more."""
+        """Return the locator of an element by its ref from the last observation. Raises SiteError ``ref-gone`` if it is gone."""
 
         async def look() -> Locator | None:
             located = self._located(ref)
@@ -94,13 +94,13 @@ class Looking(ElementAccess):
         return self.page.get_by_ref(ref) if _REF.fullmatch(ref) else None
 
     async def _seen(self, found: Locator | None, *, marks: bool, last: bool) -> Observation | None:
-        """The page as it is now; None where a frame went away meanwhile, or, but at the ``last`` try, the page became another one."""
+        """Observe the page as it is; None if a frame went away meanwhile or, before the ``last`` attempt, the page changed."""
         milliseconds = self._deadline.milliseconds()
         snapshot = sound(await self.page.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds))
         frames = self.page.frames if "- iframe " in snapshot else [self.page.main_frame]
         # The main frame comes first.
         frames = sorted(frames, key=lambda frame: frame.parent_frame is not None)
-        # Each document keeps the number that it was given first, so that no ref is ever given again, to an element of another document.
+        # A document keeps its first number, so a ref never names an element of another document later.
         first, self._documents = self._documents, self._documents + len(frames)
         told = await asyncio.gather(
             *(self._told(frame, number, marks=marks) for number, frame in enumerate(frames, first))
@@ -113,7 +113,7 @@ class Looking(ElementAccess):
                 return None
             _title, number, found_in, ghosts, marked, known = each
             if frame.parent_frame is None and found_in and not known and not last:
-                # The snapshot is that of the document before: none of its elements is known by it.
+                # The snapshot belongs to the previous document: it knows no element of this one.
                 return None
             looked[number] = frame
             framed = frame.parent_frame is not None
@@ -128,14 +128,14 @@ class Looking(ElementAccess):
         ref = json.loads(await found.locator(f"{selectors.NAME}=self").text_content(timeout=milliseconds) or "null")
         if ref is not None and observation.has(ref):
             return observation.part(ref)
-        # What is not to be seen has no ref; a look at it alone gives none to what is around it.
+        # An invisible element has no ref; observing it alone gives none to its surroundings.
         alone = sound(await found.aria_snapshot(mode="ai", depth=DEEPEST, timeout=milliseconds))
         return Observation.read(alone, self.page.url, title, facts, seen_marks)
 
     async def _told(self, frame: Frame, number: int, *, marks: bool) -> _Told | None:
-        """What the snapshot does not tell of a frame: title and number of its document, facts, ghosts, ``marks``; None where it went away.
+        """Read what the snapshot lacks of a frame: title and number of its document, facts, ghosts, ``marks``; None if it went away.
 
-        ``number`` is the document's where it has none yet.
+        ``number`` becomes the document's number if it has none yet.
         """
         asked = f"{selectors.NAME}=facts {number}{' marks' if marks else ''}"
         try:
@@ -155,7 +155,7 @@ class Looking(ElementAccess):
 
 
 def _fact(told: _ToldFact, prefix: str, *, framed: bool) -> Fact:
-    """A fact as the engine tells it: ref, own number, and for what the snapshot does not say: within, role, name, password, error, shown."""
+    """Convert a fact of the page's script: ref, own number, and if the snapshot lacks it: within, role, name, password, error, shown."""
     own = f"{prefix}x{told[1]}"
     if len(told) == 2:
         return Fact(told[0], own)

@@ -20,11 +20,11 @@ from runtime.browser.page.observer import Looking
 from runtime.browser.page.screenshots import Pictures
 
 Cell = str | None | dict[str, int]
-"""The text of a field of a row; where it is there more than once, which field of which row, and how often."""
+"""Text of a field of a row; if the field is ambiguous, its index, the row's number, and the count."""
 
 
 class Table(TypedDict):
-    """The cells of a table; of an element that is none, what it is."""
+    """Cells of a table; the tag of an element that is no table."""
 
     head: NotRequired[list[str]]
     rows: list[list[str | None]]
@@ -51,7 +51,7 @@ _READ = r"""
     return said === options ? held(fields[0]) : said;
   };
 """
-"""JavaScript: what an element says, and of a field what it holds."""
+"""JavaScript: text of an element, or value of a field."""
 
 _ROWS = isolated_world.Script[tuple[list[list[Cell]], int]](
     "(rows, fields) => {"
@@ -101,7 +101,7 @@ _STATE = isolated_world.Script[dict[str, Json]](
     dict[str, Json],
 )
 
-# `rows` gives the rows of the table itself, in the order in which they are shown, and not those of a table within.
+# `rows` returns the table's own rows in display order, without those of nested tables.
 _TABLE = isolated_world.Script[list[Table]](
     "(tables) => {"
     + text_match.SEEN
@@ -167,15 +167,15 @@ _TABLE = isolated_world.Script[list[Table]](
 
 
 class Reads(Pictures, Looking):
-    """What a tab can tell of its elements."""
+    """Readings of a tab's elements."""
 
     async def text(self, target: Target) -> str:
-        """Visible text of the element, white space folded."""
+        """Return the visible text of the element, white space folded."""
         target, found = await self._found(target)
         return await self._read(target, lambda: _TEXT.of(found, milliseconds=self._deadline.milliseconds()), waits=True)
 
     async def value(self, target: Target) -> str:
-        """What the field holds."""
+        """Return the value of the field."""
         target, found = await self._found(target)
         try:
             async with self._answering():
@@ -184,7 +184,7 @@ class Reads(Pictures, Looking):
             raise await self._diagnosis.failed(error, target, "before") from None
 
     async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
-        """For each element that matches and is not hidden, the text of each field; waits until there are ``least`` of them."""
+        """Return the text of each field for each visible match; wait until there are ``least`` of them."""
         wanted = [{"css": field.css, "attribute": field.attribute, "nth": field.nth} for field in fields]
         seen = every = 0
 
@@ -208,7 +208,7 @@ class Reads(Pictures, Looking):
         return [[_cell(cell, fields) for cell in row] for row in rows]
 
     async def attribute(self, target: Target, name: str) -> str | None:
-        """The attribute as it is written, None where the element has none of that name."""
+        """Return the attribute as written, None if the element lacks it."""
         target, found = await self._found(target)
         try:
             async with self._answering():
@@ -217,7 +217,7 @@ class Reads(Pictures, Looking):
             raise await self._diagnosis.failed(error, target, "before") from None
 
     async def state(self, target: Target) -> dict[str, Json]:
-        """``visible``, ``enabled``, ``checked``, ``editable``, ``focused``, ``value`` of the element."""
+        """Return ``visible``, ``enabled``, ``checked``, ``editable``, ``focused``, ``value`` of the element."""
         target, found = await self._found(target)
         try:
             async with self._answering():
@@ -226,7 +226,7 @@ class Reads(Pictures, Looking):
             raise await self._diagnosis.failed(error, target, "before") from None
 
     async def table(self, target: Target, least: int) -> Grid:
-        """The table's cells as a person sees them; waits until it has ``least`` rows. Raises ``not-a-table``."""
+        """Return the table's cells as a person sees them; wait until it has ``least`` rows. Raises ``not-a-table``."""
         seen = 0
 
         async def look() -> Table | None:
@@ -241,7 +241,7 @@ class Reads(Pictures, Looking):
             seen = len(tables[0]["rows"]) if tables else 0
             if not tables and not least:
                 return {"head": [], "rows": []}
-            # An element that is no table becomes none by waiting.
+            # An element that is no table does not become one by waiting.
             return tables[0] if tables and ("tag" in tables[0] or seen >= least) else None
 
         table = await self._until(look, target)
@@ -271,7 +271,7 @@ class Reads(Pictures, Looking):
 
     @abstractmethod
     async def count(self, target: Target) -> int:
-        """How many elements match now."""
+        """Return the number of elements that match now."""
 
 
 def _cell(cell: Cell, fields: Sequence[FieldSource]) -> str | None:

@@ -1,4 +1,4 @@
-"""What the page looks like: as a picture, on paper. Secrets are painted over."""
+"""Screenshots and PDFs of a page. Secrets are painted over in screenshots."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from runtime.browser.page.access import ElementAccess
 MASK_COLOUR = "#000000"
 
 UNMARK_MILLISECONDS = 500.0
-"""How long a frame may take to lose the marks of a picture."""
+"""Milliseconds that a frame may take to remove the marks of a picture."""
 
 TOGETHER = 1_000
-"""Characters of the text of elements in which a secret is looked for that stands in several of them."""
+"""Most characters of an element's text that are searched for a secret across several elements."""
 
-# The texts that elements show by themselves: their own text nodes, what a field holds or asks for, and what stands in the place of a picture. Open shadow
-# roots are looked into.
+# Texts that elements show themselves: their own text nodes, value or placeholder of a field, alternative text of an image.
+# Includes open shadow roots.
 _SHOWN = """() => {
   const shown = [];
   const walk = (root) => {
@@ -40,7 +40,7 @@ _SHOWN = """() => {
   return shown;
 }"""
 
-# The texts that elements show together with what is in them, of which each by itself shows but a piece; what is marked already is left out.
+# Texts that elements show together with their descendants, each of which shows only a part. Leaves out marked elements.
 _TOGETHER = f"""() => {{
   const shown = [], silent = 'script, style, noscript, template, [data-runops-hidden]';
   const pieces = (element) => {{
@@ -82,7 +82,7 @@ _MARK = """(shown, numbers) => {
   for (const number of numbers) shown[number].element.setAttribute('data-runops-hidden', '');
 }"""
 
-# Of elements that are in each other the innermost: it shows it all.
+# Of nested elements, marks the innermost: it shows the whole secret.
 _MARK_INNERMOST = """(shown, numbers) => {
   const found = numbers.map((number) => shown[number].element);
   for (const element of found) {
@@ -102,10 +102,10 @@ _UNMARK = """() => {
 
 
 class Pictures(ElementAccess):
-    """What a tab looks like."""
+    """Takes pictures of a tab."""
 
     async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
-        """A PNG of the element or the page; whatever shows a text for which ``hide`` is true is painted over."""
+        """Return a PNG of the element or the page; texts for which ``hide`` is true are painted over."""
         found = None
         if target is not None:
             target, found = await self._found(target)
@@ -146,7 +146,7 @@ class Pictures(ElementAccess):
             )
 
     async def shows(self, hide: Callable[[str], bool]) -> bool:
-        """Whether the page, a frame or a field of it shows a text for which ``hide`` is true."""
+        """Return True if the page, a frame or a field of it shows a text for which ``hide`` is true."""
 
         async def look() -> bool:
             for frame in self.page.frames:
@@ -158,12 +158,12 @@ class Pictures(ElementAccess):
         return await self._read(None, look)
 
     async def pdf(self, landscape: bool) -> bytes:
-        """The page as a PDF."""
+        """Return the page as a PDF."""
         return await self._read(None, lambda: self.page.pdf(format="A4", landscape=landscape, print_background=True))
 
 
 async def _showing(frame: Frame, shown: str, hide: Callable[[str], bool], then: str | None = None) -> bool:
-    """Whether the frame shows, in one of these texts, what is to be hidden; ``then`` is done with those elements, whatever the page has become since."""
+    """Return True if one of these texts of the frame must be hidden; run ``then`` on those elements, even if the page changed since."""
     try:
         texts = await isolated_world.Script[list[str]](_KEPT % (shown, _TEXTS), list[str]).on(frame)
         numbers = [number for number, text in enumerate(texts) if hide(text)]
@@ -177,6 +177,6 @@ async def _showing(frame: Frame, shown: str, hide: Callable[[str], bool], then: 
 
 
 async def _unmark(frame: Frame) -> None:
-    """Take the marks away where the frame answers soon: one that stays hides more of the next picture, not less."""
+    """Remove the marks if the frame answers soon: a mark that stays hides more of the next picture, not less."""
     with contextlib.suppress(Error, SiteError):
         await isolated_world.Script[None](_UNMARK, None).on(frame, milliseconds=UNMARK_MILLISECONDS)

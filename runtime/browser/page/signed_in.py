@@ -1,4 +1,4 @@
-"""The signed-in state of a browser: cookies, local storage and IndexedDB, as far as they belong to origins that the workflow allows."""
+"""Signed-in state of a browser: cookies, local storage and IndexedDB of the origins that the workflow allows."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from runtime.browser.page.access import ElementAccess
 
 
 class SignedIn(ElementAccess):
-    """Reads the signed-in state of a tab's browser, and takes one over."""
+    """Reads and replaces the signed-in state of a tab's browser."""
 
     async def signed_in(self) -> Json:
-        """The state: for ``sign_in`` only."""
+        """Return the state; only ``sign_in`` reads it."""
         state: Any = await self._read(None, lambda: self.page.context.storage_state(indexed_db=True))
         return within(state, self._run.allowed)
 
     async def sign_in(self, state: Json) -> None:
-        """Put a state in the place of what the browser holds; what belongs to no allowed origin is left out."""
+        """Replace the browser's state; leave out what belongs to no allowed origin."""
         taken: Any = within(state, self._run.allowed)
         await self._read(None, lambda: self.page.context.set_storage_state(taken))
 
 
 def within(state: Json, allowed: Allowed) -> Json:
-    """Playwright's storage state without what belongs to none of these origins."""
+    """Return Playwright's storage state without the parts that belong to none of these origins."""
     hosts = [urllib.parse.urlsplit(each).hostname or "" for each in allowed]
     return {
         "cookies": [each for each in state["cookies"] if any(_sent_to(each["domain"], host) for host in hosts)],
@@ -34,6 +34,6 @@ def within(state: Json, allowed: Allowed) -> Json:
 
 
 def _sent_to(domain: str, host: str) -> bool:
-    """Whether a cookie of this domain is sent to the host: a leading dot takes in what is below it."""
+    """Return True if a cookie of this domain is sent to the host: a leading dot includes subdomains."""
     plain = domain.lower().strip("[]")
     return host == plain.lstrip(".") or (plain.startswith(".") and host.endswith(plain))

@@ -1,7 +1,7 @@
-"""What the site answers to the present action: requests that may change something on it, and documents.
+"""Answers of the site to the present action: to requests that may change data, and to documents.
 
-A request counts from its beginning to its first answer. One that is open when its page or Chromium's network process dies is lost: it may have
-been carried out. One that the page itself gave up is not.
+A request counts from its start to its first answer. It is lost if its page or Chromium's network process dies before: it may
+have been carried out. A request that the page itself aborted is not lost.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from runtime.browser.port import MissingAnswer
 SERVER_ERROR = 500
 
 LOOK_SECONDS = 0.05
-"""Between two looks whether a dialog or the end of the page keeps an answer from coming."""
+"""Seconds between two checks for a dialog or a closed page that prevents an answer."""
 
 NETWORK_SECONDS = 1.0
-"""How long Chromium's network process may take to show that it lives."""
+"""Seconds that Chromium's network process may take to show that it runs."""
 
 _BLOCKED = "net::ERR_BLOCKED_BY_CLIENT"
-"""A request that the guard refused."""
+"""Failure of a request that the guard refused."""
 
 _ABORTED = "net::ERR_ABORTED"
-"""A request that the page or a newer navigation gave up, or that went down with Chromium's network process."""
+"""Failure of a request that the page or a newer navigation aborted, or that ended with Chromium's network process."""
 
 _BUSY = (408, 429)
 
@@ -38,7 +38,7 @@ _WAIT = isolated_world.Script[None](
 )
 
 _WAITED = isolated_world.Script[bool]("() => globalThis._runopsWaited !== false", bool)
-"""Whether what the page had set itself to do at once, a form to be sent among it, is done; in another document it is."""
+"""True if the page has finished its immediate tasks, such as submitting a form; also true in another document."""
 
 
 class Answers:
@@ -47,31 +47,31 @@ class Answers:
     def __init__(
         self, context: BrowserContext, deadline: Deadline, network: Callable[[], Awaitable[int | None]]
     ) -> None:
-        """``network`` tells the process id of Chromium's network process; None where it cannot."""
+        """``network`` returns the process id of Chromium's network process, or None."""
         self._deadline = deadline
         self._network = network
         self._process = asyncio.ensure_future(network())
-        """The network process as it was known last."""
+        """Last known network process."""
         self._page: Page | None = None
-        """Where the present action works."""
+        """Page of the present action."""
         self._driver_waits = True
         self._asked: dict[Request, bool] = {}
-        """The requests since the present action began, and whether they are still without an answer."""
+        """Requests since the present action began; True for those without an answer."""
         self._earlier: set[Request] = set()
-        """Those of earlier actions that are still without an answer."""
+        """Requests of earlier actions without an answer."""
         self._changed = asyncio.Event()
         self._lost: str | None = None
         self._aborted: str | None = None
-        """A request that was given up, by the page or by a network process that died."""
+        """A request aborted by the page or by the death of the network process."""
         self._refused: MissingAnswer | None = None
         self.reached = False
-        """Whether a navigation was answered since the present action began, if only with a redirect."""
+        """True if a navigation was answered since the present action began, even with a redirect only."""
         context.on("request", self._began)
         context.on("requestfailed", self._failed)
         context.on("response", self._answered)
 
     def begin(self, page: Page, *, driver_waits: bool) -> None:
-        """An action begins in ``page``. ``driver_waits``: Playwright waits for the document that it asks for."""
+        """Begin an action in ``page``. ``driver_waits``: Playwright waits for the document that it requests."""
         self._page, self._driver_waits = page, driver_waits
         self._earlier.update(self._open)
         self._asked.clear()
@@ -98,7 +98,7 @@ class Answers:
             return
         self._over(request)
         if request.failure == _ABORTED:
-            # One that had its answer has become a download, or an empty page.
+            # A request that was already answered has become a download or an empty page.
             self._aborted = described(request) if was_open else self._aborted
         elif request.failure != _BLOCKED:
             self._lost = described(request)
@@ -112,11 +112,11 @@ class Answers:
         return [each for each, is_open in self._asked.items() if is_open]
 
     def awaits(self, page: Page) -> bool:
-        """Whether a navigation of ``page`` since the action began is without an answer."""
+        """Return True if a navigation of ``page`` since the action began is unanswered."""
         return any(_of_main_frame(each) and _page_of(each) is page for each in self._open)
 
     def crashed(self, page: Page) -> None:
-        """A page has crashed: what it had asked for is lost, also what nobody has heard of."""
+        """Record that a page crashed: its requests are lost, also those that were never reported."""
         if page is self._page:
             self._lost = self._lost or "what the page had sent"
         for request in self._open:
@@ -125,7 +125,7 @@ class Answers:
                 self._over(request)
 
     async def missing(self) -> MissingAnswer | None:
-        """The answer that was lost since the action began, if one was."""
+        """Return the answer that was lost since the action began, if any."""
         if self._lost is None and self._aborted is not None:
             aborted, self._aborted = self._aborted, None
             if await self._network_died():
@@ -133,9 +133,9 @@ class Answers:
         return MissingAnswer(self._lost, "lost") if self._lost is not None else None
 
     async def awaited(self, *, every: bool, stopped: Callable[[], bool]) -> MissingAnswer | None:
-        """Wait until the document that the action asked for is answered; with ``every`` every request of it. What is missing then.
+        """Wait for the answer to the document that the action requested, with ``every`` to all its requests; return a missing one.
 
-        ``stopped`` tells whether a dialog keeps the page from going on. Only with ``every`` an error of the server is told.
+        ``stopped`` returns True if a dialog blocks the page. A server error is reported only with ``every``.
         """
         if not self._driver_waits and not stopped():
             await self._flush()
@@ -146,9 +146,9 @@ class Answers:
         return await self.missing() or (self._refused if every else None)
 
     async def at_rest(self, *, earlier: bool, stopped: Callable[[], bool]) -> bool:
-        """Wait until the page has done what the action set off, and all that it sent is answered; return whether it came to that in time.
+        """Wait until the page's tasks are done and all requests of the action are answered; return True if that is so in time.
 
-        With ``earlier`` what the actions before it sent counts too.
+        With ``earlier``, also wait for the requests of earlier actions.
         """
         if not stopped():
             await self._flush()
@@ -159,7 +159,7 @@ class Answers:
         return not on_its_way and not self._deadline.over()
 
     async def _change(self) -> None:
-        """Wait until something is answered, or for a moment."""
+        """Wait for an answer, or for a moment."""
         self._changed.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(LOOK_SECONDS, self._deadline.left())):
@@ -170,7 +170,7 @@ class Answers:
         return next(iter(self._open if every else mine), None)
 
     async def _flush(self) -> None:
-        """Have the page's own tasks done and what they ask for told of."""
+        """Wait until the page's own tasks are done and their requests are reported."""
         if self._page is None:
             return
         try:
@@ -178,7 +178,7 @@ class Answers:
                 await _WAIT.on(self._page)
                 while not await _WAITED.on(self._page):
                     pass
-                # What Chromium hears of the page meanwhile it tells before this is answered.
+                # Chromium reports earlier events of the page before it answers this.
                 await _WAITED.on(self._page)
         except (TimeoutError, SiteError):
             return
@@ -187,7 +187,7 @@ class Answers:
                 self.crashed(self._page)
 
     async def _network_died(self) -> bool:
-        """Whether Chromium has another network process than before; in doubt it has."""
+        """Return True if Chromium's network process is another one than before, or if that is uncertain."""
         try:
             async with asyncio.timeout(NETWORK_SECONDS):
                 before, now = await self._process, await self._network()
@@ -200,12 +200,12 @@ class Answers:
         return True
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._process.cancel()
 
 
 def described(request: Request) -> str:
-    """Method and address, without the query."""
+    """Return method and address, without the query."""
     return f"{request.method} {origins.without_query(request.url)}"
 
 
@@ -213,7 +213,7 @@ def _page_of(request: Request) -> Page | None:
     try:
         return request.frame.page
     except Error:
-        # Playwright does not know the frame yet: the first document of a tab that opens by itself; or it is a worker's.
+        # Playwright does not know the frame yet (the first document of a tab that opens by itself), or the request is a worker's.
         return None
 
 

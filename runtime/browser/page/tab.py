@@ -1,6 +1,6 @@
-"""The tab as a node sees it: ``nodes.pages.Page`` over Playwright.
+"""Tab as a node sees it: ``nodes.pages.Page`` over Playwright.
 
-Whatever goes well costs one round trip: no counting before acting, no look before a look. What went wrong is found out afterwards.
+A success costs one round trip: no counting before an action, no check before a reading. Failures are diagnosed afterwards.
 """
 
 from __future__ import annotations
@@ -42,42 +42,42 @@ _PUT_IN_ADDRESS = isolated_world.Script[bool](
 )
 
 ANSWER_SECONDS = 3.0
-"""How long a page that is about to be left may take to answer. One that computes without end does not."""
+"""Seconds that a page may take to answer before it is left. One that computes without end does not answer."""
 
 BUSY_SECONDS = 2.0
-"""How long a document that is to be left may stay once the site has answered for the next one."""
+"""Seconds that the old document may stay once the site has answered for the next one."""
 
 PAUSES = (0.01, 0.02, 0.05)
-"""Seconds between looks; the last one again and again."""
+"""Seconds between readings; the last one repeats."""
 
 
 class OpenTabs(Protocol):
-    """What a tab asks of the tabs of its run: ``runtime.browser.page.tabs.Tabs``."""
+    """Tabs of the run, as a tab needs them: ``runtime.browser.page.tabs.Tabs``."""
 
     untold: LogError | None
 
     def of(self, page: Page) -> Tab | None:
-        """The tab that has the page."""
+        """Return the tab of the page."""
         ...
 
     async def replace(self, tab: Tab) -> Page:
-        """Open a page for ``tab`` in the place of its own."""
+        """Open a page for ``tab`` that replaces its own."""
         ...
 
     def opening(self, name: str, opener: Tab) -> AbstractAsyncContextManager[None]:
-        """Give ``name`` to the tab that the action within opens."""
+        """Give ``name`` to the tab that the action in the block opens."""
         ...
 
     async def tell_again(self) -> None:
-        """Tell what could not be told before."""
+        """Record changes that could not be recorded before."""
         ...
 
 
 class TabState(PageState, Protocol):
-    """What the tabs of a run share, beyond what their elements need."""
+    """State that the tabs of a run share, beyond the needs of their elements."""
 
     def fresh_page(self) -> AbstractAsyncContextManager[Tab]:
-        """A tab in the same browser, closed at the end."""
+        """Open a tab in the same browser, closed at the end."""
         ...
 
     @property
@@ -95,29 +95,29 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         self._run = run
         self._deadline = run.deadline
         self.replaced = False
-        """Whether the last ``goto`` took a new tab in the place of one that did not answer."""
+        """True if the last ``goto`` replaced a tab that did not answer."""
         self.silent = -1
-        """With how many documents loaded the tab did not answer; -1 where it always did."""
+        """Number of documents loaded when the tab did not answer; -1 if it answered."""
         self.documents = 0
-        """Documents loaded into the tab, its first blank one aside."""
+        """Documents loaded into the tab, except its first blank one."""
         self.pending_input = False
-        """Whether the present document holds input that no finished effect has taken up."""
+        """True if the present document holds input that no finished effect has consumed."""
         self.posted = False
-        """Whether the present document is the answer to a request that would be sent again with a reload."""
+        """True if the present document answers a request that a reload would send again."""
         self.status: int | None = None
-        """The error with which the site answered for the present document, where it did and that is known."""
+        """Error status of the present document; None if there was no error, or it is unknown."""
         self.dialogs = dialogs.Dialogs(run.dialogs)
         self._take(page)
 
     def _take(self, page: Page) -> None:
-        """Be the tab of ``page`` from now on."""
+        """Become the tab of ``page``."""
         self.page = page
         self._diagnosis = Diagnosis(page, self._run, self._settled_now)
         self._deaf = playwright_internals.on_document(page, self._loaded)
         page.on("crash", self._run.crashed)
 
     def overlook(self) -> None:
-        """What loads here from now on is none of the run's documents."""
+        """Stop counting documents loaded here as the run's."""
         self._deaf()
 
     def _loaded(self, document: playwright_internals.Document) -> None:
@@ -135,32 +135,32 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
     @property
     def closed(self) -> bool:
-        """Whether the tab is closed."""
+        """True if the tab is closed."""
         return self.page.is_closed()
 
     @property
     def dialog(self) -> str | None:
-        """What the open dialog says."""
+        """Message of the open dialog."""
         return self.dialogs.message
 
     def calm(self) -> None:
-        """Raises ``dialog-open`` where a dialog is open, and LogError where it could not be written down which tabs there are."""
+        """Raises ``dialog-open`` if a dialog is open, and LogError if the list of tabs could not be saved."""
         if self._run.tabs.untold is not None:
             raise self._run.tabs.untold
         self.dialogs.refuse()
 
     async def title(self) -> str:
-        """Title of the tab's document."""
+        """Return the title of the tab's document."""
         # Playwright's own `title` is empty for a page that crashed.
         return await self._read(None, lambda: _TITLE.on(self.page))
 
     async def signs(self) -> dict[str, Json]:
-        """What the page gives away at one glance: ``runtime.browser.diagnosis.page_signals``."""
+        """Return the page's signals: ``runtime.browser.diagnosis.page_signals``."""
         return await self._read(None, lambda: page_signals.of(self.page))
 
     @contextlib.asynccontextmanager
     async def beside(self, seconds: float) -> AsyncGenerator[Tab]:
-        """A tab of its own in the same browser, closed at the end; it and this one have ``seconds`` from now on."""
+        """Open a separate tab in the same browser, closed at the end; both tabs have ``seconds`` from now on."""
         self._deadline.bound(seconds)
         async with self._run.fresh_page() as fresh:
             yield fresh
@@ -168,7 +168,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
     async def goto(self, url: str, *, anew: bool = False) -> str:
         """Load ``url`` until its load event, and return the final address. A tab that does not answer is replaced by a new one.
 
-        Where it differs from the present address only behind ``#`` the document stays, unless it is to be loaded ``anew``.
+        If only the part after ``#`` differs from the present address, the document stays, except with ``anew``.
         """
         self._run.admit(url)
         self.replaced = False
@@ -189,7 +189,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             loading.cancel()
 
     async def _stays(self, loading: asyncio.Future[Any]) -> bool:
-        """Whether the document that is to be left stays, though the site has been asked and owes no answer, and no dialog is open."""
+        """Return True if the old document stays although the site was asked, owes no answer, and no dialog is open."""
         span, before = min(BUSY_SECONDS, self._deadline.left() / 3), self.documents
         since = time.monotonic()
         while time.monotonic() - since < span:
@@ -201,7 +201,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         return True
 
     async def is_busy(self, seconds: float) -> bool:
-        """Whether the document answers nothing for so long, though no dialog keeps it from that."""
+        """Return True if the document stays silent for ``seconds`` without a dialog as the cause."""
         try:
             async with asyncio.timeout(seconds):
                 await _HERE.on(self.page)
@@ -212,7 +212,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         return False
 
     async def _replace(self) -> None:
-        """Go on in a new tab of the same browser; the old one is closed."""
+        """Continue in a new tab of the same browser; close the old one."""
         if self._run.tabs.of(self.page) is not self:
             return
         self.overlook()
@@ -221,10 +221,10 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         self._run.begin(self.page, driver_waits=True)
 
     async def _put_in_address(self, url: str) -> bool:
-        """Make ``url`` the address of the present document, if it differs from that only behind ``#``: then a reload gives a new document of it.
+        """Set the address of the present document to ``url`` if only the part after ``#`` differs: a reload then loads it anew.
 
-        The page does not notice, so none of its scripts acts on the address, and ``back`` leads to where it would have led. An answer to a form
-        is none any more, and is loaded like any address.
+        The page does not notice, so none of its scripts acts on the address, and ``back`` leads to the same page as before.
+        An answer to a form loses that property and loads like any address.
         """
         self.dialogs.refuse()
         if origins.origin(url) != origins.origin(self.page.url):
@@ -237,15 +237,15 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             return False
 
     async def back(self) -> str:
-        """Load the document before, and return its address."""
+        """Load the previous document, and return its address."""
         return await self._travel(await self._entry(-1), lambda timeout: self.page.go_back(timeout=timeout))
 
     async def forward(self) -> str:
-        """Load the document that ``back`` came from, and return its address."""
+        """Load the document that ``back`` left, and return its address."""
         return await self._travel(await self._entry(1), lambda timeout: self.page.go_forward(timeout=timeout))
 
     async def reload(self, *, resend: bool) -> str:
-        """Load the document again; what would send a form again only with ``resend``."""
+        """Load the document again; resend a form only with ``resend``."""
         if self.posted and not resend:
             raise AuthorError(
                 "reload-resends",
@@ -256,7 +256,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         return await self._travel(self.page.url, lambda timeout: self.page.reload(timeout=timeout))
 
     async def _entry(self, step: Literal[-1, 1]) -> str:
-        """The address that stands before or behind the present one in the history of the tab."""
+        """Return the address before or after the present one in the history of the tab."""
         self.dialogs.refuse()
         session = await self.page.context.new_cdp_session(self.page)
         try:
@@ -265,7 +265,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             await session.detach()
         place = history["currentIndex"] + step
         entries = history["entries"]
-        # The blank page with which a tab begins is none that anybody has seen.
+        # The blank page at the start of a tab does not count.
         if 0 <= place < len(entries) and (place > 0 or entries[0]["url"] != "about:blank"):
             return str(entries[place]["url"])
         raise AuthorError(
@@ -276,7 +276,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         )
 
     async def _travel(self, url: str, load: Callable[[float], Coroutine[Any, Any, object]]) -> str:
-        """Load a document until its load event; the final address. A dialog that it opens on the way ends the waiting."""
+        """Load a document until its load event; return the final address. A dialog on the way ends the wait."""
         self.dialogs.refuse()
         self._run.begin(self.page, driver_waits=True)
         self.dialogs.leaving = True
@@ -286,7 +286,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             except Error as error:
                 if not playwright_errors.met_error_page(error):
                     raise
-                # Chromium was still putting up the error page of what failed before; behind it, it goes on to where it was sent.
+                # Chromium was still showing the error page of an earlier failure; after that it continues to the address.
                 there = self.page.wait_for_url(_no_error_page, timeout=self._deadline.milliseconds())
                 await self.dialogs.through(there)
         except Error as error:
@@ -297,7 +297,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
     @contextlib.asynccontextmanager
     async def opening(self, name: str | None) -> AsyncGenerator[None]:
-        """The action within opens a tab: wait for it, and call it ``name``. Without a name nothing is waited for."""
+        """Wait for the tab that the action in the block opens, and name it. Without ``name``, wait for nothing."""
         if name is None:
             yield
             return
@@ -306,7 +306,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             yield
 
     async def wait_on(self, seconds: float, late: Callable[[], RunOpsError]) -> None:
-        """Wait a little for something outside the page; raises what happened instead, or ``late()`` when the time is up."""
+        """Wait a little for an event outside the page; raise what happened instead, or ``late()`` when the time is up."""
         if refused := self._run.refusal():
             raise refused
         self.dialogs.refuse("after")
@@ -315,11 +315,11 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         await asyncio.sleep(seconds)
 
     def waited(self) -> float:
-        """Seconds since the step's attempt began."""
+        """Return the seconds since the step's attempt began."""
         return self._deadline.waited()
 
     async def asked(self, text: str | None) -> str:
-        """Wait for a dialog, and return what it says."""
+        """Wait for a dialog, and return its message."""
         try:
             async with asyncio.timeout(self._deadline.left()):
                 message = await self.dialogs.wait()
@@ -337,7 +337,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
     async def answer(self, *, accept: bool, text: str | None) -> None:
         """Answer the open dialog."""
         self._run.begin(self.page)
-        # What the answer sets off may take longer than there is time for; the answer itself is given.
+        # The effects of the answer may take longer than the deadline; the answer itself is given.
         try:
             async with asyncio.timeout(self._deadline.left()):
                 await self.dialogs.answer(accept=accept, text=text)
@@ -348,7 +348,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         await self._run.tabs.tell_again()
 
     async def locate(self, target: Target) -> Target:
-        """The target with every ``any_of`` replaced by the one that matches first."""
+        """Return the target with every ``any_of`` replaced by the first one that matches."""
         return target if locators.settled(target) else await self._settle(target)
 
     async def _settle(self, target: Target) -> Target:
@@ -364,7 +364,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
     @override
     async def _settled_now(self, target: Target) -> Target | None:
-        """The settled target as the page is now; None where no alternative matches."""
+        """Return the target as settled on the present page; None if no alternative matches."""
         if locators.settled(target):
             return target
         if target.any_of is not None:
@@ -391,16 +391,16 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         return target, locators.locator(self.page, target)
 
     async def ready(self, target: Target, action: ElementAction) -> None:
-        """Wait until exactly one element matches and could take the action, without doing it."""
+        """Wait until exactly one element matches and could take the action, without performing it."""
         target, found = await self._found(target)
-        # A dry run of the action would see a cover or a movement too, and costs two frames; the action itself sees those before it
-        # begins, and says so.
+        # A dry run would also detect a cover or a movement, but costs two frames; the action itself detects those before it begins and
+        # reports them.
         try:
             async with self._answering():
-                # A file field is mostly hidden behind something that looks better.
+                # A file field is often hidden by a nicer element.
                 shown = "attached" if action == "upload" else "visible"
                 await found.wait_for(state=shown, timeout=self._deadline.milliseconds())
-                # The last look may take longer than there is time for: its answer counts.
+                # The last check may exceed the deadline: its answer counts.
                 while not await found.is_enabled(timeout=EVIDENCE_SECONDS * 1000):
                     if self._deadline.over():
                         raise self._diagnosis.not_actionable(target, "disabled", "it is disabled", None, "before")
@@ -414,7 +414,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         await self._do(target, lambda found, timeout: found.click(timeout=timeout), driver_waits=True)
 
     async def dblclick(self, target: Target) -> None:
-        """Click the element twice."""
+        """Double-click the element."""
         await self._see_to_typed()
         await self._do(target, lambda found, timeout: found.dblclick(timeout=timeout))
 
@@ -427,11 +427,11 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         sends: bool = False,
         driver_waits: bool = False,
     ) -> Answer | None:
-        """Do an action. From its beginning the document counts as holding input: an action that fails may still have typed something."""
+        """Perform an action. From its start the document counts as holding input: a failed action may have typed something."""
         target, found = await self._found(target)
         self.dialogs.refuse()
         if self.dialogs.elsewhere is not None:
-            # Whether that holds up this tab too.
+            # This fails if that dialog also blocks this tab.
             await self.title()
         self._run.begin(self.page, driver_waits=driver_waits)
         self.pending_input = True
@@ -485,7 +485,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             raise self._diagnosis.silent(phase) from None
 
     async def count(self, target: Target) -> int:
-        """How many elements match now."""
+        """Return the number of elements that match now."""
 
         async def look() -> int:
             await self._parsed()
@@ -499,7 +499,7 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
     @override
     async def _parsed(self) -> None:
-        """Wait until the document is there to its end: half a table is no answer to how many rows there are."""
+        """Wait until the document is complete: half a table does not tell the number of its rows."""
         await self.page.wait_for_load_state("domcontentloaded", timeout=self._deadline.milliseconds())
 
     async def wait_for(self, rule: Rule) -> None:
@@ -522,13 +522,13 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             raise await self._diagnosis.rule_failed(rule, last)
 
     async def holds(self, rule: Rule) -> bool:
-        """Whether the rule holds now; it does not where its target is missing or matches more than once."""
+        """Return True if the rule holds now; False if its target is missing or ambiguous."""
         return (await self._read(subject_of(rule), lambda: self._look(rule))).holds
 
     async def _look(self, rule: Rule) -> rules.RuleCheck:
         subject = subject_of(rule)
         if rule.kind == "url" and self.closed:
-            # The address of a closed tab stays known, and would be looked at until the time is up: whoever asks the tab itself learns that it is gone.
+            # A closed tab keeps its address, and would be checked until the time is up. A request to the tab reveals that it is gone.
             await self.page.title()
         for_nothing = rule.kind == "hidden" or (rule.kind == "count" and rule.count == 0)
         settled = subject if subject is None or locators.settled(subject) else await self._settled_now(subject)
@@ -537,13 +537,13 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         else:
             seen = await rules.look(self.page, rule, settled)
         if seen.holds and for_nothing and (status := await self._diagnosis.broken()) is not None:
-            # On a page that is an error of the server nothing is there, and that tells nothing.
+            # A missing element on a server error page proves nothing.
             return rules.RuleCheck(False, seen.wanted, f"an error of the server ({status})")
         return seen
 
     @override
     async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:
-        """Look until there is an answer; None when the time is up."""
+        """Read until there is an answer; None when the time is up."""
         pauses = iter(PAUSES)
         while True:
             answer = await self._read(target, look)
@@ -557,9 +557,9 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
     async def _read(
         self, target: Target | None, look: Callable[[], Awaitable[Answer]], *, waits: bool = False
     ) -> Answer:
-        """One look, again where a navigation took the document away under it. A page that does not answer runs into ``timeout``.
+        """Read once, again if a navigation removed the document meanwhile. Raises ``timeout`` if the page does not answer.
 
-        ``waits``: the look waits by itself as long as there is time, and must then come to say what it missed.
+        ``waits``: the reading itself waits until the deadline, and needs time to report its failure.
         """
         while True:
             try:

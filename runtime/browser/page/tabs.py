@@ -1,4 +1,4 @@
-"""The tabs of a run: what they are called, which of them is the current one, and who opened whom."""
+"""Tabs of a run: their names, the current one, and their openers."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from runtime.browser.page.tab import Tab
 
 LOOK_SECONDS = 0.02
-"""How often a tab that is to open is looked for."""
+"""Seconds between two checks for an opening tab."""
 
 CLOSE_SECONDS = 5.0
-"""How long a tab may take to be closed."""
+"""Seconds that a tab may take to close."""
 
 
 class Tabs:
-    """All tabs of a run, those that nobody has named too. Implements ``nodes.pages.Tabs``."""
+    """All tabs of a run, with or without a name. Implements ``nodes.pages.Tabs``."""
 
     def __init__(self, context: BrowserContext, make: Callable[[Page], Tab]) -> None:
-        """``make`` makes the tab of a page."""
+        """``make`` creates the tab of a page."""
         self.changed: Callable[[], Awaitable[bool]] | None = None
-        """Awaited when a name or the current tab has changed; false where that could not be told of every tab."""
+        """Awaited when a name or the current tab changes; returns False if some tab could not be recorded."""
         self._told = True
         self.untold: LogError | None = None
-        """What kept a change from being written down beside a step."""
+        """Error that prevented a change from being saved outside a step."""
         self.closed_documents = 0
-        """Documents that were loaded into tabs which are closed by now."""
+        """Documents loaded into tabs that are closed by now."""
         self._context = context
         self._make = make
         self._tabs: dict[Page, Tab] = {}
@@ -46,10 +46,10 @@ class Tabs:
         self._current: Tab | None = None
         self._telling: set[asyncio.Future[None]] = set()
 
-    # What happens to tabs.
+    # Events of tabs.
 
     def add(self, page: Page) -> Tab:
-        """A tab is there."""
+        """Add a tab."""
         tab = self._tabs.get(page)
         if tab is None:
             tab = self._tabs[page] = self._make(page)
@@ -60,7 +60,7 @@ class Tabs:
         return tab
 
     def forget(self, page: Page) -> None:
-        """A tab is not the run's: ``confirm`` has it for itself."""
+        """Remove a tab that is not the run's: ``confirm`` uses it alone."""
         self._tabs.pop(page, None)
 
     def _closed(self, page: Page) -> None:
@@ -82,29 +82,29 @@ class Tabs:
             self._telling.add(telling)
             telling.add_done_callback(self._telling.discard)
 
-    # What the run asks.
+    # Interface for the run.
 
     @property
     def current(self) -> Tab:
-        """The current tab."""
+        """Current tab."""
         assert self._current is not None, "a session begins with a tab"
         return self._current
 
     @property
     def named(self) -> Mapping[str, Page]:
-        """The open tabs that have a name."""
+        """Open tabs that have a name."""
         return self._names
 
     def all(self) -> list[Tab]:
-        """Every open tab, the oldest first."""
+        """Return every open tab, the oldest first."""
         return list(self._tabs.values())
 
     def of(self, page: Page) -> Tab | None:
-        """The tab of a page."""
+        """Return the tab of a page."""
         return self._tabs.get(page)
 
     def get(self, name: str | None) -> Tab:
-        """The tab of that name, the current one where none is given. Raises SiteError ``tab-closed``."""
+        """Return the tab of that name, by default the current one. Raises SiteError ``tab-closed``."""
         if name is None:
             return self.current
         if name not in self._names:
@@ -112,7 +112,7 @@ class Tabs:
         return self._tabs[self._names[name]]
 
     def lacking(self, message: str) -> SiteError:
-        """A tab that is wanted is not there."""
+        """Return the error for a missing tab."""
         names = {page: name for name, page in self._names.items()}
         shown: list[Json] = [{"name": names.get(page), "url": page.url} for page in self._tabs]
         return SiteError(
@@ -123,17 +123,17 @@ class Tabs:
         )
 
     async def resume(self, names: Mapping[str, Page], current: Page) -> None:
-        """What the tabs are called once they have been opened again."""
+        """Set names and current tab after the tabs were opened again."""
         self.begin(names, current)
         await self._tell()
 
     def begin(self, names: Mapping[str, Page], current: Page) -> None:
-        """What the tabs are called from now on."""
+        """Set names and current tab."""
         self._names = dict(names)
         self._current = self._tabs[current]
 
     async def open(self, name: str) -> None:
-        """Make the tab of that name the current one; a new one where none is open."""
+        """Make the tab of that name the current one; open it if necessary."""
         if name not in self._names:
             try:
                 page = await self._context.new_page()
@@ -145,7 +145,7 @@ class Tabs:
         await self._tell()
 
     def name_new(self) -> list[str]:
-        """Give each open tab without a name one, ``tab2``, ``tab3``; the names given, the oldest tab first."""
+        """Name each open tab that has no name ``tab2``, ``tab3`` …; return the new names, the oldest tab first."""
         given: list[str] = []
         taken = set(self._names)
         for page in self._tabs:
@@ -162,7 +162,7 @@ class Tabs:
         await self._tell()
 
     async def close(self, name: str | None) -> None:
-        """Close a tab, the current one where none is named; where it was the current one its opener is next, else ``main``."""
+        """Close a tab, by default the current one. After the current tab, its opener becomes current, else ``main``."""
         if name is not None and name not in self._names:
             return
         tab = self.get(name)
@@ -176,7 +176,7 @@ class Tabs:
         await self._tell()
 
     async def replace(self, tab: Tab) -> Page:
-        """Open a page for ``tab`` in the place of its own, which is closed: name, opener and what is counted stay."""
+        """Open a page for ``tab`` that replaces its own, which is closed; name, opener and counts stay."""
         old = tab.page
         new = await self._context.new_page()
         self.add(new).overlook()
@@ -194,7 +194,7 @@ class Tabs:
 
     @contextlib.asynccontextmanager
     async def opening(self, name: str, opener: Tab) -> AsyncGenerator[None]:
-        """The action within opens a tab, at once or later: wait for it and give it the name. Raises SiteError ``no-tab-opened``."""
+        """Wait for the tab that the action in the block opens, at once or later, and name it. Raises SiteError ``no-tab-opened``."""
         arrived: list[Page] = []
         self._arrivals.append(arrived)
         try:
@@ -209,7 +209,7 @@ class Tabs:
         await self._tell()
 
     def _first(self, arrived: list[Page], opener: Page) -> Page | None:
-        """The tab that the action has opened. One whose opener is closed already may be it as well."""
+        """Return the tab that the action opened. A tab whose opener is already closed may also be the one."""
         return next((page for page in arrived if self._openers.get(page, opener) is opener), None)
 
     def _unopened(self, name: str, opener: Tab) -> SiteError:
@@ -228,20 +228,20 @@ class Tabs:
             self.untold = None
 
     async def _tell_beside(self) -> None:
-        """Tell beside the step in hand; where that cannot be written down, the next step that works on a page says so."""
+        """Record a change outside a step; if it cannot be saved, the next step on a page reports it."""
         try:
             await self._tell()
         except LogError as error:
             self.untold = error
 
     async def tell_again(self) -> None:
-        """Tell what could not be told before."""
+        """Record changes that could not be recorded before."""
         if not self._told:
             await self._tell()
 
 
 async def shut(page: Page) -> None:
-    """Close a page. One that does not answer cannot be closed; it goes with the browser."""
+    """Close a page. A page that does not answer cannot be closed; it ends with the browser."""
     with contextlib.suppress(Error, TimeoutError):
         async with asyncio.timeout(CLOSE_SECONDS):
             await page.close()

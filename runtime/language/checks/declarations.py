@@ -1,4 +1,4 @@
-"""What a workflow file declares: inputs, secrets, variables, nodes, items; and what stands in the way of another.
+"""Declarations of a workflow file: inputs, secrets, variables, nodes, items; and their conflicts.
 
 All of them share one namespace with the words of the language.
 """
@@ -19,10 +19,10 @@ from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.yaml_text import Document, Path
 
 ALWAYS = ("inputs", "secrets", "vars", "run")
-"""Names that mean something everywhere."""
+"""Names defined everywhere."""
 
 TAKEN = frozenset({*ALWAYS, "loop", "error"}) | RESERVED
-"""What no node and no item may be called."""
+"""Names that no node and no item may have."""
 
 
 WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -30,7 +30,7 @@ WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "while": (("max",), ("key", "limit")),
     "until": (("max",), ("key", "limit")),
 }
-"""How a loop may go on, with the fields that each way needs, and those that mean nothing with it."""
+"""Kinds of loops, each with the fields that it needs and those that have no meaning with it."""
 
 NEEDED = {
     "as": "name the item, such as `as: order`",
@@ -39,17 +39,17 @@ NEEDED = {
 
 
 class Declared:
-    """The names of a file."""
+    """The names that a file declares."""
 
     def __init__(self, anatomy: Anatomy, document: Document) -> None:
         self.problems: list[Diagnostic] = []
         self.units: dict[str, NodeSource] = {}
         """Each node by its id."""
         self.inputs = names_in(anatomy.clean.get("inputs", {}))
-        """None where the file's declaration cannot be read."""
+        """None if the file's declaration cannot be read."""
         self.secrets = names_in(anatomy.clean.get("secrets", []))
         self.setters: dict[str, list[NodeSource]] = {}
-        """The nodes that set each variable, in the order of the file."""
+        """Nodes that set each variable, in the order of the file."""
         self._loops: list[NodeSource] = []
         self._anatomy = anatomy
         self._document = document
@@ -69,7 +69,7 @@ class Declared:
                 self._report("missing-field", "`after_crash: confirm` needs a `confirm`", (*unit.path, "after_crash"))
 
     def line(self, unit: NodeSource) -> int | str:
-        """In which line a node stands."""
+        """Return the line of a node."""
         mark = self._document.mark(self._anatomy.written((*unit.path, "id")))
         return mark.line if mark else "?"
 
@@ -87,7 +87,7 @@ class Declared:
             self.units[name] = unit
 
     def _way_to_loop(self, unit: NodeSource) -> None:
-        """Exactly one of three ways, each with the fields that belong to it."""
+        """Require exactly one of three kinds of loop, with the fields that belong to it."""
         found = [field for field in WAYS if field in unit.data]
         if not found:
             ways = "a list (`over`), or a condition (`while` or `until`)"
@@ -165,10 +165,10 @@ class Declared:
 
 
 def _only_finds_out(unit: NodeSource) -> bool:
-    """Whether a step may stand in a ``confirm``: it changes nothing on the site, and nothing in the run."""
+    """Return True if a step may be in a ``confirm``: it changes nothing on the site, and nothing in the run."""
     model, effect = unit.model, unit.data.get("effect")
     if model is None or model is BrowserAction:
-        return True  # what it is to be is a mistake of its own
+        return True  # a missing action is reported separately
     if model is Click:
         return effect == "read"
     reads = issubclass(model, Leaf) and model.effect_default == "read" and model is not Context
@@ -176,7 +176,7 @@ def _only_finds_out(unit: NodeSource) -> bool:
 
 
 def names_in(value: Json) -> list[str] | None:
-    """The names that a map or list declares; None where it is neither."""
+    """Return the names that a map or list declares; None for another value."""
     if isinstance(value, dict | list):
         names = [each for each in value if isinstance(each, str)]
         return names if len(names) == len(value) else None
@@ -184,13 +184,13 @@ def names_in(value: Json) -> list[str] | None:
 
 
 def variables_of(unit: NodeSource) -> list[str]:
-    """The variables that a node sets."""
+    """Return the variables that a node sets."""
     fields = ("set", "ask") if unit.model is Context else ()
     return [name for field in fields for name in names_in(unit.data.get(field)) or []]
 
 
 def branches_of(unit: NodeSource) -> list[tuple[Path, Mapping[str, Json]]]:
-    """The branches of a route as they are written, each with its path."""
+    """Return the branches of a route as written, each with its path."""
     value = unit.data.get("branches")
     items: list[Json] = value if isinstance(value, list) else []
     return [((*unit.path, "branches", index), each) for index, each in enumerate(items) if isinstance(each, dict)]

@@ -1,4 +1,4 @@
-"""Where a file does not fit the models: pydantic's errors as diagnostics, in the words of the file."""
+"""Converts pydantic's errors to diagnostics in the words of the file language."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ WANTED = {
     "block": "a list of nodes",
     "node": "a node: a map with `id`, `type` and what it does",
 }
-"""What each of pydantic's errors of type asks for."""
+"""Expected value for each of pydantic's type errors."""
 
 
 def explain(error: ValidationError, anatomy: Anatomy, document: Document) -> list[Diagnostic]:
-    """One diagnostic for each mistake."""
+    """Return one diagnostic for each mistake."""
     grouped: dict[tuple[Path, bool], list[Error]] = {}
     for each in error.errors(include_url=False):
-        # Alternatives fail together, at one place: they are one mistake.
+        # Alternatives fail together at one place: they are one mistake.
         grouped.setdefault((located(each["loc"], anatomy.clean), each["type"] in WANTED), []).append(each)
     return [
         _Mismatch(anatomy.written(path), errors, anatomy, document).diagnostic()
@@ -51,7 +51,7 @@ def explain(error: ValidationError, anatomy: Anatomy, document: Document) -> lis
 
 
 def misspelt(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
-    """One diagnostic for each field, type, action and query whose meaning could be guessed."""
+    """Return one diagnostic for each misspelt field, type, action and query with a likely meaning."""
     nothing: list[Error] = [{"type": "", "input": None}]
     fields = [
         _Mismatch(path, nothing, anatomy, document).unknown_field(meant) for path, meant in anatomy.misspelt.items()
@@ -66,7 +66,7 @@ def misspelt(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
 
 
 def located(loc: tuple[str | int, ...], data: Json) -> Path:
-    """The path in the file for a location of pydantic's, which also names alternatives and validators."""
+    """Return the path in the file for a location of pydantic, which also names alternatives and validators."""
     path: list[str | int] = []
     here = data
     for number, step in enumerate(loc):
@@ -82,7 +82,7 @@ def located(loc: tuple[str | int, ...], data: Json) -> Path:
 
 
 class _Mismatch:
-    """One place that does not fit, with what pydantic says of it."""
+    """One invalid place, with pydantic's errors about it."""
 
     def __init__(self, path: Path, errors: list[Error], anatomy: Anatomy, document: Document) -> None:
         self.path = path
@@ -94,7 +94,7 @@ class _Mismatch:
         self.field = self._field()
 
     def _field(self) -> str:
-        """The place in words: the field, or the item of a list."""
+        """Return the place in words: the field, or the item of a list."""
         if not self.path:
             return "the file"
         last = self.path[-1]
@@ -105,7 +105,7 @@ class _Mismatch:
         )
 
     def diagnostic(self) -> Diagnostic:
-        """The mistake."""
+        """Return the mistake."""
         kind = self.error["type"]
         if kind == "extra_forbidden":
             return self.unknown_field(None)
@@ -120,13 +120,13 @@ class _Mismatch:
         return self.say(*self._plainly())
 
     def say(self, code: str, message: str, *help: str | None, key: bool = False, label: str = "") -> Diagnostic:
-        """A diagnostic at the place, or at its key."""
+        """Create a diagnostic at the place, or at its key."""
         return self.document.source.diagnostic(
             code, message, self.document.mark(self.path, key=key), label=label, help=help
         )
 
     def unknown_field(self, meant: str | None) -> Diagnostic:
-        """A field that is none here; ``meant`` is the one that it seems to be."""
+        """Report an unknown field; ``meant`` is the likely intended one."""
         key = str(self.path[-1])
         owner = self.path[:-1]
         model = self.anatomy.parts.get(owner)
@@ -153,7 +153,7 @@ class _Mismatch:
         return f"`{last}`" if isinstance(owner[-1], str) else f"an item of `{last}`"
 
     def _elsewhere(self, key: str, model: type[Part] | None) -> str | None:
-        """Which other nodes have the field."""
+        """Return a sentence about other nodes that have the field."""
         if model is None or not issubclass(model, Node):
             return None
         owners = [_name_of(each) for each in _siblings(model) if key in _fields(each)]
@@ -215,7 +215,7 @@ class _Mismatch:
         return self.say("wrong-type", f"{self.field} must be {' or '.join(wanted)}, and is {given}", help)
 
     def _plainly(self) -> tuple[str, str, str | None]:
-        """Code, message and help for what is left: bounds, patterns, and the models' own rules."""
+        """Return code, message and help for the remaining errors: bounds, patterns, and the models' own rules."""
         kind, context = self.error["type"], self.error.get("ctx", {})
         build = BOUNDS.get(kind)
         if build is not None:
@@ -228,7 +228,7 @@ class _Mismatch:
         if message.endswith("is not an ARIA role"):
             close = nodes_errors.near(str(self.value), ROLES)
             return "unknown-choice", message, f"did you mean `{close}`?" if close else None
-        # `needed` is a model's own word for one of several fields that must be there.
+        # Models use `needed` if one of several fields is required.
         return "missing-field" if kind == "needed" else "invalid", message, None
 
     def _pattern(self, pattern: str) -> tuple[str, str | None]:
@@ -252,11 +252,11 @@ BOUNDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "too_long": lambda ctx: f"takes at most {ctx['max_length']} items",
     "finite_number": lambda ctx: "must be a finite number",
 }
-"""What each of pydantic's errors of bounds says."""
+"""Message for each of pydantic's errors of bounds."""
 
 
 def _name_of(model: type[Node]) -> str:
-    """A node model as people call it: ``browser_action`` ``click`` is ``browser_action.click``."""
+    """Return the usual name of a node model: ``browser_action click`` for a kind, ``iterate`` for a type."""
     for kind in registry.node_types().values():
         if kind.base is model:
             return kind.name
@@ -279,7 +279,7 @@ def _all_models() -> Iterator[type[Node]]:
 
 
 def _fields(model: type[Part]) -> list[str]:
-    """The fields of a model as files name them; what every node has comes last."""
+    """Return the fields of a model by their names in files, the common fields of all nodes last."""
     envelope = Leaf.model_fields if issubclass(model, Leaf) else Node.model_fields if issubclass(model, Node) else {}
     names = sorted(model.model_fields, key=lambda name: name in envelope)
     return [model.model_fields[name].alias or name for name in names]

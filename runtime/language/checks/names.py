@@ -1,7 +1,7 @@
-"""Names: what each reference may read, and that it has a value there.
+"""Names: checks that each reference reads a known name, and that it has a value there.
 
-One namespace holds inputs, secrets, variables, the run, loops and nodes. A node that may not have run (its ``when``, a branch,
-a tolerated error) has perhaps no value, so reading it takes a guard. This walks the file in the order in which it would run.
+One namespace contains inputs, secrets, variables, the run, loops and nodes. A node that may not have run (its ``when``, a
+branch, a tolerated error) may have no value, so reading it needs a guard. The check traverses the file in execution order.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ ERROR_KEYS = ("code", "message", "step", "phase", "who", "evidence")
 RUN_KEYS = ("id", "errors", "taken", "failures")
 
 MOST_NEAR = 100
-"""Mistakes whose near miss is looked for."""
+"""Most mistakes with a search for a similar name."""
 
 Scope = dict[str, tuple[Need, ...]]
-"""The nodes and items that can be read, each with the conditions under which it has a value."""
+"""Readable nodes and items, each with the conditions under which it has a value."""
 
 
 def check(anatomy: Anatomy, templates: Mapping[str, Compiled], document: Document) -> list[Diagnostic]:
-    """Every mistake with names."""
+    """Return every mistake with names."""
     declared = Declared(anatomy, document)
     walk = _Walk(anatomy, templates, document, declared)
     walk.file()
@@ -42,7 +42,7 @@ def check(anatomy: Anatomy, templates: Mapping[str, Compiled], document: Documen
 
 
 class _Walk:
-    """Reads a file in the order in which it would run."""
+    """Traverses a file in execution order."""
 
     def __init__(
         self, anatomy: Anatomy, templates: Mapping[str, Compiled], document: Document, declared: Declared
@@ -53,14 +53,14 @@ class _Walk:
         self._document = document
         self._declared = declared
         self._set: dict[str, list[tuple[Need, ...]]] = {}
-        """Variables set so far, with the conditions of each time."""
+        """Variables set so far, with the conditions of each assignment."""
         self._gone: dict[str, str] = {}
-        """Why names that were in scope are not any more."""
+        """Reasons why names have left the scope."""
 
-    # The walk
+    # Traversal
 
     def file(self) -> None:
-        """The whole file."""
+        """Check the whole file."""
         scope: Scope = {}
         start = Here()
         for slot in self._anatomy.slots:
@@ -72,7 +72,7 @@ class _Walk:
                 self._slot(slot, scope, start)
 
     def _outside(self, slot: ReferenceSite) -> None:
-        """Fields of the file that are worked out before the run: they see inputs, and secrets where they take them."""
+        """Check fields that are computed before the run: they see inputs, and secrets if they take them."""
         for use in self._uses(slot):
             if use.root in ("inputs", "secrets"):
                 self._use(use, slot, {}, Here())
@@ -147,7 +147,7 @@ class _Walk:
             if slot.field == "until":
                 self._slot(slot, inner, turns)
             elif slot.field == "while":
-                # Before the first turn nothing of it has run, and later it sees no more names than then.
+                # It is evaluated before the first iteration, when nothing in the loop has run; later it sees no more names than then.
                 self._slot(slot, {known: needs for known, needs in inner.items() if known not in item}, here)
         self._late(unit, inner, turns.after(breaking))
         for gone in inner.keys() - scope.keys():
@@ -159,7 +159,7 @@ class _Walk:
         whens = {slot.path[:-1]: slot for slot in unit.slots if slot.field == "branches"}
         branches = {self._anatomy.written(path): branch for path, branch in branches_of(unit)}
         for path, block in unit.blocks:
-            # Each branch is reached only when those above it were not taken.
+            # A branch is reached only if those above it were not taken.
             facts = NOTHING.union(*before)
             branch = branches.get(path[:-1])
             index = None if branch is None else path[-2]
@@ -192,7 +192,7 @@ class _Walk:
         if "finally" in blocks:
             self._block(blocks["finally"], scope, here)
         if "catch" not in blocks:
-            # What comes after the handle is reached only where `try` came to its end.
+            # Nodes after the handle are reached only if `try` completed.
             scope.update({name: _without(needs, tried) for name, needs in scope.items()})
             for name, times in self._set.items():
                 self._set[name] = [_without(needs, tried) for needs in times]
@@ -303,7 +303,7 @@ class _Walk:
             self._of_run(use, slot, scope, here, key, str(use.chain[2]))
 
     def _of_run(self, use: Use, slot: ReferenceSite, scope: Scope, here: Here, key: str, name: str) -> None:
-        """``run.errors.X``, ``run.taken.X``, ``run.failures.X``: X must be a node of that kind that may have run."""
+        """Check ``run.errors.X``, ``run.taken.X``, ``run.failures.X``: X must be a node of that kind that may have run."""
         unit = self._declared.units.get(name)
         kind = {"taken": Route, "failures": Iterate}.get(key)
         if unit is None:
@@ -366,11 +366,11 @@ class _Walk:
     def _guard(
         self, use: Use, slot: ReferenceSite, chain: Chain, needs: tuple[Need, ...], scope: Scope, here: Here
     ) -> None:
-        """Report the use where something may have kept the node from running, and nothing says that it did not."""
+        """Report the use if something may have kept the node from running and no guard excludes that."""
         unmet = here.unmet(needs, use.facts)
         if not unmet or use.sure_of(chain, here.facts):
             return
-        # A node that is known to have run was kept from it by nothing, and so were those beside it.
+        # A node that certainly ran met all its conditions, and so did its siblings.
         ran = {fact[1] for fact in here.facts | use.facts if fact[0] == "defined"}
         met = {need for name in ran for need in scope.get(str(name), ())}
         unmet = [need for need in unmet if need not in met]
@@ -439,7 +439,7 @@ class _Walk:
     # Reports
 
     def _did_you_mean(self, name: str, names: Iterable[str] | None) -> str | None:
-        """The nearest of the names. Looking for it is slow, so a file with very many mistakes is told the first ones' only."""
+        """Suggest the most similar name. The search is slow, so it stops after ``MOST_NEAR`` mistakes."""
         close = errors.near(name, names or ()) if len(self.problems) < MOST_NEAR else None
         return f"did you mean `{close}`?" if close else None
 
@@ -451,18 +451,18 @@ class _Walk:
 
 
 def _without(needs: tuple[Need, ...], breaking: Breaking) -> tuple[Need, ...]:
-    """The conditions without those that a block's end has met."""
+    """Return the conditions without those that the end of a block has met."""
     met = frozenset(breaking.needs)
     return tuple(need for need in needs if need not in met)
 
 
 def _in_loop(unit: NodeSource, here: Here) -> bool:
-    """Whether a node stands in a loop that is going on here."""
+    """Return True if a node is in a loop around this place."""
     return any(unit.path[: len(loop.path)] == loop.path for loop in here.loops)
 
 
 def _keeps(unit: NodeSource, kind: type[Container]) -> bool:
-    """Whether the unit may be of this kind: of the type itself, of another that runs its block in turns as it does, or of none that is known."""
+    """Return True if the unit may be of this kind: the type itself, another one that runs its block in iterations, or unknown."""
     return unit.model in (kind, None) or (kind.in_turns and _in_turns(unit))
 
 

@@ -1,4 +1,4 @@
-"""What is known at a place of a workflow: which names have a value there, and under which conditions."""
+"""Scopes: names with a value at a place of a workflow, and the conditions for that."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ from runtime.language.expressions.references import Compiled
 from runtime.language.node_tree import NodeSource
 
 COLLECTED = frozenset({"value", "collect"})
-"""Fields of a container that are worked out after its block, and see what is in it."""
+"""Fields of a container that are computed after its block and see its names."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """Why a node may not have run: a condition of its own or of what is around it. Each is itself, however alike."""
+    """Reason for a node not to run: its own condition, or one around it. Compared by identity."""
 
     why: str
-    """For people: "its `when` may be false"."""
+    """Text for people: "its `when` may be false"."""
     implied_by: tuple[frozenset[Fact], ...] = ()
-    """Facts from which it follows that it ran: all of any one of these."""
+    """Sets of facts; each set implies that the node ran."""
 
     def met(self, facts: frozenset[Fact]) -> bool:
-        """Whether the facts imply that the node was not kept from running by this."""
+        """Return True if the facts exclude this reason."""
         return any(each <= facts for each in self.implied_by)
 
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Breaking:
-    """A block that an error may end, and the run goes on elsewhere: each node of it may be the last one that ran."""
+    """A block that an error may end while the run continues elsewhere: any node in it may be the last one that ran."""
 
     why: str
-    """For people: "the `try` of `pay` may have failed before it"."""
+    """Text for people: "the `try` of `pay` may have failed before it"."""
     needs: list[Need] = dataclasses.field(default_factory=list[Need])
-    """One for each node, in order: what follows a node has run only where the node has."""
+    """One condition for each node, in order: a later node has run only if the earlier one has."""
 
     def another(self) -> Need:
-        """The condition on one more node."""
+        """Add and return the condition of one more node."""
         self.needs.append(Need(self.why))
         return self.needs[-1]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Here:
-    """Where a reference stands."""
+    """Context of a reference."""
 
     facts: frozenset[Fact] = NOTHING
-    """What holds because this place was reached."""
+    """Facts that hold because this place was reached."""
     met: frozenset[Need] = frozenset()
-    """Conditions that this place shares: without them it would not have been reached."""
+    """Conditions of this place: it is reached only if they are met."""
     needs: tuple[Need, ...] = ()
-    """All conditions on what stands here."""
+    """All conditions of nodes here."""
     loops: tuple[NodeSource, ...] = ()
-    """The loops around it, outermost first."""
+    """Loops around it, outermost first."""
     open: tuple[NodeSource, ...] = ()
-    """The nodes around it, outermost first, and the node itself: none of them has a value yet."""
+    """Nodes around it, outermost first, and the node itself: none of them has a value yet."""
     breaking: Breaking | None = None
-    """How the block around it may end before its end, while the run goes on."""
+    """Possible early end of the block around it while the run continues."""
     error: bool = False
-    """Whether ``error`` is known: inside a ``catch``."""
+    """True if ``error`` is known: inside a ``catch``."""
 
     def within(
         self,
@@ -68,7 +68,7 @@ class Here:
         loop: NodeSource | None = None,
         unit: NodeSource | None = None,
     ) -> Here:
-        """A place inside, reached under further conditions."""
+        """Return an inner place, reached under further conditions."""
         return Here(
             self.facts | facts,
             self.met | set(needs),
@@ -80,20 +80,20 @@ class Here:
         )
 
     def broken_by(self, breaking: Breaking | None) -> Here:
-        """The same place, in a block that may end so, or in one that nothing but the run's end breaks."""
+        """Return the same place in a block that may end early, or with None in one that only the end of the run breaks."""
         return dataclasses.replace(self, breaking=breaking)
 
     def after(self, breaking: Breaking | None) -> Here:
-        """The same place, once it is known that nothing broke the block."""
+        """Return the same place, given that nothing broke the block."""
         return dataclasses.replace(self, met=self.met | set(breaking.needs)) if breaking else self
 
     def unmet(self, needs: tuple[Need, ...], facts: frozenset[Fact]) -> list[Need]:
-        """Those of the conditions that nothing here implies."""
+        """Return the conditions that nothing here implies."""
         return [need for need in needs if need not in self.met and not need.met(self.facts | facts)]
 
 
 def own_needs(unit: NodeSource, when: Compiled | None) -> list[Need]:
-    """Why a node may have no value, by its own fields: the ``when`` first."""
+    """Return the reasons in a node's own fields why it may have no value: first its ``when``."""
     found: list[Need] = []
     if unit.data.get("when") not in (None, True):
         found.append(Need("its `when` may be false", _implying(when)))
@@ -104,7 +104,7 @@ def own_needs(unit: NodeSource, when: Compiled | None) -> list[Need]:
 
 
 def branch_need(unit: NodeSource, index: int | None, branch: Mapping[str, object], when: Compiled | None) -> Need:
-    """Why what is in a branch may not have run; ``index`` is None for ``otherwise``."""
+    """Return the reason why the nodes of a branch may not have run; ``index`` is None for ``otherwise``."""
     name = "otherwise" if index is None else str(branch.get("name"))
     taken = frozenset[Fact]({("taken", unit.id or "", name)})
     first = _implying(when) if index == 0 else ()
@@ -112,7 +112,7 @@ def branch_need(unit: NodeSource, index: int | None, branch: Mapping[str, object
 
 
 def _implying(when: Compiled | None) -> tuple[frozenset[Fact], ...]:
-    """The condition as a whole, or all its parts joined by ``and``."""
+    """Return sets of facts that each imply the condition: the condition as a whole, or all its parts joined by ``and``."""
     if when is None or not when.exact:
         return ()
     return tuple(frozenset({fact}) for fact in when.whole) + ((when.parts,) if when.parts else ())

@@ -1,4 +1,4 @@
-"""The names of tabs: ``open_tab`` and ``opens`` give them, ``tab`` uses them. A name that nobody gives is a slip of the writer."""
+"""Names of tabs: ``open_tab`` and ``opens`` set them, ``tab`` uses them. A name that no node sets is a mistake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.language.yaml_text import Document
 
 
 def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
-    """Every use of a tab that no node opens, and of any tab where there is only one."""
+    """Report every use of a tab that no node opens, and tab fields in a ``confirm``, which uses one fresh tab."""
     units = list(anatomy.every_unit())
     names = sorted({MAIN} | {name for unit in units if (name := _given(unit)) is not None})
     problems: list[Diagnostic] = []
@@ -45,7 +45,7 @@ def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
 
 
 def _within(units: list[NodeSource]) -> Iterator[NodeSource]:
-    """These nodes, and all in their blocks."""
+    """Yield these nodes and all in their blocks."""
     for unit in units:
         yield unit
         for _path, block in unit.blocks:
@@ -57,6 +57,6 @@ def _gives_by_tab(unit: NodeSource) -> bool:
 
 
 def _given(unit: NodeSource) -> str | None:
-    """The name that a node gives to a tab."""
+    """Return the name that a node gives to a tab."""
     name = unit.data.get("tab" if _gives_by_tab(unit) else "opens")
     return name if isinstance(name, str) else None

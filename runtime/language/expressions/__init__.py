@@ -1,1 +1,1 @@
-"""Expressions in ``{{ }}``: parsing, sandbox, filters, limits, and the names that one reads. Start with ``references.py``."""
+"""Expressions in ``{{ … }}``: parsing, filters, evaluation within limits, and the names that they read."""

@@ -1,4 +1,4 @@
-"""What an expression may use: filters and tests by name, Jinja's pure ones and our own.
+"""Filters and tests of expressions by name: Jinja's pure ones and our own.
 
 Every result is plain data of bounded size: no iterators, no marked-up strings.
 """
@@ -21,7 +21,7 @@ from runtime.language.expressions.filters import OWN, Filter
 from runtime.language.expressions.limits import Unusable
 
 ON_TEXT = ("capitalize", "lower", "striptags", "title", "trim", "truncate", "upper", "wordcount")
-"""Jinja's filters that take any value for its text: here text and numbers only, so that null never reads "None"."""
+"""Jinja's filters that convert any value to text: here only text and numbers, so that null never becomes "None"."""
 
 KEPT = (
     *ON_TEXT,
@@ -42,10 +42,10 @@ KEPT = (
     ),
     *("reject", "rejectattr", "reverse", "select", "selectattr", "sort", "unique", "urlencode"),
 )
-"""Jinja's filters that are pure, taken over as they are but bounded."""
+"""Jinja's pure filters, unchanged except for limits."""
 
 PASSING = frozenset({"count", "d", "default", "first", "last", "length", "max", "min"})
-"""Filters that make nothing new, so that nothing of theirs needs weighing."""
+"""Filters that create no new data, so their results need no size check."""
 
 INSTEAD = {
     "attr": "write `x.key` or `x['key']`",
@@ -57,21 +57,21 @@ INSTEAD = {
     "urlize": "it makes HTML, which nothing here reads",
     "xmlattr": "it makes HTML, which nothing here reads",
 }
-"""What to do in place of Jinja's filters that are not here."""
+"""Advice for Jinja's filters that are missing here."""
 
 CONCATENATE = "~"
-"""The operator `~` is carried out by a filter of this name, which no file can write."""
+"""Filter that implements the operator `~`; no file can write this name."""
 
 
 def concatenate(pieces: list[Json]) -> str:
-    """Everything joined to one text."""
+    """Join all values to one text."""
     texts = [as_text(normalise(piece)) for piece in pieces]
     limits.check_text(sum(map(len, texts)))
     return "".join(texts)
 
 
 def _bounded(name: str, function: Filter) -> Filter:
-    """The filter with errors in words and a result that is plain, finite data."""
+    """Wrap the filter: errors in words, and a result that is plain, bounded data."""
     position = 1 if hasattr(function, "jinja_pass_arg") else 0
     on_text = name in ON_TEXT
     passing = name in PASSING
@@ -122,14 +122,14 @@ TESTS: dict[str, Callable[..., bool]] = {
 
 
 def signature(name: str) -> inspect.Signature:
-    """What a filter takes after the value and the pipe."""
+    """Return the parameters of a filter, without the value before the pipe."""
     whole = inspect.signature(OWN.get(name) or jinja_filters.FILTERS[name])
     hidden = 2 if hasattr(FILTERS[name], "jinja_pass_arg") else 1
     return whole.replace(parameters=list(whole.parameters.values())[hidden:], return_annotation=inspect.Signature.empty)
 
 
 def usage(name: str) -> str:
-    """A filter as it is written, with what may stand in its brackets: ``date(format=null, parse=null)``."""
+    """Return a filter as written, with its parameters: ``date(format=null, parse=null)``."""
     takes = [
         f"{each}" if each.default is inspect.Parameter.empty else f"{each.name}={json.dumps(each.default)}"
         for each in (part.replace(annotation=inspect.Parameter.empty) for part in signature(name).parameters.values())

@@ -1,4 +1,4 @@
-"""Our own filters, and those of Jinja's that mean something stricter here. A filter's docstring is its documentation."""
+"""Our own filters, and stricter versions of some of Jinja's. A filter's docstring is its documentation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def own(function: Filter) -> Filter:
 
 
 def text_of(value: Json, name: str) -> str:
-    """The text of a text, number or boolean. Raises Unusable, naming the filter, for null, lists and maps."""
+    """Return the text of a text, number or boolean. Raises Unusable, naming the filter, for null, lists and maps."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, list | tuple | Mapping):
@@ -66,7 +66,7 @@ def _map(value: Json, name: str) -> Mapping[str, Json]:
 
 @own
 def regex(value: Json, pattern: str, group: int | str = 0) -> Json:
-    """The first match of a pattern (Python's syntax) in a text, or one `group` of it by number or name; null where there is none."""
+    """The first match of a pattern (Python's syntax) in a text, or one `group` of it by number or name; null without a match."""
     with _matched(pattern):
         found = next(_matches(value, pattern, "regex"), None)
         return found[group] if found else None
@@ -74,7 +74,7 @@ def regex(value: Json, pattern: str, group: int | str = 0) -> Json:
 
 @own
 def regex_all(value: Json, pattern: str) -> Json:
-    """All matches of a pattern, as a list: of texts, or, where the pattern has several groups, of lists of texts."""
+    """All matches of a pattern, as a list of texts. If the pattern has several groups, it is a list of lists of texts."""
     with _matched(pattern):
         return limits.gathered(
             found.groups() if found.re.groups > 1 else found[found.re.groups]
@@ -84,7 +84,7 @@ def regex_all(value: Json, pattern: str) -> Json:
 
 @own
 def regex_replace(value: Json, pattern: str, replacement: str, count: int = 0) -> Json:
-    r"""The text with every match (or the first `count`) replaced; `\1` and `\g<name>` stand for groups."""
+    r"""The text with every match (or the first `count`) replaced; `\1` and `\g<name>` insert groups."""
     text = text_of(value, "regex_replace")
     pieces: list[str] = []
     end = length = 0
@@ -103,7 +103,7 @@ def _matches(value: Json, pattern: str, name: str) -> Iterator[Match[str]]:
 
 @contextlib.contextmanager
 def _matched(pattern: str) -> Generator[None]:
-    """Say in words what is wrong with a pattern, a group or a replacement."""
+    """Convert errors in a pattern, a group or a replacement to Unusable."""
     try:
         yield
     except regexes.PatternRefused as error:
@@ -133,13 +133,13 @@ def sha256(value: Json) -> Json:
 
 @own
 def string(value: Json) -> Json:
-    """The value as it would stand inside a text: text as it is, everything else as JSON writes it. Null has no text."""
+    """The value as text: text unchanged, everything else as JSON. Null has no text and is an error."""
     return as_text(normalise(value))
 
 
 @own
 def join(value: Json, separator: str = "", attribute: str | int | None = None) -> Json:
-    """The items of a list as one text, `separator` between; of maps, their `attribute`."""
+    """The items of a list as one text, with `separator` between them; for maps, their `attribute`."""
     items = _list(value, "join")
     if attribute is not None:
         items = [_item(each, attribute, "join") for each in items]
@@ -165,13 +165,13 @@ def replace(value: Json, old: str, new: str, count: int | None = None) -> Json:
 
 @own
 def center(value: Json, width: int = 80) -> Json:
-    """The text in the middle of `width` characters."""
+    """The text centred in `width` characters."""
     return text_of(value, "center").center(limits.check_text(width))
 
 
 @own
 def indent(value: Json, width: int | str = 4, first: bool = False, blank: bool = False) -> Json:
-    """The text with every line but the first (unless `first`) moved in by `width` blanks, empty lines only if `blank`."""
+    """The text with every line but the first (unless `first`) indented by `width` spaces, empty lines only if `blank`."""
     text = text_of(value, "indent")
     margin = width if isinstance(width, str) else " " * limits.check_text(width)
     limits.check_text(len(text) + len(margin) * (text.count("\n") + 1))
@@ -233,7 +233,7 @@ def number(value: Json, mark: str = ".") -> Json:
 
 @own
 def int_(value: Json, default: Json = None, base: int = 10) -> Json:
-    """The value as a whole number, cut towards zero. What is not a number is an error, unless there is a `default`."""
+    """The value as a whole number, cut towards zero. Anything but a number is an error, unless there is a `default`."""
     try:
         if isinstance(value, str):
             return int(value, base) if base != 10 or re.fullmatch(r"\s*[-+]?\d{1,400}\s*", value) else int(float(value))
@@ -244,7 +244,7 @@ def int_(value: Json, default: Json = None, base: int = 10) -> Json:
 
 @own
 def float_(value: Json, default: Json = None) -> Json:
-    """The value as a number. What is not a number is an error, unless there is a `default`."""
+    """The value as a number. Anything but a number is an error, unless there is a `default`."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -262,7 +262,7 @@ def round_(value: Json, precision: int = 0, method: str = "common") -> Json:
     """The number rounded to `precision` digits; `method` is `common`, `ceil` or `floor`."""
     if abs(precision) > 15:
         raise Unusable("`round` takes a precision up to 15")
-    # It refuses another method and another value itself.
+    # `do_round` itself rejects other methods and other values.
     return jinja_filters.do_round(value, precision, method)  # type: ignore[arg-type]
 
 
@@ -272,9 +272,9 @@ DATE_PARTS = re.compile(r"(?:[^%]|%[-]?[aAbBdjmyYUWGgVuHIMSpfzZ%])*")
 
 @own
 def date(value: Json, format: str | None = None, parse: str | None = None) -> Json:
-    """A date or time, written anew. It is read as ISO 8601, or with the pattern `parse`; written as ISO 8601, or with `format`.
+    """A date or time in another format. It is read as ISO 8601 or with the pattern `parse`, and written as ISO 8601 or with `format`.
 
-    `"31.12.2026" | date(parse="%d.%m.%Y")` is `2026-12-31`; `now() | date("%d.%m.%Y")` is how that date is written in Germany.
+    `"31.12.2026" | date(parse="%d.%m.%Y")` is `2026-12-31`; `now() | date("%d.%m.%Y")` writes the date as in Germany.
     """
     text = text_of(value, "date")
     for pattern in (format, parse):
@@ -300,7 +300,7 @@ def _iso(text: str) -> dt.date | dt.datetime:
 
 @own
 def json(value: Json, indent: int | None = None) -> Json:
-    """The value as JSON text; `indent` lays it out over lines."""
+    """The value as JSON text; `indent` spreads it over several lines."""
     if indent is not None and not 0 <= indent <= 8:
         raise Unusable("`json` takes an indent from 0 to 8")
     limits.check_weight(value)
@@ -309,7 +309,7 @@ def json(value: Json, indent: int | None = None) -> Json:
 
 @own
 def from_json(value: Json) -> Json:
-    """The value that a JSON text holds."""
+    """The value of a JSON text."""
     text = text_of(value, "from_json")
     limits.check_text(len(text))
 
@@ -342,7 +342,7 @@ def items(value: Json) -> Json:
 
 @own
 def zip_(value: Json, *others: Json) -> Json:
-    """Lists side by side: a list of lists, one of each. The lists must be equally long."""
+    """Lists combined item by item: a list of lists with one item of each. The lists must be equally long."""
     lists = [_list(each, "zip") for each in (value, *others)]
     if len({len(each) for each in lists}) > 1:
         raise Unusable(f"`zip` takes lists of one length, these have {', '.join(str(len(each)) for each in lists)}")
@@ -351,7 +351,7 @@ def zip_(value: Json, *others: Json) -> Json:
 
 @own
 def chunk(value: Json, size: int) -> Json:
-    """The list cut into lists of `size`, the last one shorter."""
+    """The list split into lists of `size` items, the last one shorter."""
     if size < 1:
         raise Unusable("`chunk` takes a size of at least 1")
     whole = _list(value, "chunk")
@@ -366,14 +366,14 @@ def flatten(value: Json) -> Json:
 
 @own
 def csv(value: Json, separator: str = ",") -> Json:
-    """A list of maps as CSV text: a header with all keys in order of first appearance, null as nothing, lists and maps as JSON."""
+    """A list of maps as CSV text: a header with all keys in order of first appearance, null as an empty cell, lists and maps as JSON."""
     limits.check_weight(value)
     return _sheet(lambda mark: csv_text.written(normalise(value), mark), separator, "csv")
 
 
 @own
 def from_csv(value: Json, separator: str = ",") -> Json:
-    """The rows of a CSV text as a list of maps, named by its first line; every cell is text (`number` makes numbers of them)."""
+    """The rows of a CSV text as a list of maps; the first line has the keys. Every cell is text (`number` converts it)."""
     text = text_of(value, "from_csv")
     limits.check_text(len(text))
     return _sheet(lambda mark: csv_text.read(text, mark), separator, "from_csv")
@@ -390,7 +390,7 @@ def _sheet(make: Callable[[str], Json], separator: str, name: str) -> Json:
 
 @own
 def batch(value: Json, size: int, fill: Json = None) -> Json:
-    """Like `chunk`; the last list is filled up with `fill` where that is given."""
+    """Like `chunk`, but the last list is padded with `fill`, if given."""
     cut = chunk(value, limits.check_items(size))
     if fill is not None and cut:
         cut[-1] += [fill] * (size - len(cut[-1]))
@@ -399,7 +399,7 @@ def batch(value: Json, size: int, fill: Json = None) -> Json:
 
 @own
 def slice_(value: Json, count: int, fill: Json = None) -> Json:
-    """The list cut into `count` lists of nearly one length, shorter ones filled up with `fill` where that is given."""
+    """The list split into `count` lists of nearly equal length; shorter ones are padded with `fill`, if given."""
     if count < 1:
         raise Unusable("`slice` takes a count of at least 1")
     limits.check_items(count)
@@ -425,6 +425,6 @@ def groupby(
     default: Json = None,
     case_sensitive: bool = False,
 ) -> Json:
-    """The list in groups of one `attribute`: a list of maps with `grouper`, what they share, and `list`, the items."""
+    """The list in groups by one `attribute`: a list of maps with `grouper`, the shared value, and `list`, the items."""
     groups = jinja_filters.sync_do_groupby(environment, _list(value, "groupby"), attribute, default, case_sensitive)
     return [{"grouper": grouper, "list": members} for grouper, members in groups]

@@ -1,4 +1,4 @@
-"""How large what an expression makes may become. An expression computes on values, and a short one can ask for all memory."""
+"""Size limits for results of expressions: a short expression can otherwise use all memory."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from nodes.template import kind_of
 from nodes.values import DEEPEST, Json, NotJson, normalise
 
 LARGEST_TEXT = 1 << 20
-"""Characters of a text that an expression makes."""
+"""Most characters of a text that an expression creates."""
 
 LARGEST_LIST = 100_000
-"""Items of a list or map that an expression makes."""
+"""Most items of a list or map that an expression creates."""
 
 LARGEST_NUMBER = 1024
-"""Bits of a whole number that an expression makes."""
+"""Most bits of a whole number that an expression creates."""
 
 HEAVIEST = 8 << 20
-"""Characters and items, all told, of a value that an expression makes."""
+"""Most characters and items in total of a value that an expression creates."""
 
 
 class Unusable(ValueError):
-    """A value does not suit what an expression does with it; the message is written for the author."""
+    """An expression cannot use a value; the message is for the author."""
 
 
 def check_text(length: int) -> int:
-    """``length`` again. Raises Unusable where a text would be longer than LARGEST_TEXT."""
+    """Return ``length``. Raises Unusable if it exceeds LARGEST_TEXT."""
     if length > LARGEST_TEXT:
         raise Unusable(f"the result would have more than {LARGEST_TEXT} characters")
     return length
 
 
 def check_items(count: int) -> int:
-    """``count`` again. Raises Unusable where a list would be longer than LARGEST_LIST."""
+    """Return ``count``. Raises Unusable if it exceeds LARGEST_LIST."""
     if count > LARGEST_LIST:
         raise Unusable(f"the result would have more than {LARGEST_LIST} items")
     return count
 
 
 def check_weight(value: object) -> None:
-    """Raises Unusable where a value is heavier than HEAVIEST; what is shared counts as often as it would be written."""
+    """Raises Unusable if a value is heavier than HEAVIEST; shared parts count each time they would be written."""
     _weigh(value, HEAVIEST, 0)
 
 
 def _weigh(value: object, left: int, depth: int) -> int:
-    """What is left of the allowance."""
+    """Return the rest of the allowance."""
     if isinstance(value, str):
         left -= len(value) + 1
     elif isinstance(value, Mapping):
@@ -71,7 +71,7 @@ def _deeper(depth: int) -> int:
 
 
 def gathered(items: Iterable[Any]) -> list[Any]:
-    """The items as a list, stopping before it becomes too long or too heavy."""
+    """Return the items as a list; raises Unusable before it becomes too long or too heavy."""
     found: list[Any] = []
     left = HEAVIEST
     for item in items:
@@ -82,7 +82,7 @@ def gathered(items: Iterable[Any]) -> list[Any]:
 
 
 def settle(result: object, *, weigh: bool) -> Json:
-    """A filter's result as plain data: iterators become lists, marked-up strings text. Raises Unusable where it is too large."""
+    """Convert a filter's result to plain data: iterators to lists, marked-up strings to text. Raises Unusable if it is too large."""
     if isinstance(result, str):
         check_text(len(result))
         return str.__str__(result)
@@ -101,7 +101,7 @@ def settle(result: object, *, weigh: bool) -> Json:
 
 
 def check_number(value: int) -> int:
-    """``value`` again. Raises Unusable where it has more than LARGEST_NUMBER bits."""
+    """Return ``value``. Raises Unusable if it has more than LARGEST_NUMBER bits."""
     if value.bit_length() > LARGEST_NUMBER:
         raise Unusable("the result is too large a number")
     return value
@@ -122,7 +122,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def operate(sign: str, left: Any, right: Any) -> Any:
-    """``left sign right``. Numbers take every operator, texts and lists ``+``, and ``*`` with a whole number."""
+    """Return ``left sign right``. Numbers take every operator, texts and lists ``+``, and ``*`` with a whole number."""
     if isinstance(left, int | float) and isinstance(right, int | float):
         return _calculate(sign, left, right)
     if sign == "+" and isinstance(left, str) and isinstance(right, str):
@@ -161,7 +161,7 @@ def _calculate(sign: str, left: float, right: float) -> Any:
 
 
 def shown(value: object) -> str:
-    """A value in a message: numbers and short texts as they are, else the kind. Nothing is cut: half a secret could not be masked."""
+    """Show a value in a message: numbers and short texts in full, else the kind. Nothing is cut: half a secret cannot be masked."""
     if isinstance(value, bool | int | float):
         return str(value) if len(str(value)) <= 40 else "a number"
     if isinstance(value, str) and len(value) <= 60:

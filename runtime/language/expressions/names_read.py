@@ -1,4 +1,4 @@
-"""Which names an expression reads, and what is known to hold where it reads them."""
+"""Names that an expression reads, with the facts known where it reads them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ Chain = tuple[str | int, ...]
 """A name and the keys that follow it: ``order.lines[0].sku`` is ``("order", "lines", 0, "sku")``."""
 
 Fact = tuple[str | int, ...]
-"""Something that holds at a place: ``("defined", *chain)``, ``("undefined", *chain)``, ``("taken", route, branch)``, and for
-any other condition ``("holds", its normal form)``."""
+"""A fact about a place: ``("defined", *chain)``, ``("undefined", *chain)``, ``("taken", route, branch)``, or ``("holds", normal form)``."""
 
 NOTHING: frozenset[Fact] = frozenset()
 
@@ -24,11 +23,11 @@ class Use:
 
     chain: Chain
     offsets: tuple[int, ...]
-    """Where each part of the chain stands in the text."""
+    """Offset of each part of the chain in the text."""
     tolerant: bool
-    """Whether a missing value is no error here: directly under ``default``, ``is defined`` or ``is undefined``."""
+    """True if a missing value is no error: directly under ``default``, ``is defined`` or ``is undefined``."""
     facts: frozenset[Fact]
-    """What holds when it is read, by the expression itself."""
+    """Facts that the expression itself establishes before it is read."""
 
     @property
     def root(self) -> str:
@@ -37,21 +36,21 @@ class Use:
 
     @property
     def offset(self) -> int:
-        """Where the name stands in the text."""
+        """Offset of the name in the text."""
         return self.offsets[0]
 
     @property
     def guarded(self) -> bool:
-        """Whether the expression itself takes care that the name may have no value."""
+        """True if the expression itself handles a missing value of the name."""
         return self.sure_of(self.chain[:1])
 
     def sure_of(self, chain: Chain, facts: frozenset[Fact] = NOTHING) -> bool:
-        """Whether ``chain`` (a beginning of this one) has a value here, or its absence is no error, given further ``facts``."""
+        """Return True if ``chain`` (a prefix of this one) has a value, given further ``facts``, or may be missing."""
         return self.tolerant or ("defined", *chain) in self.facts or ("defined", *chain) in facts
 
 
 def uses(tree: nodes.Expr, base: int) -> list[Use]:
-    """Every reading of a name in an expression that begins at offset ``base`` of its text, in order of place."""
+    """Return every reading of a name in an expression that begins at offset ``base`` of its text, in order of place."""
     return sorted(_uses(tree, base, NOTHING), key=lambda use: use.offsets)
 
 
@@ -83,9 +82,9 @@ def _takes_missing(tree: nodes.Node) -> bool:
 
 
 def chain_of(tree: nodes.Node | None) -> tuple[Chain, tuple[int, ...], list[nodes.Node]]:
-    """The longest chain of known keys from a name, the place of each part, and what stands in computed keys after it.
+    """Return the longest chain of literal keys from a name, the offset of each part, and the expressions in computed keys.
 
-    ``order.lines[i].sku`` is ``("order", "lines")`` and the expression ``i``. The chain is empty where none begins here.
+    ``order.lines[i].sku`` gives ``("order", "lines")`` and the expression ``i``. The chain is empty if none begins here.
     """
     parts: list[tuple[str | int | None, int]] = []
     computed: list[nodes.Node] = []
@@ -114,9 +113,9 @@ def chain_of(tree: nodes.Node | None) -> tuple[Chain, tuple[int, ...], list[node
     return tuple(key for key, _ in known), tuple(place for _, place in known), computed
 
 
-@functools.lru_cache(maxsize=512)  # a chain of `and` asks for its beginnings again and again
+@functools.lru_cache(maxsize=512)  # a chain of `and` requests the facts of its prefixes many times
 def facts_of(tree: nodes.Node, *, truth: bool) -> frozenset[Fact]:
-    """What is known to hold once the condition ``tree`` has turned out to be ``truth``."""
+    """Return the facts that hold if the condition ``tree`` is ``truth``."""
     if isinstance(tree, nodes.Not):
         return facts_of(tree.node, truth=not truth) | holds(tree, truth=truth)
     if isinstance(tree, nodes.And | nodes.Or):
@@ -128,7 +127,7 @@ def facts_of(tree: nodes.Node, *, truth: bool) -> frozenset[Fact]:
 
 
 def holds(tree: nodes.Node, *, truth: bool) -> frozenset[Fact]:
-    """The condition itself, in a form that does not depend on how it is laid out; nothing where it may change from look to look."""
+    """Return the condition as a fact, independent of layout; nothing if its value may change between evaluations."""
     if tree.find(nodes.Call) is not None:
         return NOTHING
     form = repr(tree) if truth else f"Not(node={tree!r})"
@@ -136,7 +135,7 @@ def holds(tree: nodes.Node, *, truth: bool) -> frozenset[Fact]:
 
 
 def parts_of(tree: nodes.Node) -> frozenset[Fact]:
-    """The conditions that ``and`` joins, each as a fact; nothing where one of them may change from look to look."""
+    """Return the conditions joined by ``and`` as facts; nothing if one of them may change between evaluations."""
     if not isinstance(tree, nodes.And):
         return holds(tree, truth=True)
     left, right = parts_of(tree.left), parts_of(tree.right)
@@ -144,7 +143,7 @@ def parts_of(tree: nodes.Node) -> frozenset[Fact]:
 
 
 def _evaluated(tree: nodes.Node) -> frozenset[Fact]:
-    """What has a value because the condition could be evaluated at all."""
+    """Return facts about names that must have a value because the condition could be evaluated."""
     if isinstance(tree, nodes.And | nodes.Or):
         return _evaluated(tree.left)
     if isinstance(tree, nodes.CondExpr):
@@ -181,7 +180,7 @@ def _defined_by(tree: nodes.Node, truth: bool) -> frozenset[Fact]:
 
 
 def _with_default(tree: nodes.Node) -> tuple[Chain, object]:
-    """``x`` and ``c`` of ``x | default(c)``, where ``c`` is written out."""
+    """Return ``x`` and ``c`` of ``x | default(c)`` if ``c`` is a literal."""
     if isinstance(tree, nodes.Filter) and tree.name in ("default", "d") and not tree.kwargs:
         found, _places, rest = chain_of(tree.node)
         if not rest and not tree.args:

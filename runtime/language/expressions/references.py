@@ -1,7 +1,7 @@
-"""References: texts with ``{{ expression }}`` in them, compiled once and rendered for each step.
+"""References: texts with ``{{ expression }}``, compiled once and rendered for each step.
 
-A text that is exactly one expression gives the expression's value, whatever its kind; any other text gives text. A value
-that was put in is never read as an expression again.
+A text that is exactly one expression yields its value of any type; any other text yields text. An inserted value is never
+read as an expression again.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ OPENING, CLOSING = "{{", "}}"
 STATEMENT = "{%"
 
 PLAIN = frozenset({str, int, bool, type(None)})
-"""Kinds of value that need no look inside."""
+"""Types of value that need no deep check."""
 
 
 class Clock(Protocol):
-    """Where ``now()`` and ``uuid()`` come from. The engine records what they gave, so that a resumed run repeats it."""
+    """Source of ``now()`` and ``uuid()``. The engine records their values, so that a resumed run repeats them."""
 
     def now(self) -> str:
-        """The time, as ISO 8601 with its zone."""
+        """Return the time as ISO 8601 with its zone."""
         ...
 
     def uuid(self) -> str:
-        """A fresh random UUID."""
+        """Return a new random UUID."""
         ...
 
 
 class ReferenceInvalid(ValueError):
-    """A text is no reference. ``start`` and ``end`` are the offsets of the mistake in the text."""
+    """A text is an invalid reference. ``start`` and ``end`` are the offsets of the mistake in the text."""
 
     def __init__(self, code: str, message: str, start: int, end: int, fix: str | None = None) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class ReferenceInvalid(ValueError):
 
 
 class Compiled:
-    """A text whose expressions are understood. Made by ``compile``; may be rendered any number of times, from any thread."""
+    """A text with parsed expressions, created by ``compile``. It may be rendered any number of times, from any thread."""
 
     __slots__ = ("_chains", "_inputs", "_pieces", "_program", "exact", "names", "text", "trees")
 
@@ -61,36 +61,36 @@ class Compiled:
         self.text = text
         self.trees = trees
         self.exact = pieces == [0]
-        """Whether the text is exactly one expression."""
+        """True if the text is exactly one expression."""
         self.names: list[Use] = [
             use for tree, start in zip(trees, starts, strict=True) for use in names_read.uses(tree, start)
         ]
-        """Every name that is read, with the keys after it, its offset in the text, and what is known where it is read."""
+        """Every name that is read, with the keys after it, its offset in the text, and the facts known there."""
         self._pieces = pieces
         self._inputs = sorted({use.root for use in self.names})
-        # Most references are a name and a few keys: those need no program.
+        # Most references are a name and a few keys, which need no program.
         self._chains = [_simple(tree) for tree in trees]
         self._program: jinja2.Template | None = None
 
     def facts(self, *, truth: bool) -> frozenset[Fact]:
-        """What holds once this condition has turned out to be ``truth``."""
+        """Return the facts that hold if this condition is ``truth``."""
         return names_read.facts_of(self.trees[0], truth=truth) if self.exact else names_read.NOTHING
 
     @property
     def whole(self) -> frozenset[Fact]:
-        """The condition itself as a fact; nothing where it may change from look to look."""
+        """The condition itself as a fact; nothing if its value may change between evaluations."""
         return names_read.holds(self.trees[0], truth=True) if self.exact else names_read.NOTHING
 
     @property
     def parts(self) -> frozenset[Fact]:
-        """The conditions that it joins with ``and``, as facts; nothing where one of them may change."""
+        """Conditions that it joins with ``and``, as facts; nothing if one of them may change between evaluations."""
         return names_read.parts_of(self.trees[0]) if self.exact else names_read.NOTHING
 
     def render(self, values: Mapping[str, Json], clock: Clock) -> Json:
-        """The value with names looked up in ``values``, as JSON.
+        """Evaluate with the names in ``values``; return the result as JSON.
 
-        Raises AuthorError: ``undefined-value`` where a name or key has no value, ``expression-failed`` where an expression
-        cannot be computed or its result is no JSON or too large.
+        Raises AuthorError: ``undefined-value`` if a name or key has no value, ``expression-failed`` if an expression cannot
+        be computed or its result is no JSON or too large.
         """
         try:
             results = self._evaluate(values, clock)
@@ -138,7 +138,7 @@ class Compiled:
         return as_text(value)
 
     def _undefined(self, values: Mapping[str, Json], message: str) -> AuthorError:
-        """The error for a missing value, naming the first part of a chain that is not there."""
+        """Return the error for a missing value, naming the first missing part of a chain."""
         for use in self.names:
             missing = None if use.tolerant else _first_missing(values, use.chain)
             if missing is not None:
@@ -163,7 +163,7 @@ class Compiled:
 
 
 def compile(text: str) -> Compiled:
-    """``text`` with its expressions understood. Raises ReferenceInvalid for the first mistake, with its offsets."""
+    """Parse the expressions in ``text``. Raises ReferenceInvalid for the first mistake, with its offsets."""
     pieces: list[str | int] = []
     trees: list[nodes.Expr] = []
     starts: list[int] = []
@@ -185,12 +185,12 @@ def compile(text: str) -> Compiled:
 
 
 def holds_reference(text: str) -> bool:
-    """Whether ``text`` has to be compiled: it holds an expression, or what looks like a statement and is refused."""
+    """Return True if ``text`` must be compiled: it contains an expression, or a statement mark, which is refused."""
     return OPENING in text or STATEMENT in text
 
 
 def written(chain: Chain) -> str:
-    """A chain as a person writes it: ``order.lines[0]``."""
+    """Return a chain as a person writes it: ``order.lines[0]``."""
     line = str(chain[0])
     for key in chain[1:]:
         line += f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"
@@ -210,7 +210,7 @@ TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[{}]""", re.DOTALL)
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Where the ``}}`` stands that closes the expression at ``start``: not inside a text, and not of a map."""
+    """Return the offset of the ``}}`` that closes the expression at ``start``: not inside a text, and not of a map."""
     depth = 0
     position = start
     while found := TOKEN.search(text, position):
@@ -257,7 +257,7 @@ def _walk(values: Mapping[str, Json], chain: Chain) -> Any:
 
 
 def _first_missing(values: Mapping[str, Json], chain: Chain) -> tuple[str, str | None] | None:
-    """What is not there, and what to do; None where the whole chain has a value."""
+    """Return the missing part with its fix; None if the whole chain has a value."""
     root = str(chain[0])
     if root not in values:
         return (
@@ -301,7 +301,7 @@ def _what_it_has(value: Json, name: str, key: str | int) -> tuple[str, str | Non
 
 
 def _in_words(error: Exception) -> str:
-    """An error of Python as a sentence about values."""
+    """Convert a Python error to a sentence about values."""
     message = str(error)
     if found := re.match(r"'(\S+)' not supported between instances of '(\w+)' and '(\w+)'", message):
         return f"`{found[1]}` does not compare {_kind(found[2])} and {_kind(found[3])}"

@@ -1,7 +1,7 @@
-"""Jinja2 as the language of references: expressions only, over plain data, with no road to any Python object.
+"""Jinja2 as the language of references: expressions only, over plain data, without access to Python objects.
 
-The sandbox of Jinja guards what attributes may be reached; here none is: ``a.b`` and ``a['b']`` are keys of maps and
-positions of lists. Each node of a syntax tree knows where it stands: its ``lineno`` is its offset in the expression.
+Jinja's sandbox restricts attributes; here there are none: ``a.b`` and ``a['b']`` are keys of maps and positions of lists. The
+``lineno`` of each node of a syntax tree is its offset in the expression.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from nodes import errors
 from runtime.language.expressions import builtins, limits
 
 DEEPEST = 40
-"""How deeply an expression may nest: Python's own compiler gives up at 100 parentheses or so."""
+"""Deepest nesting of an expression: Python's own compiler fails at about 100 parentheses."""
 
 LONGEST = 10_000
-"""Characters that an expression may have."""
+"""Most characters of an expression."""
 
 CALLS = ("now", "uuid")
-"""The only functions."""
+"""Functions; there are no others."""
 
 WORDS = frozenset(
     ("and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "null", "or", "true", "True")
 )
-"""Words that mean something in an expression, and so name nothing."""
+"""Words with a meaning in an expression, so never names."""
 
 RESERVED = WORDS | frozenset(CALLS) | {"self"}
-"""What no node, loop or variable may be called."""
+"""Names that no node, loop or variable may have."""
 
 KNOWN = (
     *(
@@ -55,7 +55,7 @@ KNOWN = (
 
 
 class ExpressionInvalid(ValueError):
-    """An expression cannot be used. ``start`` and ``end`` are the offsets of the mistake in it."""
+    """An expression is invalid. ``start`` and ``end`` are the offsets of the mistake in it."""
 
     def __init__(self, code: str, message: str, start: int, end: int | None = None, fix: str | None = None) -> None:
         super().__init__(message)
@@ -67,7 +67,7 @@ class ExpressionInvalid(ValueError):
 
 
 class Missing(StrictUndefined):
-    """What a name or key without a value gives. Only ``default`` and ``is defined`` take it; everything else raises UndefinedError."""
+    """Result of a name or key without a value. ``default`` and ``is defined`` accept it; everything else raises UndefinedError."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ class Missing(StrictUndefined):
 
     @property
     def why(self) -> str:
-        """What is missing, in a sentence."""
+        """Sentence about the missing value."""
         return self._undefined_message
 
     @property
@@ -91,13 +91,13 @@ class Missing(StrictUndefined):
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """The environment of all references."""
+    """Environment of all references."""
 
     intercepted_binops = frozenset(limits.OPERATORS)
     intercepted_unops = frozenset("+-")
 
     def __init__(self) -> None:
-        # Delimiters play no part: only expressions are ever parsed.
+        # Delimiters do not matter: only expressions are parsed.
         super().__init__(undefined=Missing, optimized=False, autoescape=False, cache_size=0)
         self.globals.clear()
         self.filters.clear()
@@ -107,7 +107,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.tests.update(builtins.TESTS)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """A key of a map or a position in a list or text, else Missing. A key of what is missing is missing too."""
+        """Return a key of a map or a position in a list or text, else Missing. A key of a missing value is missing too."""
         if isinstance(obj, Missing):
             return obj
         try:
@@ -121,18 +121,18 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return Missing(obj=obj, name=argument)  # pyright: ignore[reportArgumentType]  # Jinja passes positions too
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """The same as ``getitem``: there are no attributes."""
+        """Do the same as ``getitem``: there are no attributes."""
         return self.getitem(obj, attribute)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """The operation, bounded."""
+        """Perform the operation within the limits."""
         for each in (left, right):
             if isinstance(each, Missing):
                 each.fail()
         return limits.operate(operator, left, right)
 
     def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
-        """The operation on a number."""
+        """Perform the operation on a number."""
         if isinstance(arg, Missing):
             arg.fail()
         if not isinstance(arg, int | float):
@@ -140,7 +140,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return -arg if operator == "-" else arg
 
     def tokens(self, source: str) -> TokenStream:
-        """Jinja's tokens of an expression, with the offset in place of the line."""
+        """Return Jinja's tokens of an expression, with the offset in place of the line."""
         return TokenStream(self.lexer.wrap(self._placed(source)), None, None)
 
     def _placed(self, source: str) -> Iterator[tuple[int, str, str]]:
@@ -157,7 +157,7 @@ SANDBOX = Sandbox()
 
 
 def parse(source: str) -> nodes.Expr:
-    """The syntax tree of one expression, checked. Raises ExpressionInvalid for the first mistake."""
+    """Return the checked syntax tree of one expression. Raises ExpressionInvalid for the first mistake."""
     if len(source) > LONGEST:
         raise ExpressionInvalid(
             "expression-too-long", f"an expression has at most {LONGEST} characters, this one {len(source)}", 0
@@ -206,7 +206,7 @@ def _syntax(error: TemplateSyntaxError, source: str) -> ExpressionInvalid:
 
 
 def _checked(tree: Any, source: str, depth: int) -> Any:
-    """The tree with what Jinja would do differently put right; raises ExpressionInvalid for what is not part of the language."""
+    """Correct what Jinja would do differently; raise ExpressionInvalid for anything outside the language."""
     at = tree.lineno
     if depth > DEEPEST:
         raise ExpressionInvalid(
@@ -284,7 +284,7 @@ METHODS = {
     "strip": "use `x | trim`",
     "strftime": "use `x | date('%d.%m.%Y')`",
 }
-"""What stands in for methods and functions that people know from Python and Jinja."""
+"""Replacements for methods and functions that people know from Python and Jinja."""
 
 
 def _check_use(tree: nodes.Filter | nodes.Test, source: str) -> None:
@@ -330,6 +330,6 @@ def _check_arguments(tree: nodes.Filter, at: int) -> None:
 
 
 def _after(source: str, offset: int, word: str) -> int:
-    """Where ``word`` stands at or after ``offset``."""
+    """Return the offset of ``word`` at or after ``offset``; ``offset`` if it is not found."""
     found = source.find(word, offset)
     return offset if found < 0 else found
