@@ -1,7 +1,7 @@
 """One attempt of a leaf: its call, its action, its outcome.
 
-The order: resolve → find → barrier → act → verify → value. The call is written just before the action, and for class *effect* it
-is on the disk before the action begins; an attempt that fails earlier has changed nothing.
+The order: resolve → find → barrier → act → verify → value. The call is written just before the action. For a side effect it is synced
+before the action begins. An attempt that fails earlier has changed nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from runtime.engine.run_state import RunState, Verdict
 from runtime.log import attempts, entries
 
 GRACE = 2.0
-"""Seconds that a page method may overrun its time before the attempt is ended from outside."""
+"""Seconds by which a page method may overrun before the attempt is ended from outside."""
 
 
 VERIFY_HELD_BEFORE = "verify-held-before"
@@ -63,12 +63,12 @@ class EffectWithheld(Paused):
 
 
 class ValuePending(Exception):
-    """The action is known to have happened, and the step is still to be asked for its value."""
+    """The action is known to have happened, and the step still has to yield its value."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AskedBy:
-    """Why a step is done that stands in no file: a model asked for it."""
+    """The model's call for which a step is done that is in no file."""
 
     id: str
     """Of the model's call."""

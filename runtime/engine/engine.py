@@ -1,7 +1,7 @@
-"""The engine: it walks a workflow's blocks, does what is not done yet, and writes down each step before and after.
+"""The run loop: it passes over a workflow's blocks, does what is not done yet, and logs each step before and after.
 
-A resumed run is the same walk. A step that the log knows as done yields its recorded value; the first one that it does not know is where the
-run goes on. So there is no cursor to store, and no second way of running.
+A resumed run is the same pass. A step that the log has as done yields its recorded value, and the run continues at the first one that it
+does not have. So there is no cursor to store and no second way of running.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from runtime.engine.run_state import RunState, Signal, StepReached
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Position:
-    """Where a run stands, by its log."""
+    """Position of a run, as its log has it."""
 
     step: StepReached | None
-    """The first step without a value; None where something before it fails, or none is left."""
+    """First step without a value; None if something before it fails, or if none is left."""
     passed: Sequence[StepReached]
-    """The steps before it that have their recorded values, in order."""
+    """Steps before it that have their recorded values, in order."""
     more: bool
-    """Whether anything is left to be done."""
+    """True if anything is left to do."""
 
 
 class ExecutionEngine:
     """Runs one workflow in one conversation.
 
-    ``run`` starts it or goes on from what the writer's history holds, and returns how it ended. It is cancelled like any task: the step in
-    hand stays open in the log, and the run can be resumed. One engine is used once.
+    ``run`` starts it, or continues from the history of its log. It is cancelled like any task: the step in hand stays open in the log, and
+    the run can be resumed. One engine is used once.
     """
 
     def __init__(self, state: RunState, listener: events.Listener | None = None) -> None:
-        """``listener`` sees what happens."""
+        """``listener`` is called with every event."""
         self.state = state
         state.recorder = recorders.Live(state, listener)
 
@@ -47,7 +47,7 @@ class ExecutionEngine:
     # runs blocks. `_node` is the whole order of a node: already decided → when → leaf or container → on_error → commit point.
 
     async def run(self) -> Json:
-        """Run what is left of the workflow; returns its output. Raises RunOpsError (with ``path``) for how else it can end."""
+        """Run what is left of the workflow and return its output. Raises RunOpsError with the ``path`` of the step that ended it."""
         self.state.begin()
         await self.block(self.state.loaded.workflow.nodes, self.state.root, "", unit=False)
         output = self.state.output(self.state.root, "")
@@ -56,12 +56,12 @@ class ExecutionEngine:
         return output
 
     async def steps_so_far(self, line: int) -> Sequence[StepReached]:
-        """Every step to which the run ever came, in the order of the workflow, and those within items and files only if these were finished after ``line``."""
+        """List every step that the run ever reached, in the order of the workflow; those within items and files only if these ended after ``line``."""
         position = await self._position(dry_pass.Recall(line))
         return [*position.passed, *([position.step] if position.step is not None else [])]
 
     async def find_open_step(self) -> Position:
-        """Walk through what is recorded, doing nothing, to the first step without a value, or to an error that will come again when the run continues."""
+        """Replay what is recorded, without acting, up to the first step without a value, or to an error that will come again."""
         return await self._position(dry_pass.Dry())
 
     async def _position(self, dry: dry_pass.Dry) -> Position:
@@ -76,7 +76,7 @@ class ExecutionEngine:
         return Position(None, recorder.passed_steps, more=False)
 
     async def block(self, nodes: Sequence[Node], frame: scopes.Scope, parent: str, *, unit: bool) -> Json:
-        """Run nodes in order; the value of the last one that ran. Inside a ``unit`` a leaf's end is no commit point."""
+        """Run nodes in order and return the value of the last one that ran. Inside a ``unit`` the end of a leaf is no commit point."""
         value: Json = None
         for node in nodes:
             await self.state.turns.over()
@@ -158,7 +158,7 @@ class ExecutionEngine:
             raise plugins.failed(node, error) from error
 
     def _wanted(self, node: Node, frame: scopes.Scope, path: str) -> bool:
-        """Whether ``when`` lets the node run; what was decided once stays decided."""
+        """True if ``when`` lets the node run. A decision in the log stays."""
         state = self.state.history.scopes.get(path)
         decided = state.decided if state is not None else None
         if decided is not None and decided.node == "when":

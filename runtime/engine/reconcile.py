@@ -1,8 +1,8 @@
-"""Did the action happen? After a crash, a lost answer or a restored state, a side effect is **done**, **not done** or **unknown**.
+"""Reconciliation: after a crash, a lost answer or a restored state, a side effect is **done**, **not done** or **unknown**.
 
-``verify`` holding on the surviving page says *done*, if it did not hold just before the action; it can never say *not done*. ``confirm`` asks the
-site itself, in a fresh tab, and can say either; *not done* is believed when the whole block says so again ``settle`` seconds later. An error
-on the way is *unknown*. Unknown pauses the run, unless the author wrote ``after_crash: retry`` or ``skip``.
+``verify`` that holds on the surviving page means *done*, if it did not hold just before the action. It never means *not done*. ``confirm``
+asks the site itself in a fresh tab and can say either. *Not done* counts once the whole block says so again ``settle`` seconds later. An
+error on the way is *unknown*. Unknown pauses the run, unless the author wrote ``after_crash: retry`` or ``skip``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One leaf: its value as it was recorded, as it was found out, or as its attempts make it now."""
+"""One leaf: its value as recorded, as reconciled, or as its attempts make it now."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from runtime.log import attempts, step_states
 from runtime.log.step_states import Then
 
 HARMLESS = frozenset({None, "goto", "back", "forward", "reload", "fill", "hover", "scroll", "wait"})
-"""Actions that send nothing to the site but requests for documents."""
+"""Actions that send the site nothing but requests for documents."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tolerated:
-    """The step failed, and ``on_error: continue`` lets the run go on."""
+    """The step failed, and ``on_error: continue`` lets the run continue."""
 
     error: dict[str, Json]
 
 
 async def run_leaf(run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> Json | Tolerated:
-    """The step's value: recorded, found out, or made now."""
+    """Return the step's value: recorded, reconciled, or made now."""
     before = run.history.last(path)
     if before is None:
         run.recorder.reach(StepReached(node, frame, path, None))
@@ -55,7 +55,7 @@ async def run_leaf(run: RunState, node: Leaf, frame: scopes.Scope, path: str) ->
 async def _reconciled(
     run: RunState, node: Leaf, frame: scopes.Scope, path: str, before: attempts.Attempt
 ) -> Json | Tolerated:
-    """The value of a step of which it was found out what became of its side effect."""
+    """Return the value of a step whose side effect was just reconciled."""
     if _value_pending(run, node, path, before):
         return await _attempts(run, node, frame, path, closing=True)
     known = _known(run, node, frame, path, before) if before.state is step_states.State.DONE else Nothing
@@ -63,7 +63,7 @@ async def _reconciled(
 
 
 async def _first(run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> Json | Tolerated:
-    """The value of a step that has not acted itself; an earlier run of its block may have."""
+    """Return the value of a step that has not acted itself. An earlier run of its block may have."""
     if (action := block_retries.earlier(run, path)) is not None and attempt.Step(run, node, frame, path, 1).is_effect():
         verdict = await block_retries.judged(run, node, frame, path, action)
         if verdict is not None and verdict.found == "done" and node.value_pending and not _yielded(action):
@@ -75,9 +75,9 @@ async def _first(run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> J
 
 
 def goes_on(run: RunState, node: Leaf, before: attempts.Attempt, *, closing: bool = False) -> bool:
-    """Whether an `agent` goes on with the conversation of the attempt that a crash ended, on the page as the crash left it.
+    """True if an `agent` continues the conversation of the attempt that a crash ended, on the page as the crash left it.
 
-    Not in the middle of an action: what became of that is found out first. ``closing``: no more actions are allowed it.
+    Not in the middle of an action: that is reconciled first. ``closing``: it may do no more actions.
     """
     broke_off = before.result is None or before.result.status == "interrupted"
     return (
@@ -90,14 +90,14 @@ def goes_on(run: RunState, node: Leaf, before: attempts.Attempt, *, closing: boo
 
 
 def _value_pending(run: RunState, node: Leaf, path: str, before: attempts.Attempt) -> bool:
-    """Whether the step's action is known to have happened, and all that is still wanted is the value that nobody has noted."""
+    """True if the step's action is known to have happened and only its value is missing from the log."""
     if not node.value_pending or _yielded(before):
         return False
     return any(each.verdict == "done" and not each.invalidated for each in run.history.attempts[path])
 
 
 def _yielded(attempt: attempts.Attempt) -> bool:
-    """Whether the attempt has a value, or is to have none."""
+    """True if the attempt has a value, or is to have none."""
     return attempt.verdict == "skipped" or (
         attempt.result is not None and attempt.result.status in ("ok", "recovered", "skipped")
     )
@@ -108,7 +108,7 @@ class Nothing:
 
 
 def _known(run: RunState, node: Leaf, frame: scopes.Scope, path: str, before: attempts.Attempt) -> Json:
-    """The recorded value of a step that is done; Nothing where it held a secret and can be read again."""
+    """Return the recorded value of a step that is done; Nothing if it held a secret and can be read again."""
     result = before.result
     assert result is not None
     run.emit(events.StepFinished(path, "recorded", 0.0, container=False))
@@ -129,7 +129,7 @@ def _bind_effects(node: Leaf, frame: scopes.Scope, value: Json) -> Json:
 
 
 def _with_earlier(run: RunState, path: str, error: RunOpsError) -> RunOpsError:
-    """The error of a step's last attempt, with what an earlier one may have done that the author's ``retry.on`` had tried again unasked."""
+    """Return the error of a step's last attempt, naming an earlier attempt that may have acted and that ``retry.on`` had tried again unasked."""
     for each in run.history.attempts.get(path, [])[:-1]:
         failed = each.result.error if each.result is not None else None
         if each.acted and each.verdict is None and (failed or {}).get("phase") == "after" and failed is not None:
@@ -141,7 +141,7 @@ def _with_earlier(run: RunState, path: str, error: RunOpsError) -> RunOpsError:
 async def _attempts(
     run: RunState, node: Leaf, frame: scopes.Scope, path: str, *, closing: bool = False
 ) -> Json | Tolerated:
-    """``closing``: the action is known to have happened, and only its value is still wanted."""
+    """Make attempts until one succeeds. ``closing``: the action is known to have happened, and only its value is missing."""
     retry, first, before = node.retry, run.history.next_number(path), run.history.last(path)
     last = first + (retry.attempts if retry else 1) - 1
     delay = retry.delay if retry else 0.0
