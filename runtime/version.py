@@ -52,7 +52,6 @@ def warning() -> str | None:
 
 
 def _parts(written: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version."""
     return tuple(int("".join(filter(str.isdigit, each)) or 0) for each in written.split(".")[:2])
 
 

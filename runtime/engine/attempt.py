@@ -71,9 +71,9 @@ class AskedBy:
     """Why a step is done that stands in no file: a model asked for it."""
 
     id: str
-    """Of the model's call."""
+    """Id of the model's call."""
     fingerprint: str
-    """Of the node whose model it is."""
+    """Fingerprint of the node whose model it is."""
 
 
 class Step(leaf_context.LeafContext):

@@ -293,5 +293,4 @@ class Blocks:
 
 
 def _kept(value: Json) -> dict[str, Json]:
-    """Return the fields with which a scope's entry records the value."""
     return {"masked": True} if isinstance(value, scopes.UnreadableValue) else {"value": value}

@@ -72,7 +72,6 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
 
 
 def _hidden(run: RunState, text: str) -> bool:
-    """True if ``text`` contains a secret of the run."""
     return run.writer.masker.text(text) != text
 
 

@@ -30,7 +30,7 @@ class Attempt:
     rolled_back: bool = False
     """True if the last restore undid it, so that it no longer counts."""
     since: int = 0
-    """Line from which on it counts: of its result, or of the verdict that made it count again."""
+    """Line since which it counts: that of its result, or of the verdict that made it count again."""
     invalidated: bool = False
     """True if the run since took another file in which the step does something else: its value does not count."""
     edited: bool = False

@@ -95,7 +95,7 @@ class RunHeader(Record):
     budget: str | None = None
     """Budget of all its steps together, if one was given."""
     parent: str | None = None
-    """Session from which it was started."""
+    """Session that started it."""
 
 
 Mode = Literal["chat", "agent", "run"]
@@ -103,7 +103,7 @@ Mode = Literal["chat", "agent", "run"]
 
 
 class Forked(Record):
-    """Conversation from which a session was forked."""
+    """Conversation that a forked session continues, up to a line."""
 
     conversation: str
     line: int
@@ -114,7 +114,6 @@ class Repairs(Record):
     """Failed run that a build is to fix."""
 
     run: str
-    """Id of that run."""
     path: str
     """Step at which it failed."""
     file: str

@@ -344,7 +344,7 @@ class History:
         return max(found, key=lambda effect: effect.call.seq, default=None)
 
     def done(self, path: str) -> log_attempts.Attempt | None:
-        """Return the attempt from which the step at ``path`` has its value, if it has one that counts."""
+        """Return the attempt that gave the step at ``path`` its value, if it has one that counts."""
         last = self.last(path)
         return last if last is not None and last.settled and not last.rolled_back else None
 

@@ -43,7 +43,6 @@ class Spent:
     """Id of the response, once it is known."""
     key: str = ""
     asked: str = ""
-    """Model as requested."""
     raw: int = 0
     """Input tokens by the token list alone, without what was learnt about the model."""
     waited: float = 0.0

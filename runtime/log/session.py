@@ -99,7 +99,6 @@ class Session(Fold):
                 self.ledger.add(entry, self.path_of(entry.thread))
 
     def _heard(self, entry: log_entries.User | log_entries.Assistant) -> None:
-        """Count a message of the person or the model."""
         self.messages += 1
         if isinstance(entry, log_entries.User) and entry.mode is not None and self.waits_for is not None:
             self.waits_for.lapsed = True

@@ -48,7 +48,6 @@ class Thread:
     said: list[Saying] = dataclasses.field(default_factory=list["Saying"])
     """Messages to the model and its answers, oldest first. Of failed requests only the last try."""
     summary: entries.Summary | None = None
-    """Last summary."""
     newest_word: int | None = None
     """Position in ``said`` of the last message to the model."""
     _ends: list[int] = dataclasses.field(default_factory=list[int])

@@ -22,7 +22,7 @@ from runtime.secrets import masking
 from runtime.system.crash_points import CrashPoint, crash_point
 
 LARGE = 4096
-"""Size of JSON in bytes from which on a value is stored in a blob."""
+"""Maximum bytes of JSON of a value in the log; a larger one is stored in a blob."""
 
 NOTHING = "(nothing)"
 """Replacement for an empty text in a request: servers accept no empty message."""

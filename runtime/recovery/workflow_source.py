@@ -33,10 +33,7 @@ class WorkflowSource:
         *,
         take: bool,
     ) -> None:
-        """``run`` is the run's id, ``source`` that of its secrets.
-
-        ``present`` is the file as it is now; None if it cannot be read. With ``take``, the run continues with it.
-        """
+        """``run``: id of the run. ``present``: its file as it is now, None if unreadable. ``take``: continue with it. ``source``: its secrets."""
         self.changed = present is None or prepare.workflows(present) != prepare.workflows(stored)
         self._run = run
         self._stored, self._present, self._header = stored, present, header

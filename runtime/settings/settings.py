@@ -142,7 +142,7 @@ class Settings(BaseModel):
     window_checkpoint_at: int | None = Field(default=None, ge=0)
     """Number of tokens since the last summary at which the next one is made, even if there is room; 0: never."""
     window_warn_at: int = Field(default=160_000, ge=1)
-    """Number of tokens of a request from which on there is a warning."""
+    """Number of tokens of a request that triggers a warning."""
     window_compress_at: int = Field(default=180_000, ge=1)
     """Maximum number of tokens of a request: before it is exceeded, the conversation is summarised."""
     window_compress_to: int | None = Field(default=None, ge=1)
@@ -153,7 +153,8 @@ class Settings(BaseModel):
     prices: Annotated[dict[str, model_prices.Price], NoDecode, BeforeValidator(_prices)] = Field(default_factory=dict)
     """Prices of models without a known price, or with another one for you.
 
-    ``"my-model" = {input = 0.25, cached = 0.025, output = 2.0}`` below ``[tool.runops.prices]``, in US dollars per million tokens. In a variable, as JSON.
+    ``"my-model" = {input = 0.25, cached = 0.025, output = 2.0}`` below ``[tool.runops.prices]``,
+    in US dollars per million tokens. In a variable, as JSON.
     """
 
     python_modules: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = ()

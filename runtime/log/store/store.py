@@ -67,7 +67,7 @@ class Conversation(Protocol):
     lease: float | None
     """Seconds after which another owner may claim the conversation unless it is renewed; None if it is owned until close or process end."""
     taken_from: owners.Holder | None
-    """The running owner from which it was taken over, if it was."""
+    """The running owner that lost it by a take-over, if there was one."""
 
     def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
         """Append the entry and return it with its ``seq``, ``at`` and, for a call, its id. Returns at once.
