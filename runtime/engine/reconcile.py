@@ -121,7 +121,7 @@ def settle(run: RunState, step: StepReached, verdict: Verdict) -> None:
 
 
 def leave(run: RunState, step: StepReached, *, sure: bool = True) -> None:
-    """Make the next step on the page wait for what ``step`` would have waited for, on the page to which it led as far as is known.
+    """Make the next step on the page wait for what ``step`` would have waited for. It waits on the page to which ``step`` led, if known.
 
     ``sure``: the action is known to have happened, so the run may not continue on another page.
     """

@@ -156,8 +156,8 @@ class Attempt:
 def deciding(attempts: list[Attempt]) -> Attempt:
     """Return the attempt that decides the state of a step.
 
-    It is the last one, unless that had no effect (it failed before it acted, or is no side effect and was interrupted or failed) and an
-    earlier one has the step's value, or may have acted. So a done step stays done while it is being done again.
+    It is the last one, unless that had no effect and an earlier one has the step's value, or may have acted. An attempt had no effect if
+    it failed before it acted, or if it is no side effect and did not succeed. So a done step stays done while it is being done again.
     """
     last = attempts[-1]
     if last.settled or not (last.did_nothing or last.call.effect != "effect"):

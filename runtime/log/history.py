@@ -73,7 +73,7 @@ class History:
         self._steps: list[log_attempts.Attempt] = []
         """Attempts of steps of the run's own thread, in the order of their calls."""
         self._in_blocks: dict[tuple[str, int], dict[str, list[log_attempts.Attempt]]] = {}
-        """Attempts that do more than read within a run of a block of a handle, by the path of the block's first run and its number.
+        """Attempts that do more than read in a run of a handle's block, by the path of the block's first run and its number.
 
         Within each run by their path in the block without positions in loops, in the order of their calls.
         """

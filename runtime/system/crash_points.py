@@ -67,7 +67,7 @@ class CrashPoint(enum.StrEnum):
     SUMMARY = "summary"
     """A summary that replaces a part of the thread is appended."""
     VERSION = "version"
-    """A new version of a kept value is appended."""
+    """What is kept is appended, as it stands from here on."""
     FOLLOWING = "following"
     """That a run begins, or goes on, is appended."""
     FOLLOWED = "followed"

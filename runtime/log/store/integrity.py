@@ -1,7 +1,7 @@
 """Integrity of a log file: its entries, and if a torn end follows them, which may be cut, or a damaged one, which nothing may touch.
 
-An action begins only once its call is synced. So a line that an interrupted append or a power cut left incomplete announces no action
-that has begun, and it is safe to cut it. A line that was complete and has changed may be the call of an action that happened: cutting it
+An action begins only once its call is synced. So a line left incomplete by an interrupted append or a power cut announces no begun
+action, and it is safe to cut it. A line that was complete and has changed may be the call of an action that happened: cutting it
 would do the action twice. The two are told apart by the ways in which each can arise.
 """
 
