@@ -1,7 +1,7 @@
 """RunOps' runtime: the engine, its log, its browser and its command.
 
-``from runtime import Runtime`` is what a program needs that has an event loop, ``run_workflow`` what a script needs; each is loaded when it is asked
-for, so that a command that needs none stays quick.
+A program with an event loop imports ``Runtime`` (``from runtime import Runtime``), a script ``run_workflow``. Each is loaded on first
+use, so that a command that needs none stays quick.
 """
 
 from __future__ import annotations

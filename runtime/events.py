@@ -1,4 +1,4 @@
-"""What a running engine tells whoever watches: the display, the JSON stream, an embedding program. The log is the truth; events are for eyes."""
+"""Events of a running engine, for the display, the JSON stream or an embedding program. The log is authoritative; events are for display."""
 
 from __future__ import annotations
 
@@ -12,36 +12,41 @@ from nodes.values import Json
 StepStatus = Literal[
     "ok", "error", "paused", "out-of-budget", "replaced", "tolerated", "skipped", "recorded", "recovered"
 ]
-"""``paused``: a person is asked; ``out-of-budget``: a model was not asked, for that would have cost too much; ``replaced``: the run goes on elsewhere; ``recorded``: done before the crash and not done again; ``recovered``: done before the crash, as the site confirmed; ``skipped``: ``when`` was false."""
+"""Status of a node that ended.
+
+``paused``: a person is asked; ``out-of-budget``: asking a model would have cost too much; ``replaced``: the run continues elsewhere;
+``recorded``: done before the crash and not done again; ``recovered``: done before the crash, as the site confirmed; ``skipped``: ``when``
+was false.
+"""
 
 RunStatus = Literal["passed", "failed", "paused", "interrupted", "out-of-budget", "replaced"]
-"""``replaced``: another owner has claimed the run, and it goes on there; of this the log says nothing but that owner's ``claimed``."""
+"""``replaced``: another owner has claimed the run and continues it; the log shows this only by that owner's ``claimed``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAnswered:
-    """What every event has beside its ``run``."""
+    """Fields of every event besides its ``run``."""
 
     seq: int = dataclasses.field(default=0, compare=False)
-    """The event's number, from 1 for each life of a run."""
+    """Number of the event, from 1 for each process of a run."""
 
     def as_json(self) -> dict[str, Json]:
-        """A JSON object; ``event`` is what it is, such as ``step-finished``."""
+        """Return a JSON object; ``event`` is its kind, such as ``step-finished``."""
         name = re.sub(r"(?<!^)(?=[A-Z])", "-", type(self).__name__).lower()
         return {"event": name, **dataclasses.asdict(self)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Within(ToolAnswered):
-    """What an event within a run has."""
+    """Fields of an event within a run."""
 
     run: str = dataclasses.field(default="", compare=False)
-    """The run's id; the engine fills it in."""
+    """Id of the run; the engine fills it in."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunStarted(ToolAnswered):
-    """The run is claimed and its log open. ``resumed`` tells a resume from a first start."""
+    """The run is claimed and its log open. ``resumed`` is True for a resume, False for a first start."""
 
     run: str
     workflow: str
@@ -62,7 +67,7 @@ class StepStarted(Within):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StepWaiting(Within):
-    """What the step waits for now: an element, a rule, the site, a person."""
+    """The step now waits for ``what``: an element, a rule, the site, a person."""
 
     path: str
     what: str
@@ -70,7 +75,7 @@ class StepWaiting(Within):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoopItem(Within):
-    """A loop begins its turn ``index`` of ``length``, which is None where nobody knows beforehand."""
+    """A loop begins its item ``index`` of ``length``, which is None if unknown beforehand."""
 
     path: str
     index: int
@@ -108,15 +113,15 @@ class RunEnded(ToolAnswered):
     error: dict[str, Json] | None = None
     path: str | None = None
     place: str | None = None
-    """Where the step at ``path`` stands: file, line and column."""
+    """File, line and column of the step at ``path``."""
     tolerated: int = 0
     question: dict[str, Json] | None = None
     files: list[dict[str, Json]] = dataclasses.field(default_factory=list[dict[str, Json]])
-    """The files that the run's steps have kept: ``name``, ``path``, ``size``, ``sha256``, ``type``."""
+    """Files that the run's steps have kept: ``name``, ``path``, ``size``, ``sha256``, ``type``."""
     flags: list[dict[str, Json]] = dataclasses.field(default_factory=list[dict[str, Json]])
-    """What a person should look at though its step went on: ``path``, ``code``, ``message``, ``evidence``."""
+    """Matters for a person to check although the step continued: ``path``, ``code``, ``message``, ``evidence``."""
     costs: dict[str, Json] | None = None
-    """What its steps had with models: ``requests``, tokens by kind, ``dollars`` (a text; null where a price is unknown); None where no model was asked."""
+    """Use of models: ``requests``, tokens by kind, ``dollars`` (a text; null if a price is unknown); None if no model was asked."""
 
 
 Event = RunStarted | StepStarted | StepWaiting | LoopItem | StepFinished | Said | RunEnded
@@ -126,12 +131,12 @@ class Listener(Protocol):
     """Receives events, in order, from the engine's own thread. It must return at once. An exception is logged (logger ``runops``), and the run continues."""
 
     def __call__(self, event: Event, /) -> None:
-        """One event."""
+        """Receive one event."""
         ...
 
 
 def ended_by(error: RunOpsError) -> StepStatus:
-    """How a node ended that raised ``error``: a question to a person is none of its failures, and neither is another owner."""
+    """Return the status of a node that raised ``error``: a question to a person is no failure, and neither is another owner."""
     if isinstance(error, Replaced):
         return "replaced"
     if isinstance(error, BudgetReached):

@@ -1,4 +1,4 @@
-"""What happens to runs, for the ``logging`` of the program that carries them: under the name ``runops``, secrets masked."""
+"""Events of runs, for the ``logging`` of the embedding program: under the name ``runops``, secrets masked."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import logging
 from runtime import events
 
 LOGGER = logging.getLogger("runops")
-# A program that has not set up logging is not written to.
+# A program that has not set up logging gets no output.
 LOGGER.addHandler(logging.NullHandler())
 
 
 def wanted() -> bool:
-    """Whether anybody hears of what goes well."""
+    """True if events of level INFO are logged."""
     return LOGGER.isEnabledFor(logging.INFO)
 
 

@@ -1,4 +1,4 @@
-"""Which RunOps this is, and with which Playwright it is tested."""
+"""Version of RunOps, and the versions of Playwright with which it is tested."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import platform
 VERSION = importlib.metadata.version("runops")
 
 TESTED = (1, 65), (1, 66)
-"""Versions of Playwright with which RunOps is tested: from the first on, and before the second."""
+"""Range of tested Playwright versions: from the first on, and before the second."""
 
 TOLD: set[str] = set()
-"""What ``warning`` has told in this process."""
+"""Warnings that were given in this process."""
 
 
 def versions() -> dict[str, str]:
-    """Versions that decide how a run behaves, for its first entry."""
+    """Return the versions that decide how a run behaves, for its first entry."""
     return {
         "runops": VERSION,
         "python": platform.python_version(),
@@ -24,12 +24,12 @@ def versions() -> dict[str, str]:
 
 
 def playwright() -> str:
-    """The version of Playwright that is installed."""
+    """Return the installed version of Playwright."""
     return importlib.metadata.version("playwright")
 
 
 def untested() -> tuple[str, str] | None:
-    """What is wrong with the installed Playwright, and the fix, where RunOps is not tested with it."""
+    """Return a warning and its fix if RunOps is not tested with the installed Playwright, else None."""
     installed = playwright()
     lowest, end = TESTED
     if lowest <= _parts(installed) < end:
@@ -42,7 +42,7 @@ def untested() -> tuple[str, str] | None:
 
 
 def warning() -> str | None:
-    """The same in one line, once in each process."""
+    """Return that warning in one line, once in each process."""
     found = untested()
     word = f"{found[0]}; {found[1]}" if found is not None else None
     if word is None or word in TOLD:
@@ -52,7 +52,6 @@ def warning() -> str | None:
 
 
 def _parts(written: str) -> tuple[int, ...]:
-    """The first two numbers of a version."""
     return tuple(int("".join(filter(str.isdigit, each)) or 0) for each in written.split(".")[:2])
 
 

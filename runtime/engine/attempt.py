@@ -40,11 +40,11 @@ GRACE = 2.0
 
 
 VERIFY_HELD_BEFORE = "verify-held-before"
-"""Flag of a side effect whose rules held just before it, too."""
+"""Flag of a side effect whose rules already held just before it."""
 
 
 class EffectWithheld(Paused):
-    """An action that the engine was asked to hold: everything before it was found ready, and it was not done."""
+    """Side effect that the engine was asked to withhold: everything before it was ready, and it was not done."""
 
     def __init__(self, path: str, node: Leaf, args: Json, matched: Sequence[str], url: str | None) -> None:
         """``args`` are those of its call."""
@@ -58,7 +58,7 @@ class EffectWithheld(Paused):
         }
 
     def as_value(self) -> dict[str, Json]:
-        """What was ready: step, effect class, arguments, chosen targets, address of the page."""
+        """Return what was ready: step, effect class, arguments, chosen targets, address of the page."""
         return self._value
 
 
@@ -71,13 +71,13 @@ class AskedBy:
     """The model's call for which a step is done that is in no file."""
 
     id: str
-    """Of the model's call."""
+    """Id of the model's call."""
     fingerprint: str
-    """Of the node whose model it is."""
+    """Fingerprint of the node whose model it is."""
 
 
 class Step(leaf_context.LeafContext):
-    """One attempt of a leaf. It is what the node sees of it, too (``nodes.ports.LeafContext``)."""
+    """One attempt of a leaf, and the node's view of it (``nodes.ports.LeafContext``)."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Step(leaf_context.LeafContext):
         thread: str = entries.RUN_THREAD,
         asked: AskedBy | None = None,
     ) -> None:
-        """Attempt ``number`` of ``node``, in ``thread``. What a model ``asked`` for holds values only: nothing in it is a reference."""
+        """Attempt ``number`` of ``node``, in ``thread``. If a model ``asked`` for it, it holds values only: nothing in it is a reference."""
         super().__init__(run, node, frame, path)
         self._number = number
         self._thread = thread
@@ -101,16 +101,16 @@ class Step(leaf_context.LeafContext):
         self._verified = False
         self._verifying = False
         self.again = False
-        """Whether attempts are left after this one."""
+        """True if attempts are left after this one."""
         self.not_done: bool = False
-        """Whether the site said that an action of this attempt did not happen."""
+        """True if the site said that an action of this attempt did not happen."""
         self.goes_on_from: entries.Call | None = None
-        """The call of the attempt that a crash ended, and with whose conversation this one goes on."""
+        """Call of the attempt that a crash ended and whose conversation this one continues."""
 
     # What the node does.
 
     async def act(self) -> None:
-        """Write the call; for class *effect* wait until it is on the disk. Raises SetupError ``node-type-broken`` where the attempt has its call."""
+        """Write the call; for a side effect wait until it is synced. Raises SetupError ``node-type-broken`` if there is a call already."""
         if self.call is not None:
             raise SetupError(
                 "node-type-broken",
@@ -118,7 +118,7 @@ class Step(leaf_context.LeafContext):
                 fix="one node is one action: let it call `await ctx.act()` once, right before that",
                 phase="after",
             )
-        # Filled in, a step may do what its words do not show: load an address that is a script, type a line break.
+        # With its references filled in, a step may do more than its text shows: load an address that is a script, type a line break.
         if self._run.holds(self.node, self.path) or self._run.holds(self._resolve(), self.path):
             self._resolve()
             url = self._page.url if self._page is not None else None
@@ -130,7 +130,7 @@ class Step(leaf_context.LeafContext):
         if self.goes_on_from is not None:
             held = self.goes_on_from.held_before
         elif effect and self._resolve().postconditions and self._page is not None and self._page.dialog is None:
-            # A page that shows a dialog cannot be looked at: then nobody knows.
+            # A page that shows a dialog cannot be observed, so this stays unknown.
             held = await self._holds_already()
         described = self._describe(held)
         self.call = await self._run.writer.announce(described) if effect else self._run.writer.call(described)
@@ -139,7 +139,7 @@ class Step(leaf_context.LeafContext):
         """Wait until the rules hold."""
         self._verified = self._verifying = True
         if self.node.asks == "cognition" and self._run.browser is not None:
-            # What the model took is not the page's time.
+            # The model's time does not count as the page's time.
             self._run.browser.bound(min(self.node.page_seconds, self.left))
         for rule in self._resolve().verify:
             if rule.kind == "expr":
@@ -157,14 +157,14 @@ class Step(leaf_context.LeafContext):
         if self.node.moves_page and not self._fresh:
             self._run.verified = self.holding()
             if self._run.verified.rules and self.node.takes_up_input:
-                # The action leads to a page of its own, and is there.
+                # The action leads to a separate page, and has reached it.
                 self._run.aftermath = None
 
     def _waiting(self, what: str) -> None:
         self._run.emit(events.StepWaiting(self.path, what))
 
     def holding(self) -> skipped_steps.Verified:
-        """What holds on the page once the step is over, and how long the page has to come to that."""
+        """Return the rules that hold on the page once the step is over, and the seconds that the page has to meet them."""
         on_page = [rule for rule in self._resolve().postconditions if rule.kind != "expr"]
         return skipped_steps.Verified(on_page, self.node.page_seconds)
 
@@ -175,13 +175,13 @@ class Step(leaf_context.LeafContext):
         except SiteError as error:
             if error.code != "tab-closed" or self.page is page:
                 raise
-            # The action closed its own tab while the rule was looked at.
+            # The action closed its own tab while the rule was checked.
             await self.page.wait_for(rule)
 
-    # What the engine does with it.
+    # What the engine does with the attempt.
 
     def summary(self) -> str:
-        """The step as one line, references filled in where they can be, secrets masked."""
+        """Return the step as one line, references filled in where possible, secrets masked."""
         try:
             return self._run.writer.masker.text(self._resolve().summary())
         except RunOpsError:
@@ -189,14 +189,14 @@ class Step(leaf_context.LeafContext):
             return self.node.summary()
 
     def is_effect(self) -> bool:
-        """Whether the step is of class *effect*: as it is with its references filled in, or, where they cannot be, as the file has it."""
+        """True if the step is a side effect: with its references filled in, or as the file has it if they cannot be filled in."""
         try:
             return self._resolve().effect_class == "effect"
         except RunOpsError:
             return self.node.effect_class == "effect"
 
     def needs_value(self) -> bool:
-        """Whether a reference of the step has a value that held a secret and is not known any more."""
+        """True if a reference of the step has a value that held a secret and is no longer known."""
         try:
             self._resolve()
         except RunOpsError as error:
@@ -204,9 +204,9 @@ class Step(leaf_context.LeafContext):
         return False
 
     async def attempt(self, page: Page | None = None) -> Json:
-        """Do it once, in ``page`` or else in the run's current tab. The value; the call and its result are written then.
+        """Do the step once, in ``page`` or else in the run's current tab. Writes the call and its result, and returns the value.
 
-        When it raises, the call may be written and still be open: ``failed`` closes it, a pause or a cancellation leaves it open.
+        If it raises, the call may be written and still open: ``failed`` closes it, a pause or a cancellation leaves it open.
         """
         try:
             value = await self._do(page)
@@ -243,7 +243,7 @@ class Step(leaf_context.LeafContext):
             raise AuthorError("value-type", f"the value cannot be kept: {error}", phase="after") from None
 
     async def _arrived(self, browser: port.Browser) -> None:
-        """Wait for what an earlier step, which was passed over, would have waited for."""
+        """Wait for what an earlier, skipped step would have waited for."""
         run, page = self._run, self._page
         if page is not None and (aftermath := run.aftermath) is not None:
             reads = self.node.asks == "agent" or not self.node.moves_page
@@ -277,7 +277,7 @@ class Step(leaf_context.LeafContext):
         return value
 
     def _with_condition(self, error: RunOpsError) -> RunOpsError:
-        """The error; where a condition over values is false, with the condition as the file has it: filled in, all of them read alike."""
+        """Return the error. For a false condition over values, name the condition as the file has it: filled in, all of them look alike."""
         if error.evidence.get("rule") not in ("expr", "a condition"):
             return error
         for field in ("verify", "rules"):
@@ -288,7 +288,7 @@ class Step(leaf_context.LeafContext):
         return error
 
     async def _demand_answers(self) -> None:
-        """Raise SiteError where the site did not answer what the action asked of it. Where ``confirm`` can tell, all that it sent is waited for."""
+        """Raise SiteError if the site did not answer the action's requests. With ``confirm``, wait for everything that the action sent."""
         browser = self._run.browser
         if browser is None or self.node.asks == "agent":
             return
@@ -304,13 +304,13 @@ class Step(leaf_context.LeafContext):
         if self._run.browser is None or self._page is None:
             return None
         refused = self._run.browser.refusal()
-        # Where the page wanted to go while a model worked on it, the model was told.
+        # A refused navigation during a model's work is already shown to the model.
         return refused if self.node.asks != "agent" else None
 
     def _placed(self, error: RunOpsError) -> RunOpsError:
-        """The error, with what is known of whether the action came before it."""
+        """Return the error, stating if it came before or after the action where that is known."""
         if isinstance(error, Replaced):
-            # Whoever has the run finds out, and may be asking the site already.
+            # The process that now has the run reconciles the action, and may be asking the site already.
             return error
         if self.call is None:
             return error.replaced(phase="before")
@@ -323,7 +323,7 @@ class Step(leaf_context.LeafContext):
         return error
 
     def may_have_acted(self, error: RunOpsError) -> bool:
-        """Whether nobody knows yet if the side effect of this attempt, which ended with ``error``, happened."""
+        """True if this attempt ended with ``error`` and it is still unknown if its side effect happened."""
         if isinstance(error, Replaced) or (
             self.node.asks == "agent" and isinstance(error, Paused | BudgetReached | LogError)
         ):
@@ -331,13 +331,13 @@ class Step(leaf_context.LeafContext):
         return self._did_effect() and error.phase != "before"
 
     async def with_lost_answer(self, error: RunOpsError) -> RunOpsError:
-        """The error; where the rules failed for want of an answer of the site, that the answer was lost."""
+        """Return the error. If the rules failed because the site's answer was lost, say so."""
         if self._verifying and (lost := await self._lost_answer()):
             return _unanswered(lost, error.evidence)
         return error
 
     def recovered(self, error: RunOpsError) -> Json:
-        """The side effect happened all the same: the value. Raises OwesValue where the step is still to be asked for it."""
+        """Return the value of a side effect that happened despite ``error``. Raises ValuePending if the step still has to yield it."""
         run, call = self._run, self.call
         assert call is not None
         if self.node.value_pending:
@@ -348,14 +348,14 @@ class Step(leaf_context.LeafContext):
         return self._finished("recovered", self.page.url if yields else None, run.writer.error(error))
 
     def did_not_happen(self, error: RunOpsError) -> RunOpsError:
-        """The error of a side effect of which the site says that it did not happen."""
+        """Return the error of a side effect that did not happen, according to the site."""
         self.not_done = True
         return error.replaced(
             fix="`confirm` says that it did not happen; see why on the site. `runops resume` asks again before it does it again"
         )
 
     def _broken_off(self, error: RunOpsError) -> RunOpsError:
-        """An `agent` ended with an error: the calls that are open still get their result. An action among them is one of which nobody knows what became."""
+        """Give the open calls of an `agent` that ended with an error their result. The outcome of a side effect among them is unknown."""
         assert self.call is not None
         attempt = self._run.history.attempt_of(self.call)
         open_actions = [action for action in attempt.actions if action.result is None]
@@ -372,11 +372,11 @@ class Step(leaf_context.LeafContext):
         )
 
     def rules(self) -> Sequence[Rule]:
-        """What holds once the action has happened, references filled in."""
+        """Return the rules that hold once the action has happened, references filled in."""
         return self._resolve().postconditions
 
     async def pass_over(self, action: attempts.Attempt, verdict: Verdict) -> Json:
-        """Do nothing, for an earlier run of the block did it; the value that the ``action`` had, and the entries that say so."""
+        """Skip the step, because an earlier run of the block did it. Writes the entries that say so, and returns the value of ``action``."""
         run, status = self._run, "recovered" if verdict.found == "done" else "skipped"
         self._resolve()
         await leaf_context.drop_input(run, self.node)
@@ -393,7 +393,7 @@ class Step(leaf_context.LeafContext):
         return scopes.UnreadableValue(self.path) if masked else value
 
     def may_try_again(self, error: RunOpsError) -> bool:
-        """Whether ``retry`` covers this error: before the action, or after one that the site says did not happen, or by its code."""
+        """True if ``retry`` covers this error: before the action, after one that the site says did not happen, or by its code."""
         retry = self.node.retry
         if retry is None or not isinstance(error, SiteError | ModelError) or isinstance(error, OriginRefused):
             return False
@@ -402,11 +402,11 @@ class Step(leaf_context.LeafContext):
         return error.phase == "before" or self.not_done or not self._did_effect()
 
     def _did_effect(self) -> bool:
-        """Whether the attempt did a side effect, or may have."""
+        """True if the attempt did a side effect, or may have."""
         return self.call is not None and not self.closing and self._run.history.attempt_of(self.call).acted
 
     def failed(self, error: RunOpsError, *, tolerated: bool = False) -> dict[str, Json]:
-        """Write the attempt's error result (and its call, if it came to none); the error as it stands in the log."""
+        """Write the attempt's error result, and its call if there is none yet. Returns the error as it is in the log."""
         run = self._run
         recorded = run.writer.error(error)
         if not isinstance(error, Paused | BudgetReached | LogError | Replaced):
@@ -445,7 +445,7 @@ class Step(leaf_context.LeafContext):
         )
 
     def _trace(self) -> dict[str, Json]:
-        """How long the attempt took, what files it kept, and what it left on the pages."""
+        """Return how long the attempt took, the files it kept, and its traces on the pages."""
         took: dict[str, Json] = {
             "seconds": round(time.monotonic() - self._begun, 4),
             "files": (self._own_services.kept if self._own_services is not None else None) or None,
@@ -468,7 +468,7 @@ class Step(leaf_context.LeafContext):
         }
 
     def _resolve(self) -> Leaf:
-        """The node with values in the place of references, made once; in the call's arguments a secret stays a reference."""
+        """Return the node with values in place of references, made once. In the call's arguments a secret stays a reference."""
         if self._resolved is not None:
             return self._resolved
         program, frame = self.frame.program, self.frame
@@ -513,13 +513,13 @@ class Step(leaf_context.LeafContext):
         )
 
     def _address(self) -> str | None:
-        """Where the page is, of a step of class *effect*: a run that finds it done after a crash continues from there."""
+        """Return the address of the page for a side effect: a run that finds it done after a crash continues from there."""
         if self._page is None or self._fresh or (self._resolved or self.node).effect_class != "effect":
             return None
         return self._run.writer.masker.text(self.page.url)
 
     async def _holds_already(self) -> bool:
-        """Whether every rule holds before the action: then holding after a crash proves nothing."""
+        """True if every rule holds before the action. Then holding after a crash proves nothing."""
         return await leaf_context.all_hold(self._resolve().postconditions, self.page)
 
 
@@ -532,7 +532,7 @@ def _too_long(node: Leaf) -> RunOpsError:
 
 
 def _unanswered(missing: MissingAnswer, evidence: dict[str, Json]) -> SiteError:
-    """The error for a side effect whose request was not answered, or with an error of the server."""
+    """Return the error for a side effect whose request was not answered, or was answered with a server error."""
     request = missing.request
     match missing.how:
         case "lost":

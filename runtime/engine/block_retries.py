@@ -1,7 +1,7 @@
-"""A block that runs again, in another try or another round of a ``handle``: what it had done is not simply done once more.
+"""Repeated runs of a block, in another try or another retry of a ``handle``: its side effects are not simply done again.
 
-Each side effect that an earlier run of the block did, or may have done, is judged when the walk reaches its counterpart. Its
-``confirm`` asks the site; ``on_redo: redo`` repeats it on the author's word; otherwise the block does not run again within the run,
+Each side effect that an earlier run of the block did, or may have done, is reconciled when the run reaches its counterpart. Its
+``confirm`` asks the site. ``on_redo: redo`` repeats it, as the author allows. Otherwise the block does not run again within the run,
 and a resumed run asks a person.
 """
 
@@ -18,7 +18,7 @@ from runtime.log import attempts, entries, step_paths
 
 
 def earlier(run: RunState, path: str) -> attempts.Attempt | None:
-    """The side effect of an earlier run of a block of a handle that the step at ``path`` would repeat."""
+    """Return the side effect, from an earlier run of a block of a handle, that the step at ``path`` would repeat."""
     found: list[tuple[bool, int, attempts.Attempt]] = []
     for block in step_paths.blocks(path):
         scope = run.history.scopes.get(block.path)
@@ -30,7 +30,7 @@ def earlier(run: RunState, path: str) -> attempts.Attempt | None:
 
 
 async def judged(run: RunState, node: Leaf, frame: scopes.Scope, path: str, action: attempts.Attempt) -> Verdict | None:
-    """What was found about the ``action`` that the step would repeat; None where it is to be done now. Raises Paused where a person must say so."""
+    """Return the verdict on the ``action`` that the step would repeat; None if it is to be done now. Raises Paused to ask a person."""
     decision = run.history.decisions.get(path)
     if decision is not None:
         found: Outcome = "done" if decision == "done" else "skipped"
@@ -50,7 +50,7 @@ async def judged(run: RunState, node: Leaf, frame: scopes.Scope, path: str, acti
 
 
 def _ask(run: RunState, node: Leaf, frame: scopes.Scope, path: str, action: attempts.Attempt, why: str) -> Paused:
-    """The question about this one step. The answer is kept with its path, not with the earlier action: another turn may ask about that too."""
+    """Return the question about this one step. The answer is kept with its path: another item may ask about the earlier action too."""
     return Paused(
         "redo-unconfirmed",
         f"the handle begins again, and this may have been done before, as {action.call.path}: {why}",

@@ -1,4 +1,4 @@
-"""The blocks of a ``handle`` as they run, once or again: their paths, and the errors with which they ended."""
+"""Blocks of a ``handle`` as they run, once or again: their paths, and the errors with which they ended."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ Caught = TypeVar("Caught", bound=RunOpsError)
 CLASSES: tuple[type[RunOpsError], ...] = (AssertFailed, AuthorError, SiteError, ModelError)
 
 UNCAUGHT: dict[str, type[RunOpsError]] = {"origin-refused": OriginRefused, "cassette-miss": CassetteMiss}
-"""Errors of a class of their own, which nothing may catch, by code."""
+"""Errors with a separate class that nothing may catch, by code."""
 
 
 def part_path(handle: str, name: str, number: int) -> str:
-    """The path of a block of a handle, in its ``number``-th run."""
+    """Return the path of a block of a handle, in its ``number``-th run."""
     return f"{handle}/{name}" if number == 1 else f"{handle}/{name}[{number}]"
 
 
 def as_bound(error: dict[str, Json], step: str | None) -> dict[str, Json]:
-    """What ``error`` is inside a ``catch``."""
+    """Return the value of ``error`` inside a ``catch``."""
     told = {name: error.get(name) for name in ("code", "message", "phase", "who")}
     return {**told, "step": step, "evidence": error.get("evidence") or {}}
 
 
 def rebuilt(error: dict[str, Json]) -> RunOpsError:
-    """The error that an entry holds, as it was raised."""
+    """Return the error of an entry, as it was raised."""
     kind = next(each for each in CLASSES if each.who == error["who"])
     kind = UNCAUGHT.get(error["code"], kind)
     made = kind(
@@ -41,7 +41,7 @@ def rebuilt(error: dict[str, Json]) -> RunOpsError:
 
 
 def in_the_way(run: RunState, handle: str, number: int) -> list[attempts.Attempt]:
-    """The side effects of a handle's tries up to ``number`` for which nothing says what to do about them if ``try`` ran again."""
+    """Return the side effects of a handle's tries up to ``number`` that have no policy for running ``try`` again."""
     return [
         effect
         for each in range(1, number + 1)
@@ -51,7 +51,7 @@ def in_the_way(run: RunState, handle: str, number: int) -> list[attempts.Attempt
 
 
 def not_tried_again(error: Caught, actions: list[attempts.Attempt]) -> Caught:
-    """The error, with the side effects that kept ``try`` from running again."""
+    """Return the error, listing the side effects that kept ``try`` from running again."""
     fix = "to let `try` run again after an action, give that a `confirm` or `effect: idempotent`, or the handle `on_redo: redo`"
     return error.replaced(
         evidence={**error.evidence, "not_tried_again": [action.call.path for action in actions]},

@@ -1,4 +1,4 @@
-"""What the engine is to a container node: it runs blocks, keeps decisions, opens the turns of a loop."""
+"""View of the engine for container nodes: runs blocks, keeps decisions, opens the items of a loop."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from runtime.engine.run_state import RunBlock, RunState
 from runtime.log import attempts
 
 GO_ON, STOP = "go on", "stop"
-"""What the condition of a loop decided."""
+"""Decision of a loop's condition."""
 
 
 class Blocks:
-    """A container's view of the engine (``nodes.ports.BlockContext``)."""
+    """View of the engine for one container (``nodes.ports.BlockContext``)."""
 
     def __init__(
         self, run: RunState, run_block: RunBlock, node: Container, frame: scopes.Scope, path: str, *, unit: bool
     ) -> None:
-        """``unit`` tells whether leaves in the container's blocks are no commit points of their own."""
+        """``unit``: leaves in the container's blocks are not commit points."""
         self._run = run
         self._run_block = run_block
         self._node = node
@@ -33,17 +33,17 @@ class Blocks:
         self._path = path
         self._unit = unit
         self.lost = False
-        """Whether a finished item's value held a secret, so that it is not known any more."""
+        """True if the value of a finished item held a secret and is no longer known."""
         self._clock = rendering.RecordedClock(run.history.recorded(path))
         self._ran: set[int] = set()
 
     def render(self, part: Part, field: str, **bound: Json) -> Json:
-        """The value of a field, with ``bound`` names in scope too."""
+        """Return the value of a field, with ``bound`` names in scope too."""
         frame = scopes.Scope(self._frame, bound) if bound else self._frame
         return self._run.render(part, field, frame, self._path, clock=self._clock)
 
     def decide(self, evaluate: Callable[[], Json]) -> Json:
-        """The recorded decision, or the one made now. One that held a secret is made again: a mask is never used as a value."""
+        """Return the recorded decision, or make it now. One that held a secret is made again: a mask is never used as a value."""
         run = self._run
         state = run.history.scopes.get(self._path)
         if state is not None and state.decided is not None and not state.decided.masked:
@@ -57,7 +57,7 @@ class Blocks:
         return decision
 
     def _edited(self, old: Json, evaluate: Callable[[], Json]) -> Json:
-        """The list of a loop whose maker is done again. Items that were begun stay, with what they were, also where the site lists them no more."""
+        """Return the list of a loop whose source is done again. Begun items stay as they were, even if the site no longer lists them."""
         run, new = self._run, evaluate()
         begun = [
             (item, key)
@@ -69,7 +69,7 @@ class Blocks:
         if gone := sorted(kept - listed):
             run.emit(events.Said(f"{self._path}: no longer listed, and kept as they were begun: {', '.join(gone)}"))
         rest = [(item, key) for item, key in zip(new["items"], new["keys"], strict=True) if str(key) not in kept]
-        # A limit counts what was begun; nothing that was begun is left for it.
+        # A limit counts the items that were begun, and leaves room only for the rest.
         items = begun + rest[: max(0, new["limit"] - len(begun)) if "limit" in new else None]
         return {**new, "items": [item for item, _key in items], "keys": [key for _item, key in items]}
 
@@ -93,7 +93,7 @@ class Blocks:
         condition: str | None = None,
         give_up: bool = False,
     ) -> Iteration:
-        """Run a block for one item; a finished turn is told as it was."""
+        """Run a block for one item. A finished item yields its recorded outcome."""
         run, path = self._run, self._path_of(item)
         run.emit(events.LoopItem(self._path, item.index, item.length, item.key))
         state = run.history.scopes.get(path)
@@ -122,7 +122,7 @@ class Blocks:
         return Iteration(value, go_on=go_on)
 
     def _path_of(self, item: Item) -> str:
-        """The path of an item. Raises AuthorError ``secret-in-key``."""
+        """Return the path of an item. Raises AuthorError ``secret-in-key``."""
         if self._run.writer.masker.holds(item.segment):
             raise AuthorError(
                 "secret-in-key",
@@ -132,12 +132,12 @@ class Blocks:
         return f"{self._path}{item.segment}"
 
     def _finished(self, state: attempts.ScopeState, item: Item) -> Iteration:
-        """A turn that needs not be gone through again, but for the variables that it set."""
+        """Return the outcome of an item that need not run again, and restore the variables that it set."""
         run, program = self._run, self._frame.program
         for attempt in run.history.set_within(state.path):
             assert attempt.result is not None
             found = run.loaded.find(attempt.call.path)
-            # The variables of a file that is used in the turn are its own.
+            # A file that is used in the item has separate variables.
             if found is not None and found.user == program.path:
                 program.variables.update(run.writer.value_of(attempt.result))
         if state.failed is not None:
@@ -151,7 +151,7 @@ class Blocks:
         return Iteration(run.writer.value_of(state.committed), go_on=go_on)
 
     async def _given_up(self, item: Item, path: str, error: RunOpsError, go_on: bool) -> Iteration:
-        """The turn failed, and the loop goes on. What its condition says stands in the same entry: both hold or neither."""
+        """Record that the item failed and the loop continues. The decision of its condition is in the same entry: both hold or neither."""
         run = self._run
         recorded = {**run.writer.error(error), "step": error.path}
         self._note_failure(item, recorded)
@@ -166,14 +166,14 @@ class Blocks:
         failures.append({"index": item.index, "key": item.key, **told})
 
     def goes_on(self, condition: str) -> bool:
-        """Whether the condition lets a first turn begin; what was decided once stays decided."""
+        """True if the condition lets a first item begin. A decision in the log stays."""
         return self._said(condition, self._frame, self._path, condition.removesuffix("_"))
 
     def _another(self, condition: str | None, turn: scopes.Scope, item: Item, path: str, *, keep: bool = True) -> bool:
-        """Whether the condition asks for another turn after the one at ``path``."""
+        """True if the condition asks for another item after the one at ``path``."""
         if condition is None:
             return True
-        # `while` is looked at from outside, so that it reads the same names before the first turn and later.
+        # `while` is evaluated from outside, so that it reads the same names before the first item and later.
         names = turn.names if condition == "until" else {k: v for k, v in turn.names.items() if k not in item.bound}
         return self._said(condition, scopes.Scope(self._frame, names), path, "item", keep=keep)
 
@@ -198,7 +198,7 @@ class Blocks:
         again: Callable[[RunOpsError], bool] | None = None,
         caught: RunOpsError | None = None,
     ) -> Ended:
-        """Run a block in a scope of its own; one that ended with an error that was kept is not gone through again."""
+        """Run a block in a separate scope. One that ended with a kept error does not run again."""
         run, path = self._run, block_runs.part_path(self._path, name, number)
         frame = scopes.Scope(self._frame)
         if caught is not None:
@@ -224,14 +224,14 @@ class Blocks:
             await run.recorder.commit_point()
             return Ended(error=error, again=may)
         finally:
-            # What a block yields is seen after it, and in the blocks that follow.
+            # The values of a block are visible after it, and in the blocks that follow.
             self._frame.names.update({name: known for name, known in frame.names.items() if name != "error"})
         if not run.history.is_committed(path):
             run.recorder.scope(path, "committed", name, **_kept(value))
         return Ended(value)
 
     async def finish(self, nodes: Sequence[Node], name: str, number: int, outcome: RunOpsError | None) -> bool:
-        """Run a block at the end, and keep with it how the round ended."""
+        """Run a block at the end, and record with it the outcome of this retry."""
         run, path = self._run, block_runs.part_path(self._path, name, number)
         run.forget(nodes, self._frame)
         state = run.history.scopes.get(path)
@@ -271,16 +271,16 @@ class Blocks:
         return block_runs.in_the_way(self._run, self._path, number)
 
     def note_taken(self, branch: str | None) -> None:
-        """Name the branch that was taken."""
+        """Record the branch that was taken."""
         self._frame.program.facts["taken"][self._node.id] = branch
 
     async def callee(self, part: Part, inputs: str, secrets: Sequence[str]) -> Json:
-        """Run the file that the container uses; what it yielded, where it is done."""
+        """Run the file that the container uses. If it is done, return its recorded output."""
         run, node, path = self._run, self._node, self._path
         state = run.history.scopes.get(path)
         if state is not None and state.committed is not None and not run.recorder.enters(state):
             await run.recorder.passed(state)
-            # Nothing of a file that is used is seen outside but its output, so there is nothing to walk through.
+            # Only the output of a used file is visible outside, so there is nothing to replay.
             return scopes.UnreadableValue(path) if state.committed.masked else run.writer.value_of(state.committed)
         given = self._frame.program.inputs_of(node.id, self.render(part, inputs) or {})
         known = run.writer.value_of(state.decided) if state is not None and state.decided is not None else None
@@ -293,5 +293,4 @@ class Blocks:
 
 
 def _kept(value: Json) -> dict[str, Json]:
-    """How the entry of a scope has its value."""
     return {"masked": True} if isinstance(value, scopes.UnreadableValue) else {"value": value}

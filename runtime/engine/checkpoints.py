@@ -1,10 +1,11 @@
-"""When a checkpoint is due, when its file is on the disk, and which files may go.
+"""Checkpoints of a run: when one is due, when its file is synced, and which files may be deleted.
 
-A checkpoint is taken at a commit point if since the last one a document was loaded or an effect finished, and no tab holds input that the
-site has not seen, and none shows the answer to a form, which its address alone does not give. Otherwise the earlier one stands, and what follows it is redone after a crash: what was typed is typed again.
+A checkpoint is taken at a commit point if a document was loaded or a side effect finished since the last one. No tab may hold input
+that the site has not seen, or show the answer to a form, which its address alone does not give. Otherwise the earlier one stays. What
+follows it is redone after a crash: what was typed is typed again.
 
-The browser's state is read at the commit point; bringing it to the disk goes on beside the next steps, and its entry is written when it is
-there. Before the next side effect it is waited for, so an action never lies behind a checkpoint that was due before it.
+The browser's state is read at the commit point. It is synced while the next steps run, and its entry is written once that is done. The
+next side effect waits for it, so no action ever follows a due checkpoint that is not yet written.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from runtime.system.crash_points import CrashPoint, crash_point
 
 
 class Unusable(Exception):
-    """The file of a checkpoint is not what was written; the message says in what way."""
+    """The file of a checkpoint differs from what was written; the message says in what way."""
 
 
 def content(checkpoint: entries.Checkpoint, kept: store.Kept, run: str) -> bytes:
-    """What the checkpoint's file holds. Raises Unusable."""
+    """Return the content of the checkpoint's file. Raises Unusable."""
     try:
         data = kept.get_file(run, checkpoint.file, private=True)
     except FileNotFoundError:
@@ -45,19 +46,19 @@ class Checkpoints:
     """Takes checkpoints for one run."""
 
     def __init__(self, writer: LogWriter) -> None:
-        """None was taken yet."""
+        """Begin without a checkpoint."""
         self._writer = writer
         self._documents: int = 0
         self._effect: bool = False
         self._writing: asyncio.Task[None] | None = None
 
     def opened(self, browser: port.Browser, *, due: bool = False) -> None:
-        """Count from this browser's present state; ``due`` where nobody knows what came since the last checkpoint."""
+        """Count from this browser's present state. ``due``: it is unknown what happened since the last checkpoint."""
         self._documents = -1 if due else browser.facts().documents
         self._effect = False
 
     def effect_finished(self, browser: port.Browser, *, took_up_input: bool = True) -> None:
-        """A side effect finished; ``took_up_input``: the site has what was typed before it."""
+        """Record that a side effect finished. ``took_up_input``: the site has what was typed before it."""
         if took_up_input:
             browser.effect_finished()
         self._effect = True
@@ -65,7 +66,7 @@ class Checkpoints:
     async def commit(
         self, browser: port.Browser | None, verified: skipped_steps.Verified = skipped_steps.NOTHING
     ) -> None:
-        """Take a checkpoint if one is due; ``verified`` is what held on the page, for which who restores it waits."""
+        """Take a checkpoint if one is due. ``verified`` is what held on the page; a run that restores the checkpoint waits for it."""
         if browser is None:
             return
         facts = browser.facts()
@@ -76,13 +77,13 @@ class Checkpoints:
         try:
             captured = await browser.capture()
         except SiteError:
-            # A page that cannot be looked at (it crashed, it is stuck): the earlier checkpoint stands.
+            # A page that cannot be read (crashed or hanging): the earlier checkpoint stays.
             return
         self._documents, self._effect = facts.documents, False
         self._writing = asyncio.create_task(self._write(captured, after, verified))
 
     async def settled(self) -> None:
-        """Wait until the last checkpoint is on the disk and its entry written. Raises LogError ``log-write-failed``."""
+        """Wait until the last checkpoint is synced and its entry written. Raises LogError ``log-write-failed``."""
         if self._writing is not None:
             writing, self._writing = self._writing, None
             await writing
@@ -97,10 +98,10 @@ class Checkpoints:
         crash_point(CrashPoint.CHECKPOINT_FILE)
         before = self._writer.history.checkpoint
         self._writer.checkpoint(name, captured.urls, after, kept.sha256, verified.as_json())
-        # After a power cut the log may end before this entry, so the last one that is known to be on the disk keeps its file.
+        # After a power cut the log may end before this entry, so the last checkpoint that is known to be synced keeps its file.
         if before is not None and before.seq <= self._writer.synced:
             for older in self._older(name, before.file):
-                # One that stays is in nobody's way.
+                # A file that stays does no harm.
                 with contextlib.suppress(OSError):
                     await conversation.drop_file(older, private=True)
 

@@ -1,7 +1,7 @@
-"""One look at the site with a node's ``confirm``: its block runs in a fresh tab and a thread of its own, and does nothing that counts twice.
+"""One check of the site with a node's ``confirm``: its block runs in a fresh tab and a separate thread, and does no side effect.
 
-Nothing of it is kept but its calls and their results: the next look takes nothing from it. Any error ends it, for a list that lacks
-a page would say *not done* of what stands on that page.
+Only its calls and their results are kept: the next check reuses nothing from it. Any error ends it, because a list that lacks a page
+would say *not done* about the content of that page.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 class ConfirmCheck:
-    """The look of a step at ``path`` after its ``call``."""
+    """The check of a step at ``path`` after its ``call``."""
 
     def __init__(self, run: RunState, path: str, call: entries.Call, page: Page) -> None:
-        """``page`` is a tab of its own."""
+        """``page`` is a tab used only for this check."""
         self._run = run
         self._path = path
         self._thread = f"{entries.CONFIRM}{call.call}"
         self._page = page
 
     async def block(self, nodes: Sequence[Node], frame: scopes.Scope, parent: str, *, unit: bool = True) -> Json:
-        """Run nodes in order; the value of the last one that ran. Nothing here is a commit point."""
+        """Run nodes in order and return the value of the last one that ran. Nothing here is a commit point."""
         value: Json = None
         for node in nodes:
             if node.when is None or self._run.render(node, "when", frame, self._path):
@@ -64,7 +64,7 @@ class ConfirmCheck:
 
 
 class _Part(blocks.Blocks):
-    """What a container in a ``confirm`` sees. It decides anew each time, and writes nothing down."""
+    """View of the engine for a container in a ``confirm``. It decides anew each time, and writes nothing."""
 
     def __init__(self, look: ConfirmCheck, run: RunState, node: Container, frame: scopes.Scope, path: str) -> None:
         super().__init__(run, look.block, node, frame, path, unit=True)

@@ -1,4 +1,4 @@
-"""A pass over the workflow that only looks: it drops what it finds and stops where a step would act."""
+"""A pass over the workflow that only reads: it drops what it finds and stops where a step would act."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Dry(Recorder):
 
     def __init__(self) -> None:
         self.passed_steps: list[StepReached] = []
-        """Every step that has its recorded value, with the scope in which it stands, in order."""
+        """Every step that has its recorded value, with its scope, in order."""
 
     @override
     def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
@@ -58,7 +58,7 @@ class Dry(Recorder):
 
 
 class Recall(Dry):
-    """A dry pass that also takes what a restored state undid, and goes through what was finished after a line."""
+    """A dry pass that also accepts values that a restored state undid, and enters scopes that finished after a line."""
 
     def __init__(self, line: int) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Recall(Dry):
 
 @contextlib.contextmanager
 def within(run: RunState, dry: Dry) -> Generator[Dry]:
-    """Within, the pass over the workflow is ``dry``."""
+    """Make the pass over the workflow ``dry`` within the context."""
     before, run.recorder = run.recorder, dry
     try:
         yield dry
@@ -84,6 +84,6 @@ def within(run: RunState, dry: Dry) -> Generator[Dry]:
 
 
 async def replay(run: RunState, work: Coroutine[None, None, Json]) -> None:
-    """Walk through what was done in a block that ended with an error, up to where it ended: its values and facts count."""
+    """Replay a block that ended with an error, up to where it ended: its values and facts count."""
     with within(run, Dry()), contextlib.suppress(StepReached, RunOpsError):
         await work

@@ -43,7 +43,7 @@ class ExecutionEngine:
         self.state = state
         state.recorder = recorders.Live(state, listener)
 
-    # The heart. A workflow is a block; a block is its nodes in order; a node is a leaf that does one thing, or a container that
+    # The core. A workflow is a block; a block is its nodes in order; a node is a leaf that does one thing, or a container that
     # runs blocks. `_node` is the whole order of a node: already decided → when → leaf or container → on_error → commit point.
 
     async def run(self) -> Json:
@@ -118,7 +118,7 @@ class ExecutionEngine:
             self.state.recorder.scope(path, "failed", node.type, error=recorded, tolerated=True)
             return self._tolerated(node, frame, recorded)
         frame.bind(node.id, value)
-        # Nothing on the page follows the last node, so nothing would ever be rebuilt for it.
+        # Nothing on the page follows the last node, so a checkpoint after it would never be used.
         is_last = node is self.state.loaded.workflow.nodes[-1]
         if (node.unit if isinstance(node, Container) else not unit) and not is_last:
             await self.state.recorder.commit_point()
@@ -163,7 +163,7 @@ class ExecutionEngine:
         decided = state.decided if state is not None else None
         if decided is not None and decided.node == "when":
             return False
-        # A node that was begun once was wanted: what it did is judged, whatever the page says now.
+        # A node that was begun once was wanted: what it did is reconciled, whatever the page shows now.
         if path not in self.state.history.anew and (state is not None or self.state.history.begun(path)):
             return True
         wanted = self.state.render(node, "when", frame, path)

@@ -1,6 +1,6 @@
-"""What the page showed where a run failed: its address, title, what there was to read, and a picture, kept beside the run for whoever looks into it.
+"""Evidence of a failure: the page's address, title, text and a picture, kept beside the run.
 
-It is gathered once the failure is written down, in a few seconds at most, and changes nothing: what cannot be had is left out.
+It is gathered once the failure is in the log, in a few seconds at most, and changes nothing. What cannot be had is left out.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from runtime.log.writer import LogWriter
 Answer = TypeVar("Answer")
 
 SECONDS = 3.0
-"""How long all of it may take."""
+"""Time limit for all of it, in seconds."""
 
 OBSERVATION = 12_000
-"""Characters that are kept of what the page says."""
+"""Maximum number of characters kept of the page's text."""
 
 
 class Page(pages.Page, Protocol):
-    """A tab that tells what there is to see at one glance."""
+    """A tab that also returns its page signals."""
 
     async def signs(self) -> dict[str, Json]:
-        """As ``runtime.browser.diagnosis.page_signals.of`` tells it."""
+        """As ``runtime.browser.diagnosis.page_signals.of`` returns them."""
         ...
 
 
 MOST_TOLERATED = 20
-"""Of how many failures that a run goes on after something is kept: a loop may have thousands."""
+"""Number of tolerated failures with evidence: a loop may have thousands."""
 
 
 async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) -> None:
-    """Keep what the page of the step shows that failed with ``error``, and note it in the log. Never raises for what cannot be had.
+    """Keep what the page of the failed step shows, and note it in the log. Never raises for what cannot be had.
 
-    Nothing is kept where no page was open, or where the page has nothing to do with it: the machine, a budget, a person's answer.
+    Keeps nothing if no page was open, or if the page has nothing to do with ``error``: the machine, a budget, a person's answer.
     """
     if run.browser is None or not isinstance(error, SiteError | AuthorError | ModelError):
         return
@@ -61,7 +61,7 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
         if view is not None:
             data["title"] = getattr(view, "title", "")
             mask = run.writer.masker.text
-            # Texts that stand side by side are shown as one, and may be a secret only then.
+            # Texts that are side by side are shown as one, and may be a secret only then.
             told = sound(mask(view.masked(mask).render(OBSERVATION)))
             data["observation"] = await found.file("txt", error.path, told.encode())
         data["signs"] = await found.part(page.signs)
@@ -72,12 +72,11 @@ async def keep(run: RunState, error: RunOpsError, *, tolerated: bool = False) ->
 
 
 def _hidden(run: RunState, text: str) -> bool:
-    """Whether a secret of the run stands in ``text``."""
     return run.writer.masker.text(text) != text
 
 
 def _page(run: RunState, path: str | None) -> Page | None:
-    """The tab in which the step at ``path`` worked, or the current one."""
+    """Return the tab in which the step at ``path`` worked, or the current one."""
     assert run.browser is not None
     found = run.loaded.find(path) if path else None
     tab = found.node.works_in if found is not None and isinstance(found.node, Leaf) else None
@@ -88,17 +87,17 @@ def _page(run: RunState, path: str | None) -> Page | None:
 
 
 class Gathering:
-    """Takes what can be had within the time."""
+    """Gathers what can be had within the time."""
 
     def __init__(self, writer: LogWriter) -> None:
-        """The time begins."""
+        """Start the time."""
         self._writer = writer
         self._until = time.monotonic() + SECONDS
         self.refused: str | None = None
-        """The code of the error with which the last part failed; None where it did not, or with none of ours."""
+        """Code of the error with which the last part failed; None if it succeeded, or failed with an error that is not ours."""
 
     async def part(self, gather: Callable[[], Awaitable[Answer]]) -> Answer | None:
-        """What ``gather`` finds; None where it fails, or takes too long."""
+        """Return what ``gather`` finds; None if it fails or takes too long."""
         self.refused = None
         try:
             async with asyncio.timeout(max(0.0, self._until - time.monotonic())):
@@ -110,14 +109,14 @@ class Gathering:
             return None
 
     async def file(self, ending: str, path: str | None, data: bytes) -> Json:
-        """Keep ``data`` among the files of the run; how the log names it, None where the disk does not take it."""
+        """Keep ``data`` among the files of the run. Returns its description for the log; None if it cannot be written."""
         try:
             return await self._writer.put_file(self._free(f"failed-{self._number(path)}", ending), data)
         except OSError:
             return None
 
     def _free(self, stem: str, ending: str) -> str:
-        """A name that no file of the run has: a step may have kept one that is called so."""
+        """Return a name that no file of the run has: a step may have kept one with the same name."""
         past = self._writer.history
         parts = (each.get(part) for each in past.evidence for part in ("observation", "screenshot"))
         ours = {str(each["name"]) for each in parts if isinstance(each, dict)}
@@ -127,12 +126,12 @@ class Gathering:
         return name
 
     def _number(self, path: str | None) -> str:
-        """The call that failed, or the line of the log by which the run had come."""
+        """Return the id of the failed call, or else the number of the log's last line."""
         last = self._writer.history.last(path) if path else None
         return last.call.call if last is not None else str(self._writer.history.last_seq)
 
 
 def of(past: history.History, path: str | None = None) -> dict[str, Json] | None:
-    """What was kept last of the step at ``path``, or of the last one that failed; None where nothing was."""
+    """Return what was last kept of the step at ``path``, or of the last failed step; None if there is nothing."""
     kept = [each for each in past.evidence if path is None or each.get("path") == path]
     return kept[-1] if kept else None

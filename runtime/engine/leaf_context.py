@@ -1,4 +1,4 @@
-"""What a leaf sees of the run while it is attempted, and what its rules say of the page."""
+"""View of the run for a leaf during an attempt, and the check of its rules against the page."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from runtime.secrets import masking
 
 
 class LeafContext:
-    """All of ``nodes.ports.LeafContext`` that is there for one attempt of a leaf, but the action itself."""
+    """All of ``nodes.ports.LeafContext`` for one attempt of a leaf, except the action itself."""
 
     def __init__(self, run: RunState, node: Leaf, frame: scopes.Scope, path: str) -> None:
-        """Of ``node`` at ``path``, which sees the names of ``frame``. The time of the attempt begins."""
+        """Attempt of ``node`` at ``path``, which sees the names of ``frame``. Starts the time of the attempt."""
         self._run = run
         self.node = node
         self.frame = frame
@@ -34,20 +34,20 @@ class LeafContext:
         self._matched: list[str] = []
         self._page: Page | None = None
         self._fresh = False
-        """Whether the page is a tab of its own, none of the run's."""
+        """True if the page is a separate tab, none of the run's."""
         self.call: entries.Call | None = None
         self._flags: list[dict[str, Json]] = []
         self._load: Literal["new", "same"] | None = None
-        """Whether an address that was loaded gave a new document."""
+        """"new" if a loaded address gave a new document, else "same"; None if none was loaded."""
         self.closing = False
-        """Whether the action is known to have happened, so that only the step's value is wanted, and nothing more may be done."""
+        """True if the action is known to have happened: only the step's value is missing, and no more actions may be done."""
         self._own_services: StepServices | None = None
 
     @property
     def page(self) -> Page:
-        """The tab the node works in."""
+        """Tab in which the node works."""
         assert self._page is not None, "the node type lacks `touches_page = True`"
-        # A node that names no tab works in the current one, and may have made another one current.
+        # A node that names no tab works in the current one, and may have switched to another.
         if not self._fresh and (self.node.works_in is None or self._page.closed):
             self._page = self._tabs().get(None)
         return self._page
@@ -84,12 +84,12 @@ class LeafContext:
 
     @property
     def model(self) -> Model:
-        """A model, for this attempt."""
+        """Model for this attempt."""
         return self._services.model
 
     @property
     def agent(self) -> Agent:
-        """A model that works on the page, for this attempt."""
+        """Model that works on the page, for this attempt."""
         return self._services.agent
 
     @property
@@ -98,7 +98,7 @@ class LeafContext:
         return self._services.sessions
 
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
-        """What a person answered to the step's questions; raises Paused where nobody has."""
+        """Return a person's answers to the step's questions. Raises Paused if there are none."""
         return self._services.answers(questions)
 
     @property
@@ -107,22 +107,22 @@ class LeafContext:
         return max(0.0, self.node.seconds - (time.monotonic() - self._begun))
 
     def holds_secret(self, text: str) -> bool:
-        """Whether a secret of the run stands in ``text``."""
+        """True if ``text`` contains a secret of the run."""
         masker = self._run.writer.masker
         return masker.text(text) != text
 
     def masked(self, text: str) -> str:
-        """``text`` with every secret of the run masked."""
+        """Return ``text`` with every secret of the run masked."""
         return self._run.writer.masker.text(text)
 
     def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:
-        """Tell what a person should look at, and keep it for the result."""
+        """Show a person something to check, and keep it for the result."""
         flag: dict[str, Json] = self._run.writer.masker.json({"code": code, "message": message, "evidence": evidence})
         self._flags.append(flag)
         self._run.emit(events.Said(f"{self.path}: {flag['message']}"))
 
     async def load(self, url: str, *, anew: bool = False) -> None:
-        """Load an address; as a new document also where the run wants one."""
+        """Load an address, as a new document if ``anew`` or the run asks for one."""
         page, run = self.page, self._run
         before = page.documents
         await page.goto(url, anew=anew or (run.load_anew and not self._fresh))
@@ -131,7 +131,7 @@ class LeafContext:
         self._load = "new" if page.documents != before else "same"
 
     async def located(self, target: Target) -> Target:
-        """The target with its ``any_of`` chosen."""
+        """Return the target with its ``any_of`` chosen."""
         chosen = await self.page.locate(target)
         if chosen is not target:
             self._matched.append(str(chosen))
@@ -139,7 +139,7 @@ class LeafContext:
 
 
 def demand_expr(rule: Rule) -> None:
-    """Raise SiteError ``verify-failed`` where the condition of an ``expr`` rule is false."""
+    """Raise SiteError ``verify-failed`` if the condition of an ``expr`` rule is false."""
     if not rule.expr:
         raise SiteError(
             "verify-failed", "the condition of `expr` is false", phase="after", evidence={"rule": "expr", "seen": False}
@@ -147,7 +147,7 @@ def demand_expr(rule: Rule) -> None:
 
 
 async def all_hold(rules: Sequence[Rule], page: Page) -> bool:
-    """Whether every rule holds now."""
+    """True if every rule holds now."""
     for rule in rules:
         if not (rule.expr if rule.kind == "expr" else await page.holds(rule)):
             return False
@@ -155,14 +155,14 @@ async def all_hold(rules: Sequence[Rule], page: Page) -> bool:
 
 
 def led_to(action: attempts.Attempt) -> str | None:
-    """The address to which a side effect led; of one whose result nobody recorded, that at which it was done."""
+    """Return the address to which a side effect led. If its result is not recorded: the address at which it was done."""
     page = action.result.page if action.result is not None else None
     url = (page.url if page is not None else None) or action.call.url
     return url if url is not None and masking.MASK not in url and origins.origin(url) is not None else None
 
 
 def value_of_done(run: RunState, node: Leaf, action: attempts.Attempt | None = None) -> str | None:
-    """What a step yields of which is known only that it happened: the address of its page. An `agent` yields nothing by itself."""
+    """Return the value of a step that is only known to have happened: the address of its page. An `agent` has none."""
     if run.browser is None or node.asks == "agent":
         return None
     known = led_to(action) if action is not None and not run.attached else None
@@ -170,7 +170,7 @@ def value_of_done(run: RunState, node: Leaf, action: attempts.Attempt | None = N
 
 
 async def drop_input(run: RunState, node: Leaf) -> None:
-    """What was typed again for an action was taken up by it once already: it must not go out with the next one."""
+    """Drop input that was typed again for an action that already took it up: it must not go out with the next action."""
     if run.browser is not None and run.browser.facts().pending_input:
         run.browser.bound(node.seconds)
         run.root.program.confine(run.browser)  # the page may be one that the caller of the step's file opened

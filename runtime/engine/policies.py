@@ -1,4 +1,4 @@
-"""What the file says about a side effect that may have happened, or would be repeated."""
+"""Policies in the workflow file for a side effect that may have happened, or would be repeated."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from runtime.log.step_states import Then
 
 
 def what_then(run: RunState, node: Leaf, before: attempts.Attempt) -> tuple[Then, ...]:
-    """What the table of ``runtime.log.step_states`` says of a step whose last attempt is ``before``."""
+    """Return the row of the table in ``runtime.log.step_states`` for a step whose last attempt is ``before``."""
     return row(run, node, before, before.state)
 
 
 def row(run: RunState, node: Leaf, before: attempts.Attempt, state: step_states.State) -> tuple[Then, ...]:
-    """What the table says of it in ``state``."""
+    """Return the row of the table for ``state``."""
     if before.effect_class != "effect":
         return step_states.TABLE[state, before.effect_class, step_states.Configured.NOTHING]
     said = on_redo(run, before) if state is step_states.State.UNDONE else None
@@ -25,7 +25,7 @@ def row(run: RunState, node: Leaf, before: attempts.Attempt, state: step_states.
 
 
 def redo_policy(run: RunState, attempt: attempts.Attempt) -> Literal["confirm", "redo", "ask"]:
-    """What to do about an action that would be repeated on purpose: ask the site, repeat it on the author's word, or ask a person."""
+    """Return how to treat an action that would be repeated on purpose: ask the site, repeat it as the author allows, or ask a person."""
     said = on_redo(run, attempt)
     if said == "redo":
         return "redo"
@@ -33,7 +33,7 @@ def redo_policy(run: RunState, attempt: attempts.Attempt) -> Literal["confirm", 
 
 
 def node_of(run: RunState, attempt: attempts.Attempt) -> Leaf:
-    """The node of the attempt."""
+    """Return the node of the attempt."""
     found = run.loaded.find(attempt.call.path)
     assert found is not None
     assert isinstance(found.node, Leaf)
@@ -41,7 +41,7 @@ def node_of(run: RunState, attempt: attempts.Attempt) -> Leaf:
 
 
 def on_redo(run: RunState, attempt: attempts.Attempt) -> str | None:
-    """``on_redo`` of the innermost container or file that has one."""
+    """Return ``on_redo`` of the innermost container or file that has one."""
     found = run.loaded.find(attempt.call.path)
     policies = [getattr(each, "on_redo", None) for each in reversed(found.around)] if found is not None else []
     return next((policy for policy in policies if policy is not None), None)

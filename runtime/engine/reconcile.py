@@ -22,16 +22,16 @@ from runtime.log import attempts, entries, step_states
 from runtime.log.step_states import Then
 
 ANSWER_SECONDS = 10.0
-"""How long what an agent sent may take to be answered once its model says that all is done."""
+"""Seconds to wait for answers to an agent's requests once its model reports that all is done."""
 
 STILL_UNANSWERED = Verdict("unknown", "`confirm` shows nothing of it yet, and the site has not answered", True)
-"""A *not done* that proves nothing: what was sent may still be on its way."""
+"""A *not done* that proves nothing: the request may still be on its way."""
 
 
 async def attempt_step(run: RunState, step: attempt.Step) -> Json:
-    """Attempt a step. Where its side effect may have happened and went wrong, find out what became of it.
+    """Attempt a step. If it fails and its side effect may have happened, reconcile it.
 
-    Raises Paused where nobody knows, and then the call stays open.
+    Raises Paused if the outcome is unknown, and then the call stays open.
     """
     try:
         return await step.attempt()
@@ -51,9 +51,9 @@ async def attempt_step(run: RunState, step: attempt.Step) -> Json:
 async def _reconcile_after_error(
     run: RunState, step: attempt.Step, error: RunOpsError
 ) -> Literal["done", "not-done", "failed"]:
-    """``failed``: the site answered, and not as the author wants.
+    """Reconcile a side effect that ended with ``error``. ``failed``: the site answered, and not as the author wants.
 
-    Where attempts are left, the author's ``retry.on`` may say to try again unasked.
+    If attempts are left, the author's ``retry.on`` may ask to try again without a check.
     """
     node, frame, path, call, again = step.node, step.frame, step.path, step.call, step.again
     assert call is not None
@@ -81,9 +81,9 @@ async def _reconcile_after_error(
 
 
 async def reconcile_before_retry(run: RunState, reached: StepReached) -> None:
-    """An action that may have happened is about to be attempted again: find out first, and write down what was found.
+    """Reconcile an action that may have happened before it is attempted again, and log the verdict.
 
-    Closes the call where it is open. Where nobody knows, raises Paused and leaves it open.
+    Closes the call if it is open. If the outcome is unknown, raises Paused and leaves it open.
     """
     before = reached.before
     assert before is not None
@@ -103,7 +103,7 @@ async def reconcile_before_retry(run: RunState, reached: StepReached) -> None:
 
 
 def settle(run: RunState, step: StepReached, verdict: Verdict) -> None:
-    """Write down what was found of a side effect; one that is passed over leaves the next step to come to its page."""
+    """Log the verdict on a side effect. If the step is skipped, the next step must first reach its page."""
     before, found = step.before, verdict.found
     assert before is not None
     call, value = before.call, None
@@ -121,9 +121,9 @@ def settle(run: RunState, step: StepReached, verdict: Verdict) -> None:
 
 
 def leave(run: RunState, step: StepReached, *, sure: bool = True) -> None:
-    """Have the next step on the page wait for what ``step`` would have waited for, on the page to which that led as far as is known.
+    """Make the next step on the page wait for what ``step`` would have waited for. It waits on the page to which ``step`` led, if known.
 
-    Where it is ``sure`` that it happened, another page than that is none on which the run may continue.
+    ``sure``: the action is known to have happened, so the run may not continue on another page.
     """
     before, node = step.before, step.node
     assert before is not None
@@ -138,11 +138,11 @@ def leave(run: RunState, step: StepReached, *, sure: bool = True) -> None:
 
 
 async def discard_submitted_input(run: RunState, line: int, passed: Iterable[attempts.Attempt]) -> None:
-    """The walk passes over actions that were settled by ``line``: what was typed again for them since then must not go out with the next one."""
+    """Drop input typed again since ``line`` for skipped actions that were settled by then: it must not go out with the next one."""
     if run.browser is None or not run.browser.facts().pending_input:
         return
     typed = run.history.last_on_page()
-    # What stands behind the actions, in the order of the walk, is still to go out.
+    # Input that follows the actions in replay order must still go out.
     if typed is None or not line < typed.call.seq <= run.replayed_to:
         return
     for action in passed:
@@ -153,7 +153,7 @@ async def discard_submitted_input(run: RunState, line: int, passed: Iterable[att
 
 
 async def skip_committed(run: RunState, state: attempts.ScopeState) -> None:
-    """The walk does not go through a scope that is over: its actions count as passed over."""
+    """Skip a scope that is over: its actions count as skipped."""
     over = state.committed or state.failed
     if over is None:
         return
@@ -162,10 +162,10 @@ async def skip_committed(run: RunState, state: attempts.ScopeState) -> None:
 
 
 async def known_done(run: RunState, steps: Sequence[StepReached], line: int) -> StepReached | None:
-    """The newest side effect after ``line`` of which the site, asked now, says that it is done: what led to it is not done again.
+    """Return the newest side effect after ``line`` that the site, asked now, says is done. The steps before it are not done again.
 
-    That the site says *not done* proves nothing here: what the answer rests on, such as a sign-in, may have to be done again first. So the
-    site is asked too where the log knows the side effect as done; without `confirm` there is only the log.
+    A *not done* of the site proves nothing here: its answer may depend on a step that must be done again first, such as a sign-in. So the
+    site is asked even if the log has the side effect as done. Without `confirm` there is only the log.
     """
     asked = [step for step in steps if can_ask_first(run, step, line)]
     for step in sorted(asked, key=_line_of, reverse=True):
@@ -191,12 +191,12 @@ def _line_of(step: StepReached) -> int:
 
 
 def can_ask_first(run: RunState, step: StepReached, line: int) -> bool:
-    """Whether ``known_done`` may find out something of the step."""
+    """True if ``known_done`` may learn something about the step."""
     before = step.before
     if before is None or before.call.effect != "effect":
         return False
     if before.past_recall:
-        # What led to it may have been done again since, and a checkpoint taken there: then its page is none to which the side effect led.
+        # What led to it may have been done again since, and a checkpoint taken there: then its page is not that of the side effect.
         return max(before.last_line, before.since) > line
     return before.last_line > line and (
         before.may_have_happened and Then.CONFIRM in _rolled_back(run, step.node, before)
@@ -213,14 +213,14 @@ async def _said_done(run: RunState, step: StepReached) -> bool:
 
 
 def _rolled_back(run: RunState, node: Leaf, before: attempts.Attempt) -> tuple[Then, ...]:
-    """What happens at a step once the state that was restored lies before it."""
+    """Return the row of the table for a step that the restored state has undone."""
     state = step_states.State.UNDONE if before.state is step_states.State.DONE else before.state
     return policies.row(run, node, before, state)
 
 
 async def _surviving(run: RunState, reached: StepReached, call: entries.Call) -> Verdict | None:
-    """What ``verify`` says on the page as the crash left it: done, or nothing."""
-    # After a change of the node, what was looked at before the action were other rules.
+    """Return *done* if ``verify`` holds on the page as the crash left it, else None."""
+    # After a change of the node, other rules were checked before the action.
     if call.held_before is not False or run.browser is None or (reached.before is not None and reached.before.edited):
         return None
     run.browser.bound(reached.node.seconds)
@@ -237,9 +237,9 @@ async def _surviving(run: RunState, reached: StepReached, call: entries.Call) ->
 async def _find_out(
     run: RunState, reached: StepReached, then: Sequence[Then], *, here: bool = False, unanswered: bool = False
 ) -> Verdict:
-    """Do what a row of the table says, until something of it tells what became of the side effect.
+    """Follow a row of the table until it gives a verdict on the side effect.
 
-    ``here``: this process did it, and knows what of it is on its way. ``unanswered``: something is, as far as is known without looking.
+    ``here``: this process did it, and knows what is on its way. ``unanswered``: something is, as far as is known without a check.
     """
     node, before = reached.node, reached.before
     assert before is not None
@@ -271,7 +271,7 @@ async def _find_out(
 
 
 async def ask_once_answered(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call: entries.Call) -> Verdict:
-    """Ask the site once it has answered all that the action sent, of an `agent` all its actions; while it has not, that it shows nothing proves nothing.
+    """Ask the site once it has answered all that the action sent (all actions of an `agent`). Before that, *not done* proves nothing.
 
     Waits for the answers as long as the step may take.
     """
@@ -285,7 +285,7 @@ async def ask_once_answered(run: RunState, node: Leaf, frame: scopes.Scope, path
 
 
 async def ask_the_site(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call: entries.Call) -> Verdict:
-    """What the node's ``confirm`` says of an action: done, not done, or unknown."""
+    """Return the verdict of the node's ``confirm`` on an action: done, not done, or unknown."""
     confirm = node.confirm
     assert confirm is not None
     run.emit(events.StepWaiting(path, "confirm: asking the site whether it happened"))
@@ -302,7 +302,7 @@ async def ask_the_site(run: RunState, node: Leaf, frame: scopes.Scope, path: str
 
 
 async def _look(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call: entries.Call) -> bool:
-    """Run the whole block once, in a fresh tab and a thread of its own."""
+    """Run the whole block once, in a fresh tab and a separate thread."""
     assert node.confirm is not None
     inner = scopes.Scope(frame)
     run.forget(node.confirm.nodes, inner)
@@ -313,9 +313,9 @@ async def _look(run: RunState, node: Leaf, frame: scopes.Scope, path: str, call:
 
 
 def unknown(node: Leaf, action: attempts.Attempt, verdict: Verdict, error: RunOpsError | None = None) -> Paused:
-    """The pause that asks a person whether the side effect happened; of an `agent`, whether all of it is done.
+    """Return the pause that asks a person if the side effect happened; for an `agent`, if all of it is done.
 
-    ``resume_asks`` in its evidence: a resumed run asks the site again. ``unanswered``: that it shows nothing proves nothing then, either.
+    ``resume_asks`` in its evidence: a resumed run asks the site again. ``unanswered``: even then, *not done* proves nothing.
     """
     call = action.call
     failed = error.as_json() if error else action.result.error if action.result else None
@@ -347,7 +347,7 @@ def unknown(node: Leaf, action: attempts.Attempt, verdict: Verdict, error: RunOp
 
 
 def ask_before_redo(run: RunState, actions: list[attempts.Attempt]) -> None:
-    """Settle how each action behind the restored state is treated; raises Paused where a person must say so first."""
+    """Decide how to treat each action after the restored state. Raises Paused if a person must decide first."""
     if not actions:
         return
     with_confirm = {each.call.path for each in actions if policies.node_of(run, each).confirm is not None}

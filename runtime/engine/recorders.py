@@ -1,4 +1,4 @@
-"""A pass over the workflow that acts: it writes, shows and takes checkpoints."""
+"""A pass over the workflow that acts: it writes, emits events and takes checkpoints."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Live(Recorder):
         try:
             self._listener(event)
         except Exception:
-            # The run is the caller's orders; its display is not worth one of them.
+            # A display that fails must not end the run.
             logger.LOGGER.exception("the listener of run %s raised on %s", writer.conversation.id, type(event).__name__)
 
     @override
@@ -65,7 +65,7 @@ class Live(Recorder):
     @override
     async def commit_point(self) -> None:
         run = self._run
-        # Not while the walk is behind the page, which a crash may have left in the middle of a unit.
+        # Not while the replay is still before the state of the page, which a crash may have left in the middle of a unit.
         if run.replayed_to >= run.page_at:
             await run.checkpoints.commit(run.browser, run.verified)
 

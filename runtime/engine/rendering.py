@@ -1,6 +1,6 @@
-"""From a node of the file to a node with values: every reference of a leaf, rendered and fitted to its field.
+"""Rendering of a leaf: every reference becomes a value that fits its field.
 
-Which fields hold references is found once per node; a step then costs one render for each of them.
+The fields with references are found once per node. A step then costs one render for each of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ENVELOPE = frozenset(
 
 
 class Clock(Protocol):
-    """Where ``now()`` and ``uuid()`` come from."""
+    """Source of ``now()`` and ``uuid()``."""
 
     def now(self) -> str: ...  # noqa: D102
 
@@ -45,40 +45,40 @@ Place = tuple[str | int, ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placeholder:
-    """One template in a node: where it stands and what fits there."""
+    """One template in a node: its place, and the values that fit there."""
 
     place: Place
     named: Place
-    """The place by the names of the file: ``as`` where the model says ``as_``."""
+    """Place by the names of the file: ``as`` where the model has ``as_``."""
     text: Template
     coerce: Coerce
     secret: bool
 
     @property
     def field(self) -> str:
-        """The place as people write it: ``target.within.has_text``."""
+        """Place as people write it: ``target.within.has_text``."""
         return ".".join(str(part) for part in self.named)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What resolving a leaf takes."""
+    """All that resolving a leaf needs."""
 
     node: Leaf
     placeholders: tuple[Placeholder, ...]
     args: dict[str, Json]
-    """The node's arguments as they stand in the file."""
+    """Arguments of the node as they are in the file."""
 
 
 def plan(node: Leaf) -> Plan:
-    """The plan of a leaf."""
+    """Return the plan of a leaf."""
     placeholders = tuple(_placeholders(node, (), (), ENVELOPE))
     args = node.model_dump(mode="json", exclude_unset=True, by_alias=True, exclude=set(ENVELOPE))
     return Plan(node, placeholders, args)
 
 
 def literal(node: Leaf) -> Plan:
-    """The plan of a leaf whose fields are values, whatever they look like: nothing in it is rendered."""
+    """Return the plan of a leaf whose fields are values, even if they look like templates: nothing in it is rendered."""
     return dataclasses.replace(plan(node), placeholders=())
 
 
@@ -122,7 +122,7 @@ def _ref_in(annotation: Any) -> Ref | None:
 
 
 def render_deep(value: Json, templates: Mapping[str, Compiled], values: Mapping[str, Json], clock: Clock) -> Json:
-    """``value`` with every template in it rendered."""
+    """Return ``value`` with every template in it rendered."""
     if isinstance(value, Template):
         return templates[value].render(values, clock)
     if isinstance(value, dict):
@@ -133,13 +133,13 @@ def render_deep(value: Json, templates: Mapping[str, Compiled], values: Mapping[
 
 
 def coerce_field(part: Part, field: str, value: Json) -> Json:
-    """``value`` fitted to a field; raises AuthorError ``value-mismatch``."""
+    """Return ``value`` coerced to a field. Raises AuthorError ``value-mismatch``."""
     ref = _ref_of(type(part), field)
     return fit(value, ref.coerce if ref else to_json, field.removesuffix("_"))
 
 
 def fit(value: Json, coerce: Coerce, field: str) -> Json:
-    """``value`` coerced; raises AuthorError ``value-mismatch`` naming the field."""
+    """Return ``value`` coerced. Raises AuthorError ``value-mismatch``, naming the field."""
     try:
         return coerce(value)
     except Unfit as unfit:
@@ -152,7 +152,7 @@ def fit(value: Json, coerce: Coerce, field: str) -> Json:
 
 
 def filled(part: Part, templates: Mapping[str, Compiled], values: Mapping[str, Json], clock: Clock) -> Any:
-    """``part`` with values in the place of all its references; raises AuthorError for what does not fit."""
+    """Return ``part`` with all its references replaced by values. Raises AuthorError for a value that does not fit."""
     for placeholder in _placeholders(part, (), ()):
         value = fit(templates[placeholder.text].render(values, clock), placeholder.coerce, placeholder.field)
         part = put(part, placeholder.place, value)
@@ -160,7 +160,7 @@ def filled(part: Part, templates: Mapping[str, Compiled], values: Mapping[str, J
 
 
 def put(part: Any, place: Sequence[Any], value: Any) -> Any:
-    """``part`` with ``value`` at ``place``; the original is not changed."""
+    """Return a copy of ``part`` with ``value`` at ``place``."""
     head, rest = place[0], place[1:]
     if isinstance(part, BaseModel):
         name = typing.cast("str", head)
@@ -172,19 +172,19 @@ def put(part: Any, place: Sequence[Any], value: Any) -> Any:
 
 
 class RecordedClock:
-    """``now()`` and ``uuid()``: first what the log says they gave before, then new ones."""
+    """``now()`` and ``uuid()``: first the values in the log, then new ones."""
 
     def __init__(self, before: list[str]) -> None:
-        """``before`` is what was recorded, in order."""
+        """``before`` are the recorded values, in order."""
         self._before = before
         self.given: list[str] = []
 
     def now(self) -> str:
-        """The present moment, ISO 8601 UTC."""
+        """Return the present moment, ISO 8601 UTC."""
         return self._give(lambda: dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
 
     def uuid(self) -> str:
-        """A random UUID."""
+        """Return a random UUID."""
         return self._give(lambda: str(uuid.uuid4()))
 
     def _give(self, make: Callable[[], str]) -> str:

@@ -1,6 +1,6 @@
-"""What every part of a run's engine shares: the file, the log, the browser, and how far the run has come.
+"""Shared state of a run's engine: the file, the log, the browser, and the progress of the run.
 
-The engine is the loop over it; steps, blocks, reconciliation and checkpoints work on it.
+The engine is the loop over it. Steps, blocks, reconciliation and checkpoints work on it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from runtime.language import workflow
 
 BrowserFactory = Callable[[], Awaitable[port.Browser]]
-"""Opens the run's browser; called at most once, and only where a step needs it."""
+"""Opens the run's browser; called at most once, and only if a step needs it."""
 
 Withholds = Callable[[Leaf, str], bool]
-"""Whether the action of a step, by its node and its path, is not to be done. It is asked with the node as the file has it, then with its references filled in."""
+"""True if the action of a step, by its node and path, is to be withheld. Called with the node as in the file, then with values filled in."""
 
 
 def withholds_nothing(_node: Leaf, _path: str) -> bool:
-    """Holds no action."""
+    """Withhold no action."""
     return False
 
 
@@ -41,20 +41,20 @@ class Watch(Protocol):
     """Called before and after every node, nested ones included. An exception ends the run."""
 
     async def before(self, node: Node, frame: scopes.Scope, path: str) -> None:
-        """The node is next; ``frame`` is what it sees."""
+        """Called before the node runs; ``frame`` is what it sees."""
         ...
 
     async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
-        """The node is over, and the run continues; ``ran`` tells whether it has a value, which ``frame`` then holds."""
+        """Called after the node, if the run continues. ``ran``: the node has a value, and ``frame`` holds it."""
         ...
 
 
 class Signal(Exception):
-    """Ends a walk on purpose: no error of any node."""
+    """Ends a pass on purpose; not an error of any node."""
 
 
 class StepReached(Signal):
-    """A step of the walk, and where it stands. A dry walk raises it at the first one without a value."""
+    """A step of the pass, with its scope and path. A dry pass raises it at the first step without a value."""
 
     def __init__(self, node: Leaf, frame: scopes.Scope, path: str, before: attempts.Attempt | None) -> None:
         """``frame`` is what the step's references see."""
@@ -70,50 +70,50 @@ Outcome = Literal["done", "not-done", "skipped", "unknown"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found, and how it is known."""
+    """Verdict on a side effect, and how it is known."""
 
     found: Outcome
     how: str
     unanswered: bool = False
-    """Whether the site had not answered yet what the action sent."""
+    """True if the site had not yet answered what the action sent."""
 
 
 class Recorder(Protocol):
-    """Where the engine's pass over the workflow puts what it finds on its way."""
+    """Receiver of what the engine's pass over the workflow finds."""
 
     acts: ClassVar[bool]
-    """Whether steps without a value are done."""
+    """True if steps without a value are done."""
 
     def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
-        """A container opened, decided, committed or failed."""
+        """Called when a container opened, decided, committed or failed."""
         ...
 
     def emit(self, event: events.Event) -> None:
-        """Something happened that the listener may show."""
+        """Called when something happened that the listener may show."""
         ...
 
     async def took(self, step: StepReached) -> None:
-        """The step has its recorded value."""
+        """Called when the step has its recorded value."""
         ...
 
     def reach(self, step: StepReached) -> None:
-        """The step has no value that counts: it is next."""
+        """Called when the step has no value that counts: it is next."""
         ...
 
     async def commit_point(self) -> None:
-        """A unit is over."""
+        """Called when a unit is over."""
         ...
 
     async def passed(self, state: attempts.ScopeState) -> None:
-        """A scope that is over is not gone through again."""
+        """Called when a scope that is over is not entered again."""
         ...
 
     def enters(self, state: attempts.ScopeState) -> bool:
-        """Whether a scope that has its value is gone through all the same."""
+        """True if a scope that has its value is entered all the same."""
         ...
 
     def recalls(self, before: attempts.Attempt) -> bool:
-        """Whether a value counts though a restored state undid it."""
+        """True if a value counts although a restored state undid it."""
         ...
 
 
@@ -123,12 +123,12 @@ class RunBlock(Protocol):
     def __call__(
         self, nodes: Sequence[Node], frame: scopes.Scope, parent: str, *, unit: bool
     ) -> Coroutine[None, None, Json]:
-        """The value of the last node that ran. Inside a ``unit`` a leaf's end is no commit point."""
+        """Return the value of the last node that ran. Inside a ``unit`` the end of a leaf is no commit point."""
         ...
 
 
 class LeafView(Protocol):
-    """What services see of the attempt of a leaf that asks for them."""
+    """View of a leaf's attempt for the services that it uses."""
 
     node: Leaf
     frame: scopes.Scope
@@ -143,7 +143,7 @@ class LeafView(Protocol):
 
 
 class StepServices(Protocol):
-    """What one attempt of a leaf may use beyond the page; see ``nodes.ports.LeafContext``."""
+    """Services for one attempt of a leaf, beyond the page; see ``nodes.ports.LeafContext``."""
 
     @property
     def artifacts(self) -> Artifacts:
@@ -152,7 +152,7 @@ class StepServices(Protocol):
 
     @property
     def kept(self) -> Sequence[Json]:
-        """The files that this attempt kept, as the log names them."""
+        """Files that this attempt kept, as the log names them."""
         ...
 
     @property
@@ -167,12 +167,12 @@ class StepServices(Protocol):
 
     @property
     def model(self) -> Model:
-        """A model, for this attempt."""
+        """Model for this attempt."""
         ...
 
     @property
     def agent(self) -> Agent:
-        """A model that works on the page, for this attempt."""
+        """Model that works on the page, for this attempt."""
         ...
 
     @property
@@ -181,21 +181,21 @@ class StepServices(Protocol):
         ...
 
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
-        """What a person answered to the step's questions; raises Paused where nobody has."""
+        """Return a person's answers to the step's questions. Raises Paused if there are none."""
         ...
 
 
 Services = Callable[["RunState", LeafView], StepServices]
-"""Gives an attempt of a leaf its services."""
+"""Returns the services for an attempt of a leaf."""
 
 
 class RunState:
-    """What the parts of one run's engine share. One state is used once."""
+    """State that the parts of one run's engine share. One state is used once."""
 
     recorder: Recorder
-    """Where the walk leaves what it finds; a dry one while it only looks for the step at which it must go on."""
+    """Receiver of what the pass finds; a dry one while the pass only searches for the step at which the run continues."""
     root: scopes.Scope
-    """The outermost scope of the run's own file."""
+    """Outermost scope of the run's own file."""
 
     def __init__(
         self,
@@ -217,63 +217,63 @@ class RunState:
         self.browser: port.Browser | None = None
         self.checkpoints = checkpoints.Checkpoints(writer)
         self.attached = False
-        """Whether a resumed run has its browser as the last process left it."""
+        """True if a resumed run has its browser as the last process left it."""
         self.page_at = 0
-        """The last line of a call of which a browser that was taken up again has the consequences; 0 where none was."""
+        """Last line of a call whose consequences a reattached browser has; 0 if none was reattached."""
         self.turns = tasks.Turns()
         self.replayed_to = 0
-        """The last line of the log, of a call or of a finished scope, by which the walk has come."""
+        """Last line of the log, of a call or of a finished scope, that the pass has reached."""
         self.holds: Withholds = withholds_nothing
-        """Of which steps no action is done: the first one ends the run with ``attempt.Held``, once everything before it was found ready."""
+        """Selects steps whose action is withheld. The first one, once ready, ends the run with ``attempt.EffectWithheld``."""
         self.watch: Watch | None = None
-        """Who looks on while nodes are done."""
+        """Called before and after each node."""
         self._inputs = dict(inputs)
         self._open_browser = open_browser
         self._plans: dict[int, rendering.Plan] = {}
         self.aftermath: skipped_steps.ExpectedPage | None = None
-        """What the next step that works on the page finds only once it has waited for it."""
+        """Page and rules for which the next step on the page must wait first."""
         self.load_anew = True
-        """Whether the next address is loaded as a new document, also where it differs only behind ``#``: nobody knows what state the present one is in."""
+        """True if the next address loads as a new document, even if only its ``#`` part differs: the present state is unknown."""
         self.before_redo: Callable[[], Awaitable[None]] | None = None
         """Awaited before a step is done again that may change something on the site."""
         self.unseen: set[str] = set()
-        """Side effects that the log knows as done and the restored state does not show: what led to them is done again, and they are passed over."""
+        """Side effects that the log has as done but the restored state lacks. The steps before them run again; they are skipped."""
         self.verified: skipped_steps.Verified = skipped_steps.NOTHING
-        """What held on the page when the last step that changed it was over."""
+        """Rules that held on the page when the last step that changed it was over."""
         self.begin()
 
     def begin(self) -> None:
-        """Put everything that a walk builds up back to its beginning."""
+        """Reset everything that a pass builds up."""
         self.replayed_to = 0
         own = scopes.Program(self.loaded, self.writer.conversation.id, self.secrets)
         self.root = own.scope(self._inputs)
 
     @property
     def history(self) -> history.History:
-        """What the run has done so far."""
+        """History of the run so far."""
         return self.writer.history
 
     def emit(self, event: events.Event) -> None:
-        """Pass an event on to whoever watches."""
+        """Pass an event on to the listener."""
         self.recorder.emit(event)
 
     def render(
         self, part: Part, field: str, frame: scopes.Scope, path: str, *, clock: rendering.RecordedClock | None = None
     ) -> Json:
-        """The value of a field that may hold references, fitted to it."""
+        """Return the value of a field that may hold references, coerced to it."""
         clock = clock or rendering.RecordedClock(self.history.recorded(path))
         value = rendering.render_deep(getattr(part, field), frame.program.loaded.templates, frame, clock)
         return rendering.coerce_field(part, field, value)
 
     def plan(self, node: Leaf) -> rendering.Plan:
-        """The node's plan, made once."""
+        """Return the node's plan, made once."""
         found = self._plans.get(id(node))
         if found is None:
             found = self._plans[id(node)] = rendering.plan(node)
         return found
 
     async def need_browser(self, path: str | None = None) -> port.Browser:
-        """The run's browser, opened when the first step (at ``path``) needs it."""
+        """Return the run's browser, opened when the first step (at ``path``) needs it."""
         if self.browser is None:
             if path is not None:
                 self.emit(events.StepWaiting(path, "the browser to start"))
@@ -284,17 +284,17 @@ class RunState:
         return self.browser
 
     async def let_go_of_browser(self) -> None:
-        """End the run's browser; the next step that needs one has a fresh one."""
+        """Close the run's browser. The next step that needs one gets a fresh one."""
         if self.browser is not None:
             browser, self.browser = self.browser, None
             await browser.close()
 
     def tolerates(self, node: Node, error: RunOpsError) -> bool:
-        """Whether the run continues after this error of the node."""
+        """True if the run continues after this error of the node."""
         return node.on_error == "continue" and can_be_passed(error)
 
     def forget(self, nodes: Sequence[Node], frame: scopes.Scope) -> None:
-        """Take back what is known of nodes that are about to run again in ``frame``: their facts and their values."""
+        """Remove the facts and values of nodes that are about to run again in ``frame``."""
         for node in nodes:
             for kind in ("errors", "taken", "failures"):
                 frame.program.facts[kind].pop(node.id, None)
@@ -303,7 +303,7 @@ class RunState:
                 self.forget(block, frame)
 
     def output(self, frame: scopes.Scope, path: str) -> Json:
-        """What the file of ``frame`` yields, once its nodes have run; ``path`` is that of the group that uses it, empty for the run's own file."""
+        """Return the output of the file of ``frame``, once its nodes have run. ``path`` is that of its group, empty for the run's own file."""
         try:
             return self.normal(self.render(frame.program.loaded.workflow, "output", frame, path))
         except RunOpsError as error:
@@ -311,7 +311,7 @@ class RunState:
 
     @staticmethod
     def normal(value: object) -> Json:
-        """``value`` as a JSON value. Raises AuthorError ``value-type``."""
+        """Return ``value`` as a JSON value. Raises AuthorError ``value-type``."""
         try:
             return normalise(value)
         except NotJson as error:

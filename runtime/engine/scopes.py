@@ -1,4 +1,4 @@
-"""A workflow file as it is being run: the run's own, and each that a ``group`` uses. None of them sees anything of another."""
+"""Workflow files in a run: the run's own, and each that a ``group`` uses. None of them sees anything of another."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ class Program:
     run: str
     """Id of the run."""
     secrets: Mapping[str, str]
-    """Those that the file may read."""
+    """Secrets that the file may read."""
     path: str = ""
-    """The step path of the group that uses it; empty for the run's own file."""
+    """Step path of the group that uses it; empty for the run's own file."""
     origins: Sequence[str] | None = None
-    """The origins whose documents may load while it runs; None for all that the browser was opened with."""
+    """Origins whose documents may load while it runs; None for all that the browser was opened with."""
     variables: dict[str, Json] = dataclasses.field(default_factory=dict)
-    """What its ``context`` nodes set."""
+    """Variables that its ``context`` nodes set."""
     facts: dict[str, Json] = dataclasses.field(init=False)
-    """What ``run`` is in its references."""
+    """Value of ``run`` in its references."""
 
     def __post_init__(self) -> None:
         """Begin with no facts."""
         self.facts = {"id": self.run, "errors": {}, "taken": {}, "failures": {}}
 
     def scope(self, inputs: Mapping[str, Json]) -> Scope:
-        """Its outermost scope, with these inputs."""
+        """Return its outermost scope, with these inputs."""
         names: dict[str, Json] = {"inputs": dict(inputs), "vars": self.variables, "run": self.facts}
         return Scope(names=names, program=self)
 
     def inputs_of(self, group: str, given: Mapping[str, Json]) -> dict[str, Json]:
-        """The inputs of the file that a group uses, defaults filled in. Raises AuthorError ``value-mismatch`` for a value of another kind."""
+        """Return the inputs of the file that a group uses, defaults filled in. Raises AuthorError ``value-mismatch`` for a wrong kind."""
         file = self.loaded.callees[group]
         for name, value in given.items():
             if wrong := callees.mismatch(file.workflow.inputs[name], value):
@@ -56,13 +56,13 @@ class Program:
         return {name: given.get(name, each.default) for name, each in file.workflow.inputs.items()}
 
     def callee(self, group: str, path: str, inputs: Mapping[str, Json], secrets: Sequence[str]) -> Program:
-        """The file that a group at ``path`` uses, with these inputs. Raises AuthorError ``bad-origin`` for an origin that is none."""
+        """Return the file that a group at ``path`` uses, with these inputs. Raises AuthorError ``bad-origin`` for an invalid origin."""
         file = self.loaded.callees[group]
         try:
             own = file.origins(inputs)
         except UsageError as error:
             raise AuthorError(error.code, error.message, fix=error.fix, evidence={"file": str(file.path)}) from None
-        # A file that names no address works on the pages that it is given.
+        # A file that names no address works on the pages that its caller has open.
         if file.workflow.allowed_origins is None and not own:
             origins = self.origins
         else:
@@ -70,7 +70,7 @@ class Program:
         return Program(file, self.run, {name: self.secrets[name] for name in secrets}, path, origins)
 
     def confine(self, browser: port.Browser) -> None:
-        """From now on let documents load only from where the file may load them."""
+        """Let documents load only from the file's allowed origins from now on."""
         browser.confine(self.origins, str(self.loaded.path))
 
 
@@ -85,7 +85,7 @@ class UnreadableValue:
 
 
 class Scope(Mapping[str, Json]):
-    """One scope. Reading looks outwards; binding stays here."""
+    """One scope. Reading searches outwards; binding stays here."""
 
     __slots__ = ("_program", "names", "outer")
 
@@ -95,14 +95,14 @@ class Scope(Mapping[str, Json]):
         names: dict[str, Json] | None = None,
         program: Program | None = None,
     ) -> None:
-        """A scope within ``outer``, with ``names`` bound; or the outermost of ``program``."""
+        """Scope within ``outer``, with ``names`` bound; or the outermost scope of ``program``."""
         self.outer = outer
         self._program = outer._program if outer is not None else program
         self.names: dict[str, Json] = {} if names is None else names
 
     @property
     def program(self) -> Program:
-        """The file to which the scope belongs, as it is being run."""
+        """The file to which the scope belongs, in this run."""
         assert self._program is not None, "a scope of no file"
         return self._program
 

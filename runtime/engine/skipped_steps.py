@@ -1,7 +1,7 @@
-"""What a step that is passed over would have left behind: the page to which it leads, and the rules that hold there.
+"""Effects of a skipped step on the next one: the page to which it leads, and the rules that hold there.
 
-A step that waits on the page in its ``verify`` makes the next one wait. Where it is not done again, the next one has to wait by itself; and
-where the browser is another one, the page has to be loaded first.
+A step that waits on the page in its ``verify`` makes the next one wait. If it is skipped, the next step has to wait by itself. If the
+browser is another one, the page has to be loaded first.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verified:
-    """Rules that held on the page, and the seconds that the page had to come to that."""
+    """Rules that held on the page, and the seconds that the page had to meet them."""
 
     rules: Sequence[Rule]
     seconds: float
 
     def as_json(self) -> dict[str, Json] | None:
-        """The rules as the log keeps them with a checkpoint."""
+        """Return the rules as the log keeps them with a checkpoint."""
         said: list[Json] = [rule.model_dump(mode="json", by_alias=True, exclude_defaults=True) for rule in self.rules]
         return {"rules": said, "seconds": self.seconds} if said else None
 
     @staticmethod
     def read(kept: dict[str, Json] | None) -> Verified:
-        """What ``as_json`` gave."""
+        """Return the value that ``as_json`` gave."""
         if not kept:
             return NOTHING
         return Verified([Rule.model_validate(each) for each in kept["rules"]], float(kept["seconds"]))
@@ -47,25 +47,25 @@ NOTHING = Verified((), 0.0)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExpectedPage:
-    """What is still to come before the next step may look at the page."""
+    """Page that must be reached before the next step may work on it."""
 
     verified: Verified
     address: str | None = None
-    """Where the page is to be first, unless the next step loads another one."""
+    """Address that the page must have first, unless the next step loads another one."""
     program: scopes.Program | None = None
-    """The file whose origins count on the way there."""
+    """File whose origins count on the way there."""
     strict: bool = True
-    """Whether nothing may be read where the rules do not hold on the page that was loaded; else somebody has said to take it as it is."""
+    """True if nothing may be read while the rules do not hold on the loaded page; False if that step was skipped by decision."""
     lost: bool = False
-    """Whether the page was loaded, and the rules did not hold on it."""
+    """True if the page was loaded and the rules did not hold on it."""
 
     async def arrive(
         self, browser: port.Browser, page: Page, tell: Callable[[str], None], *, loads: bool, reads: bool
     ) -> ExpectedPage | None:
-        """Load the page and wait for the rules; nothing where the next step ``loads`` a page itself. What is still open after that.
+        """Load the page and wait for the rules; do nothing if the next step ``loads`` a page itself. Returns what is still open after that.
 
-        Raises Paused ``page-lost`` where a step ``reads`` a page that was loaded in the place of the one that is gone, and on which the rules
-        do not hold: what it read would be of another page. A step that acts needs its element to be there, and the page may come right by it.
+        Raises Paused ``page-lost`` if a step ``reads`` a page that was loaded in place of the lost one and the rules do not hold: it would
+        read another page. A step that acts needs its element to be there, and its action may put the page right.
         """
         if self.address is None:
             await self._wait(browser, page, tell)
@@ -93,7 +93,7 @@ class ExpectedPage:
         return False
 
     async def _wait(self, browser: port.Browser, page: Page, tell: Callable[[str], None]) -> bool:
-        """Whether the rules came to hold in the time that they had. Where they did not, the next step says what is wrong."""
+        """True if the rules held within their time. If not, the next step reports what is wrong."""
         browser.bound(self.verified.seconds)
         try:
             for rule in self.verified.rules:
@@ -104,14 +104,14 @@ class ExpectedPage:
         return True
 
     def _named(self) -> list[str]:
-        """The address that a rule of the page's address names, where it names just one."""
+        """Return the address that a rule for the page's address names, if it names just one."""
         at = origins.origin(self.address or "")
         globs = [rule.url for rule in self.verified.rules if rule.url is not None]
         return [f"{at}{glob.removeprefix('**')}" for glob in globs if at is not None and _ONE_PATH.fullmatch(glob)]
 
 
 _ONE_PATH = re.compile(r"\*\*(/[\w.~%-]+)+/?")
-"""A glob that fits one path of a site."""
+"""A glob that matches one path of a site."""
 
 LOAD_SECONDS = 30.0
-"""How long a page may take that is loaded for the next step."""
+"""Seconds that a page may take to load for the next step."""

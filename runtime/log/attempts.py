@@ -1,4 +1,4 @@
-"""What became of a step, of a container and of a run: the parts of which a history is made."""
+"""Attempts of steps, states of containers and the end of a run: the parts of a history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Verdict = Literal["done", "not-done", "skipped"]
 
 
 AGENT = "agent"
-"""The node type whose model does actions of its own, in its thread."""
+"""Node type whose model does actions itself, in its thread."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -24,30 +24,30 @@ class Attempt:
     call: entries.Call
     result: entries.Result | None = None
     verdict: Verdict | None = None
-    """What was found out about an action after its call was closed."""
+    """Verdict on an action, reached after its call was closed."""
     reconciled_value: Json = None
-    """The step's value, where the judgement has one."""
+    """Value of the step, if the verdict has one."""
     rolled_back: bool = False
-    """Whether it lies behind the state that was last restored, so that it no longer counts."""
+    """True if the last restore undid it, so that it no longer counts."""
     since: int = 0
-    """The line from which on it counts: its result's, or that of the judgement that made it count again."""
+    """Line since which it counts: that of its result, or of the verdict that made it count again."""
     invalidated: bool = False
-    """Whether the run took another file since, in which the step does something else: what it yielded does not count."""
+    """True if the run since took another file in which the step does something else: its value does not count."""
     edited: bool = False
-    """Whether the node was changed since, so that what stands in the call says nothing of what the node would do."""
+    """True if the node was changed since: its call does not show what the node would do now."""
     asked: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """What was known of it when a person was asked about it; empty where nobody was."""
+    """Evidence shown to a person who was asked about it; empty if nobody was."""
     actions: list[Attempt] = dataclasses.field(default_factory=list["Attempt"])
-    """What the model of an `agent` did, in order; also what it did in the attempt with whose conversation this one goes on."""
+    """Actions of an `agent`'s model, in order; also those of the attempt whose conversation this one continues."""
 
     @property
     def unanswered(self) -> bool:
-        """Whether the site had not answered what it sent when a person was asked: that the site shows nothing of it proves nothing."""
+        """True if the site had not answered its request when a person was asked. Then *not done* from the site proves nothing."""
         return bool(self.asked.get("unanswered"))
 
     @property
     def settled(self) -> bool:
-        """Whether the step has its value from this attempt."""
+        """True if the step has its value from this attempt."""
         if self.invalidated:
             return False
         if self.verdict is not None:
@@ -58,7 +58,7 @@ class Attempt:
 
     @property
     def state(self) -> step_states.State:
-        """The state of a step of which this is the attempt that counts."""
+        """State of a step for which this attempt counts."""
         if self.invalidated:
             return step_states.State.VOID
         if self.settled and not self.rolled_back:
@@ -74,33 +74,33 @@ class Attempt:
 
     @property
     def effect_class(self) -> EffectClass:
-        """What a second attempt would mean: an `agent` whose model did nothing on the site may simply begin again."""
+        """Effect class of a second attempt: an `agent` whose model did nothing on the site may simply begin again."""
         if self.call.effect != "effect":
             return self.call.effect
         return "effect" if self.acted else "idempotent"
 
     @property
     def past_recall(self) -> bool:
-        """Whether it was found to have happened, or was passed over by decision: no restored state makes that undone."""
+        """True if it is known to have happened, or was skipped by decision: no restore makes that undone."""
         return self.verdict in ("done", "skipped") or (
             self.result is not None and self.result.status in ("recovered", "skipped")
         )
 
     @property
     def passed_by(self) -> bool:
-        """Whether it was passed over by decision, so that nobody says that it happened."""
+        """True if it was skipped by decision, so it is not claimed to have happened."""
         return self.verdict == "skipped" or (self.result is not None and self.result.status == "skipped")
 
     @property
     def acted(self) -> bool:
-        """Whether it is a side effect, or an `agent` whose model did one, or may have."""
+        """True if it is a side effect, or an `agent` whose model did one, or may have."""
         if self.call.effect != "effect":
             return False
         return self.call.node != AGENT or any(action.may_have_happened for action in self.actions)
 
     @property
     def unclear(self) -> bool:
-        """Whether an `agent` was ended in the middle of a side effect."""
+        """True if an `agent` was ended in the middle of a side effect."""
         return any(
             action.call.effect == "effect" and (action.result is None or action.result.status == "interrupted")
             for action in self.actions
@@ -108,12 +108,12 @@ class Attempt:
 
     @property
     def last_line(self) -> int:
-        """The line of the last call that belongs to it."""
+        """Line of the last call that belongs to it."""
         return max(self.call.seq, self.actions[-1].call.seq) if self.actions else self.call.seq
 
     @property
     def may_have_happened(self) -> bool:
-        """Whether this was a side effect that happened or may have."""
+        """True if it was a side effect that happened or may have."""
         if self.state is not step_states.State.DONE:
             return self.acted and self.state in step_states.MAY_HAVE_ACTED
         if self.verdict is not None or self.result is None:
@@ -123,7 +123,7 @@ class Attempt:
 
     @property
     def did_nothing(self) -> bool:
-        """Whether the attempt failed before its action."""
+        """True if the attempt failed before its action."""
         return (
             self.result is not None
             and self.result.status == "error"
@@ -132,19 +132,19 @@ class Attempt:
 
     @property
     def on_page(self) -> bool:
-        """Whether the step works on the page, for all that is known: of a node type of a package its result tells."""
+        """True if the step works on the page, as far as is known. For a node type of a package its result tells."""
         of_package = "." in self.call.node and (self.result is None or self.result.page is not None)
         return of_package or self.call.node.startswith("browser_")
 
     @property
     def only_read(self) -> bool:
-        """Whether the step leaves the page as it was. A click that changes nothing on the site does not: it may lead to another page."""
+        """True if the step leaves the page as it was. A click that changes nothing on the site does not: it may lead to another page."""
         leads = self.call.node == "browser_action" and self.call.action not in browser_action.LEAVING_THE_PAGE
         return self.call.effect == "read" and not leads
 
     @property
     def touched_page(self) -> bool:
-        """Whether the page may be another one since, for all that is known."""
+        """True if the page may have changed since, as far as is known."""
         other_tab = self.call.thread.startswith(entries.CONFIRM)
         if self.rolled_back or other_tab or self.only_read or not self.on_page:
             return False
@@ -154,10 +154,10 @@ class Attempt:
 
 
 def deciding(attempts: list[Attempt]) -> Attempt:
-    """Return the attempt that says what became of a step.
+    """Return the attempt that decides the state of a step.
 
-    It is the last one, unless that came to nothing (it failed before it acted, or is no side effect and was broken off or failed) and one
-    before it has the step's value, or may have acted. So a step that was being done again still is one that was done.
+    It is the last one, unless that had no effect and an earlier one has the step's value, or may have acted. An attempt had no effect if
+    it failed before it acted, or if it is no side effect and did not succeed. So a done step stays done while it is being done again.
     """
     last = attempts[-1]
     if last.settled or not (last.did_nothing or last.call.effect != "effect"):
@@ -166,31 +166,31 @@ def deciding(attempts: list[Attempt]) -> Attempt:
 
 
 ENDED_BY_ERROR = frozenset({"item", "try", "catch", "finally"})
-"""The scopes within a container that may end with an error that is kept."""
+"""Scopes within a container that may end with a kept error."""
 
 
 @dataclasses.dataclass(slots=True)
 class ScopeState:
-    """A container, or one turn of a loop."""
+    """A container, or one item of a loop."""
 
     path: str
     node: str
     opened: int
     decided: entries.Scope | None = None
     stale: entries.Scope | None = None
-    """The list of a loop that was made behind the state that was last restored."""
+    """List of a loop that the last restore undid."""
     committed: entries.Scope | None = None
     failed: entries.Scope | None = None
 
     @property
     def stays_failed(self) -> bool:
-        """Whether it ended with an error from which the run went on elsewhere: in the next turn, the next try, a `catch`."""
+        """True if it ended with an error and the run continued elsewhere: in the next item, the next try, a `catch`."""
         return self.failed is not None and self.node in ENDED_BY_ERROR
 
 
 @dataclasses.dataclass(slots=True)
 class Ending:
-    """How the run last ended by itself."""
+    """Last recorded end of the run."""
 
     status: Literal["passed", "failed", "paused", "interrupted", "out-of-budget"]
     exit: int

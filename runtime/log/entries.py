@@ -1,4 +1,4 @@
-"""The entries of a conversation, and their form as lines. ``docs/log-format.md`` is the specification."""
+"""Entries of a conversation, and their form as lines. ``docs/log-format.md`` is the specification."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from nodes.values import Json
 FORMAT = 1
 RUN_THREAD = "run"
 SESSION_THREAD = "session"
-"""The thread of a session in which the person speaks with the model."""
+"""Thread of a session in which the person talks with the model."""
 
 
 MODEL = "model:"
-"""What the name of a thread with a model begins with."""
+"""Prefix of the name of a thread with a model."""
 
 
 def model_thread(call: str) -> str:
-    """The thread of what a call has with a model."""
+    """Return the thread of a call with a model."""
     return f"{MODEL}{call}"
 
 
 def call_of(thread: str) -> str:
-    """The call to which a thread other than the run's own belongs."""
+    """Return the call to which a thread other than the run's own belongs."""
     return thread.partition(":")[2]
 
 
 DELEGATE = "delegate:"
-"""What the name of a thread begins with in which a model works that another one has sent."""
+"""Prefix of the name of a thread in which a delegate works."""
 
 
 def delegate_thread(call: str) -> str:
-    """The thread of the delegate that a call has sent."""
+    """Return the thread of the delegate that a call started."""
     return f"{DELEGATE}{call}"
 
 
 SUMMARY = "summary:"
-"""What the name of a thread begins with in which a model is asked to sum up another thread."""
+"""Prefix of the name of a thread in which a model summarises another thread."""
 
 
 def summary_thread(thread: str, number: int) -> str:
-    """The thread in which ``thread`` is summed up for the ``number``-th time, from 1."""
+    """Return the thread in which ``thread`` is summarised for the ``number``-th time, from 1."""
     return f"{SUMMARY}{number}:{thread}"
 
 
 CONFIRM = "confirm:"
-"""What the name of a thread begins with in which the site is asked about an action, in a tab of its own."""
+"""Prefix of the name of a thread in which the site is asked about an action, in a separate tab."""
 
 PERSON = "a person said so"
-"""How it is known what became of a side effect of which a person said so; this alone outlasts the process that heard *not done*."""
+"""Source of a verdict that a person gave. Only a person's *not done* outlasts the process that recorded it."""
 
 SUM = b',"sum":"'
 SUM_LENGTH = len(SUM) + len('00000000"}')
@@ -67,7 +67,7 @@ class Record(BaseModel):
 
 
 class Blob(Record):
-    """A large value that stands outside the log, by the hash of its bytes."""
+    """A large value that is stored outside the log, by the hash of its bytes."""
 
     sha256: str
     bytes: int
@@ -76,95 +76,94 @@ class Blob(Record):
 
 
 class RunHeader(Record):
-    """What a run was started with. Secrets stand as names only."""
+    """Start of a run: its file, inputs and settings. Secrets appear as names only."""
 
     workflow: str
     file: str
     text: Blob
     callees: dict[str, Blob]
-    """The texts of the files that it uses, by path from its own folder."""
+    """Texts of the files that it uses, by path from its own folder."""
     inputs: dict[str, Json]
     secrets: list[str]
     origins: list[str]
     browser: dict[str, Json]
     versions: dict[str, str]
     trial: dict[str, Json] | None = None
-    """Of a trial of one node: which, and what it was given. It is never resumed."""
+    """For a trial of one node: the node and its inputs. A trial is never resumed."""
     key: str | None = None
-    """The key under which the run was begun, if it was given one."""
+    """Key under which the run was begun, if it was given one."""
     budget: str | None = None
-    """What its steps may spend together, if that was said."""
+    """Budget of all its steps together, if one was given."""
     parent: str | None = None
-    """The session from which it was started."""
+    """Session that started it."""
 
 
 Mode = Literal["chat", "agent", "run"]
-"""How a session goes on: a talk, a model that acts with tools, a talk as a run has it. It changes what the model is told of itself, and nothing else."""
+"""Mode of a session: a talk, a model that acts with tools, a talk as in a run. It changes only the instructions of the model."""
 
 
 class Forked(Record):
-    """What a session goes on from that was another one up to there."""
+    """Conversation that a forked session continues, up to a line."""
 
     conversation: str
     line: int
-    """The last line of the other one that it has taken over."""
+    """Last line that was taken over from it."""
 
 
 class Repairs(Record):
-    """What a build is to fix that goes on from a run which failed."""
+    """Failed run that a build is to fix."""
 
     run: str
-    """That run."""
     path: str
-    """The step at which it failed."""
+    """Step at which it failed."""
     file: str
     """The workflow's file: the build leaves it as it is."""
     evidence: str
-    """What is known of the failure, as the model is told it."""
+    """Facts about the failure, as the model sees them."""
 
 
 class Build(Record):
-    """What a build is to reach, as the person said it."""
+    """Goal of a build, as the person stated it."""
 
     goal: str
     url: str | None = None
-    """Where the site is."""
+    """Address of the site."""
     save: str
-    """The file in which the workflow is left."""
+    """File in which the workflow is saved."""
     force: bool = False
-    """Whether that file may be one that was there before."""
+    """True if an existing file may be overwritten."""
     runs: int
-    """How often the draft must pass."""
+    """Number of runs that the draft must pass."""
     effects: Literal["ask", "allow", "hold"]
-    """What becomes of side effects."""
+    """Treatment of side effects."""
     inputs: dict[str, Json]
-    """Those with which it is proved."""
+    """Inputs with which it is proved."""
     secrets: list[str]
-    """Names of those that it may use."""
+    """Names of the secrets that it may use."""
     repairs: Repairs | None = None
-    """Where it fixes a workflow that is there."""
+    """Set if it fixes an existing workflow."""
 
 
 class SessionHeader(Record):
-    """What a session was begun with."""
+    """Start of a session."""
 
     purpose: Literal["chat", "build"]
     run: str | None = None
-    """The run that it is about."""
+    """Run that it is about."""
     file: str | None = None
-    """The workflow file that it is about."""
+    """Workflow file that it is about."""
     parent: str | None = None
-    """The conversation that began it."""
+    """Conversation that began it."""
     forked: Forked | None = None
     versions: dict[str, str]
     budget: str | None = None
-    """What it may spend, delegates included."""
+    """Budget of the session, delegates included."""
     build: Build | None = None
-    """Of a build: what it is to reach."""
+    """Goal, if it is a build."""
 
 
 class SourceChange(Record):
-    """What a run has from its file: it may take another one on its way."""
+    """Facts of a run that come from its file: it may change to another file on its way."""
 
     workflow: str
     text: Blob
@@ -175,22 +174,22 @@ class SourceChange(Record):
 
 
 class PageState(Record):
-    """What a step left on the pages."""
+    """State of the pages after a step."""
 
     documents: int
     pending: bool
     posted: Literal[True] | None = None
-    """A tab shows the answer to a form."""
+    """True if a tab shows the answer to a form."""
     status: int | None = None
-    """The error with which the site answered for the document that was shown."""
+    """Error status with which the site answered for the document that was shown."""
     url: str | None = None
-    """Address of the tab, of an action of class *effect*: where it has led."""
+    """Address of the tab after a side effect: where it has led."""
     load: Literal["new", "same"] | None = None
-    """Of a step that loads an address: whether that gave a new document, or another view of the same one."""
+    """For a step that loads an address: "new" if it gave a new document, "same" if another view of the same one."""
 
 
 class Entry(Record):
-    """What every line has. ``seq`` and ``at`` are given by the log when it is appended."""
+    """Fields of every line. The log sets ``seq`` and ``at`` when the entry is appended."""
 
     v: Literal[1] = FORMAT
     seq: int = 0
@@ -199,7 +198,7 @@ class Entry(Record):
 
 
 class Scope(Entry):
-    """A container, one turn of a loop, or the run itself: opened, decided, committed, failed."""
+    """A container, one item of a loop, or the run itself: opened, decided, committed, failed."""
 
     kind: Literal["scope"] = "scope"
     path: str
@@ -224,16 +223,16 @@ class Call(Entry):
     node: str
     action: str | None = None
     asked: str | None = None
-    """Of what a model asked for: the id of its call in the exchange before."""
+    """Id of the model's call in the exchange before, if a model asked for it."""
     again: str | None = None
-    """Of a step that goes on with the conversation of an earlier attempt: the call that began the conversation, and gave its thread the name."""
+    """For a step that continues the conversation of an earlier attempt: the call that began it and named its thread."""
     attempt: int
     effect: Literal["read", "idempotent", "effect"]
     args: Json = None
     blob: Blob | None = None
     held_before: bool | None = None
     url: str | None = None
-    """Address of the tab just before an action of class *effect*."""
+    """Address of the tab just before a side effect."""
     matched: list[str] | None = None
     recorded: list[str] | None = None
     fingerprint: str
@@ -243,7 +242,7 @@ Status = Literal["ok", "error", "recovered", "interrupted", "skipped"]
 
 
 def thread_of(call: Call) -> str:
-    """The thread that a step has with its model: of its own, or of the attempt with whose conversation it goes on."""
+    """Return the thread of a step with its model: its own, or that of the attempt whose conversation it continues."""
     return model_thread(call.again or call.call)
 
 
@@ -260,7 +259,7 @@ class Result(Entry):
     tolerated: Literal[True] | None = None
     files: list[dict[str, Json]] | None = None
     flags: list[dict[str, Json]] | None = None
-    """What a person should look at, though the step went on: ``code``, ``message``, ``evidence``."""
+    """Matters that a person should check although the step continued: ``code``, ``message``, ``evidence``."""
     seconds: float | None = None
     page: PageState | None = None
 
@@ -273,34 +272,34 @@ class Checkpoint(Entry):
     urls: list[str]
     after: int
     sha256: str | None = None
-    """Of the file's bytes."""
+    """Hash of the file's bytes."""
     verified: dict[str, Json] | None = None
-    """What held on the page then: ``rules``, and ``seconds`` that it had to come to that."""
+    """Rules that held on the page then: ``rules``, and the ``seconds`` that the page had to meet them."""
 
 
 class Said(Entry):
-    """What stands in a thread with a model, word for word."""
+    """Content of a thread with a model, word for word."""
 
     text: str | None = None
     blob: Blob | None = None
     tokens: int = 0
-    """The most tokens that it can have in a request, counted when it was written."""
+    """Maximum number of tokens that it can have in a request, counted when it was written."""
     chars: int = 0
-    """Its characters in a request."""
+    """Number of its characters in a request."""
 
 
 class User(Said):
-    """What a model is told: the question, or what was wrong with its last answer. In a session, what a person says."""
+    """Message to a model: the question, or the fault of its last answer. In a session, a person's message."""
 
     kind: Literal["user"] = "user"
     mode: Mode | None = None
-    """Of a session: how it goes on."""
+    """Mode of a session."""
     upto: int | None = None
-    """Of the question for a summary: the last line of the thread that it is to stand for."""
+    """For a question for a summary: the last line of the thread that the summary replaces."""
 
 
 class Reasoning(Entry):
-    """A summary of what a model thought before the answer that follows."""
+    """Summary of a model's reasoning before the answer that follows."""
 
     kind: Literal["reasoning"] = "reasoning"
     text: str
@@ -316,101 +315,101 @@ class Usage(Record):
 
 
 class ToolCallEntry(Record):
-    """A model asks for a tool."""
+    """A model's request for a tool."""
 
     id: str
     name: str
     arguments: str | None = None
-    """As the model wrote them, secrets masked."""
+    """Arguments as the model wrote them, secrets masked."""
     blob: Blob | None = None
     masked: Literal[True] | None = None
-    """A secret stood in the arguments."""
+    """True if the arguments held a secret."""
 
 
 Source = Literal["model", "cassette", "log"]
-"""Where an answer came from: a model, a cassette, or an earlier attempt of the step that a crash ended."""
+"""Source of an answer: a model, a cassette, or an earlier attempt of the step that a crash ended."""
 
 
 class Assistant(Said):
-    """A model's answer: it closes the exchange that the last request began."""
+    """A model's answer; it closes the exchange that the last request began."""
 
     kind: Literal["assistant"] = "assistant"
     key: str
-    """What tells the request from others: the SHA-256 of its normalised form."""
+    """Identity of the request: the SHA-256 of its normalised form."""
     source: Source
     masked: Literal[True] | None = None
-    """A secret stood in it: the text is not what the model said."""
+    """True if it held a secret: the text is not exactly what the model wrote."""
     model: str
-    """As the server names it."""
+    """Name that the server gives it."""
     response: str | None = None
-    """The response's id."""
+    """Id of the response."""
     usage: Usage | None = None
     dollars: str | None = None
-    """What it cost: a decimal number; null where the price is not known, or nothing was paid."""
+    """Cost as a decimal number; null if the price is unknown or nothing was paid."""
     seconds: float | None = None
     calls: list[ToolCallEntry] | None = None
-    """The tools that it asks for, in order: each gets one ``call`` with its result."""
+    """Tools that it asks for, in order: each gets one ``call`` with its result."""
 
 
 class ToolResult(Said):
-    """What a model was told of a call that it had asked for."""
+    """Outcome of a call, as shown to the model that asked for it."""
 
     kind: Literal["told"] = "told"
     asked: str
 
 
 class Summary(Said):
-    """What stands in a request for all of the thread that came before."""
+    """Text that replaces all of the thread before it in a request."""
 
     kind: Literal["summary"] = "summary"
     upto: int
-    """The last line that it stands for."""
+    """Last line that it replaces."""
 
 
 class Ran(Record):
-    """What a run spent on models while a session followed it. Its own log has each request; here stands what counts against the session's budget."""
+    """Spending of a run on models while a session followed it. It counts against the session's budget; the run's log has each request."""
 
     calls: int
     tokens: int
-    """Of input and output; a request of which nobody knows the outcome counts with the most that it may have had."""
+    """Input and output tokens. A request with unknown outcome counts with its maximum."""
     dollars: str | None = None
-    """Null where a price is not known."""
+    """Null if a price is unknown."""
     seconds: float
     totals: dict[str, Json] | None = None
-    """As the run's own costs are rolled up, for people; null where no model was asked."""
+    """Totals as in the run's own costs, for people; null if no model was asked."""
 
 
 class Event(Said):
-    """What a person did beside talking, or what happened meanwhile: a model may be told of it in a line."""
+    """A person's action besides talking, or something that happened meanwhile. A model may see it as one line."""
 
     kind: Literal["event"] = "event"
     run: str | None = None
-    """The run that it was: from here on the session is about that one."""
+    """Run of the event: from here on the session is about it."""
     spent: Ran | None = None
-    """What that run spent on models."""
+    """Spending of that run on models."""
 
 
 class Version(Entry):
-    """What a session keeps beside what is said, as it stands from here on. What it was before is in the entries before."""
+    """A value that a session keeps, valid from here on. Earlier values are in earlier entries."""
 
     kind: Literal["version"] = "version"
     thread: str = SESSION_THREAD
     of: Literal["plan", "description", "draft", "variable", "mode", "window", "setting", "grant", "bench"]
     name: str = ""
-    """The variable's, the setting's, the action's that was allowed, the node's of the bench."""
+    """Name of the variable, the setting, the allowed action, or the node of the bench."""
     number: int
-    """From 1, for each thing that is kept and each name."""
+    """Number from 1, for each kind and name."""
     value: Json = None
     blob: Blob | None = None
     masked: Literal[True] | None = None
     cleared: Literal[True] | None = None
-    """It has no value any more."""
+    """True if it has no value any more."""
     reason: str
     by: Literal["model", "person"]
 
 
 class ModelError(Said):
-    """A request that brought no answer. Its text is what had come of one."""
+    """A request without an answer. Its text is the part of the answer that arrived."""
 
     kind: Literal["model_error"] = "model_error"
     error: dict[str, Json]
@@ -418,11 +417,11 @@ class ModelError(Said):
     dollars: str | None = None
     seconds: float | None = None
     again: float | None = None
-    """Seconds after which it is sent again; null where it is not."""
+    """Seconds after which it is sent again; null if it is not."""
     free: Literal[True] | None = None
-    """The server did not work on it, so it cost nothing."""
+    """True if the server did not work on it, so it cost nothing."""
     pending: Literal[True] | None = None
-    """In the background: the server may be at it still, so that whoever goes on fetches the answer."""
+    """True for a background request: the server may still be at work, so a process that continues fetches the answer."""
 
 
 NoteName = Literal[
@@ -445,7 +444,7 @@ NoteName = Literal[
 
 
 class Note(Entry):
-    """Something that is neither call nor scope: who owns the run, what was restored, judged, asked, answered; how it ended."""
+    """An entry that is neither call nor scope: ownership, restore, verdict, question, answer, end of the run."""
 
     kind: Literal["note"] = "note"
     name: NoteName
@@ -471,12 +470,12 @@ _ADAPTER: TypeAdapter[AnyEntry] = TypeAdapter(Annotated[AnyEntry, Field(discrimi
 
 
 def now() -> str:
-    """The present moment, as entries tell it: UTC, ISO 8601, milliseconds."""
+    """Return the present moment as in entries: UTC, ISO 8601, milliseconds."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def numbered(entry: AnyEntry, seq: int) -> AnyEntry:
-    """The entry as line ``seq`` of a log, written now; a call gets its id."""
+    """Return the entry as line ``seq`` of a log, written now; a call gets its id."""
     given: dict[str, Json] = {"seq": seq, "at": now()}
     if isinstance(entry, Call):
         given["call"] = f"c{seq}"
@@ -484,38 +483,38 @@ def numbered(entry: AnyEntry, seq: int) -> AnyEntry:
 
 
 def blob_of(data: bytes, path: str) -> Blob:
-    """How entries name a blob with these bytes; ``path`` is what it is called in them."""
+    """Return the description of a blob with these bytes; ``path`` is its name in entries."""
     sha256 = hashlib.sha256(data).hexdigest()
     return Blob(sha256=sha256, bytes=len(data), preview=data[:200].decode(errors="ignore"), path=path)
 
 
 def encode(entry: AnyEntry) -> bytes:
-    """The entry's line, with its checksum and the newline. Fields that are null are left out."""
+    """Return the entry's line, with its checksum and the newline. Null fields are left out."""
     return seal(entry.model_dump_json(exclude_none=True)[:-1].encode())
 
 
 def seal(unsealed: bytes) -> bytes:
-    """A line from its bytes without checksum and closing brace."""
+    """Return a line from its bytes without checksum and closing brace."""
     return b'%b%b%08x"}\n' % (unsealed, SUM, zlib.crc32(unsealed))
 
 
 def beginning(seq: int) -> bytes:
-    """What line ``seq`` of a log begins with."""
+    """Return the bytes with which line ``seq`` of a log begins."""
     return b'{"v":%d,"seq":%d,' % (FORMAT, seq)
 
 
 def is_sealed(line: bytes) -> bool:
-    """Whether a line (with its newline) fits its checksum."""
+    """True if a line (with its newline) fits its checksum."""
     unsealed = line[: -SUM_LENGTH - 1]
     return line[len(unsealed) :] == b'%b%08x"}\n' % (SUM, zlib.crc32(unsealed))
 
 
 class BadLine(ValueError):
-    """A line that is not what was written; the message says in what way."""
+    """A line that differs from what was written; the message says in what way."""
 
 
 def decode(line: bytes) -> AnyEntry:
-    """The entry of a line (with or without its newline). Raises BadLine, and LogError ``log-too-new`` for a later format version."""
+    """Return the entry of a line (with or without its newline). Raises BadLine, and LogError ``log-too-new`` for a later format version."""
     line = line.rstrip(b"\n")
     unsealed, sealed = line[:-SUM_LENGTH], line[-SUM_LENGTH:]
     if sealed != b'%b%08x"}' % (SUM, zlib.crc32(unsealed)):
@@ -530,7 +529,7 @@ def decode(line: bytes) -> AnyEntry:
 
 
 def refuse_later_version(line: bytes) -> None:
-    """Raise LogError ``log-too-new`` where the line was written by a later format version."""
+    """Raise LogError ``log-too-new`` if the line was written by a later format version."""
     try:
         version = _VERSION.validate_json(line).v
     except ValidationError:

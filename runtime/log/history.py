@@ -1,7 +1,7 @@
-"""What a run has done so far, folded from its log. Whoever wants to know something of a run asks this: the engine that resumes it, and every reader.
+"""History of a run, folded from its log: read by the engine that resumes the run, and by every reader.
 
-The fold knows three things of a step: what it yielded (``done``), what an action that must be judged left open (``open``), and what was
-done but lies behind the state that was restored (``redo``).
+The fold answers three questions about a step: its value (``done``), an action left open that must be reconciled (``open``), and what was
+done but undone by a restore (``redo``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runtime.log.store import integrity
 
 
 def _leaves_answers(result: log_entries.Result) -> bool:
-    """Whether an attempt that failed so had answers from a model that are as good as ever: it failed for want of another one."""
+    """True if the failed attempt has model answers that are still valid: it failed because another answer was missing."""
     error = result.error or {}
     return error.get("code") == "timeout" or (
         error.get("who") in ("model", "setup", "usage") and error.get("code") != "model-output-invalid"
@@ -32,7 +32,7 @@ class History:
     """The fold. ``add`` takes entries in order; everything else reads."""
 
     def __init__(self, entries: Iterable[log_entries.AnyEntry] = ()) -> None:
-        """Folds ``entries``, if there are any."""
+        """Fold ``entries``, if there are any."""
         self.header: log_entries.RunHeader | None = None
         self.started = ""
         self.last_at = ""
@@ -41,48 +41,48 @@ class History:
         self.attempts: dict[str, list[log_attempts.Attempt]] = {}
         self.scopes: dict[str, log_attempts.ScopeState] = {}
         self.order: list[str] = []
-        """Step and scope paths of the thread ``run``, as they first appeared."""
+        """Step and scope paths of the thread ``run``, in order of first appearance."""
         self.checkpoint: log_entries.Checkpoint | None = None
         self.checkpoint_before: log_entries.Checkpoint | None = None
-        """The one before the last, whose file is kept too."""
+        """Checkpoint before the last one; its file is kept too."""
         self.anew: set[str] = set()
         """Nodes and items of loops whose conditions are decided again, though they were begun."""
         self.restoring = False
-        """Whether the last process died while it restored a checkpoint: the browser that it left is in no state at all."""
+        """True if the last process died while it restored a checkpoint: the state of the browser that it left is undefined."""
         self.page: log_entries.PageState | None = None
         self.failed_at = 0
-        """The line at which the run last ended as failed."""
+        """Line at which the run last ended as failed."""
         self.ending: log_attempts.Ending | None = None
         self.question: log_entries.Note | None = None
         self.answer: log_entries.Note | None = None
         self.answers: dict[str, dict[str, Json]] = {}
-        """What a person answered to the questions of a step, by its path."""
+        """A person's answers to the questions of a step, by its path."""
         self.decisions: dict[str, str] = {}
-        """What a person decided about a step that may be the repetition of an earlier action, by its path: ``done``, ``not-done``, ``skip``."""
+        """A person's decision about a step that may repeat an earlier action, by its path: ``done``, ``not-done``, ``skip``."""
         self.evidence: list[dict[str, Json]] = []
-        """What the pages showed of steps that failed, in order: of a step at ``path`` what ``runtime.engine.evidence`` kept."""
+        """Evidence of failed steps, in order, as ``runtime.engine.evidence`` kept it; each has the ``path`` of its step."""
         self.ledger = ledger.Ledger()
-        """What the run has had with models, and what it cost."""
+        """Requests of the run to models, with their cost."""
         self.budget: str | None = None
-        """What the run's steps may spend on models together, as it was last said."""
+        """Budget for models of all the run's steps together, as last set."""
         self._threads: dict[str, threads.Thread] = {}
         self._by_call: dict[str, log_attempts.Attempt] = {}
         self._setters: list[log_attempts.Attempt] = []
         self._acting: list[log_attempts.Attempt] = []
-        """The attempts that do more than read, in the order of their calls."""
+        """Attempts that do more than read, in the order of their calls."""
         self._steps: list[log_attempts.Attempt] = []
-        """The attempts of steps of the run's own thread, in the order of their calls."""
+        """Attempts of steps of the run's own thread, in the order of their calls."""
         self._in_blocks: dict[tuple[str, int], dict[str, list[log_attempts.Attempt]]] = {}
-        """The attempts that do more than read within a run of a block of a handle, by the path of the block's first run and its number.
+        """Attempts that do more than read in a run of a handle's block, by the path of the block's first run and its number.
 
-        In each by where they stand in it, positions in loops aside, in the order of their calls.
+        Within each run by their path in the block without positions in loops, in the order of their calls.
         """
         self._seen_not_done: list[log_attempts.Attempt] = []
-        """The side effects of which the site, asked in this life, showed nothing."""
+        """Side effects that the site, asked by the present process, did not show."""
         self._begun: set[str] = set()
-        """The paths at which an attempt counts, and all paths around them."""
+        """Paths at which an attempt counts, and all paths around them."""
         self._named: dict[str, set[str]] = {}
-        """The names of files in lower case, each with the paths of the steps that kept one."""
+        """File names in lower case, each with the paths of the steps that kept one."""
         with integrity.uncollected():
             for entry in entries:
                 self.add(entry)
@@ -145,7 +145,7 @@ class History:
             self._acting.append(attempt)
 
     def _begin(self, path: str) -> None:
-        """Something that counts was done at ``path``, and so within all that stands around it."""
+        """Mark ``path``, and everything around it, as begun."""
         self._begun.add(path)
         for each in step_paths.around(path):
             if each in self._begun:
@@ -153,13 +153,13 @@ class History:
             self._begun.add(each)
 
     def _requester(self, thread: str) -> str:
-        """The path of the step that has this thread with a model."""
+        """Return the path of the step that has this thread with a model."""
         attempt = self._by_call.get(thread.partition(":")[2])
         return attempt.call.path if attempt is not None else ""
 
     def _seen(self, path: str, thread: str) -> None:
         if self.anew:
-            # Something is done there again, so the condition held.
+            # An action there means that the condition held.
             self.anew -= {each for each in self.anew if path == each or path.startswith((f"{each}/", f"{each}["))}
         if thread == log_entries.RUN_THREAD and path not in self.attempts and path not in self.scopes:
             self.order.append(path)
@@ -207,7 +207,7 @@ class History:
                 pass
 
     def _changed(self, entry: log_entries.Note) -> None:
-        """The run goes on with another text, and with what stands in the note in the place of what stood in its header."""
+        """Continue the run with another workflow text: the fields in the note replace those of the header."""
         data = entry.data
         assert self.header is not None
         taken = log_entries.SourceChange.model_validate(data["taken"])
@@ -232,7 +232,7 @@ class History:
                 attempt.edited = True
         for path in ("", *data["reopened"]):
             self.scopes[path].committed = None
-        # What the browser holds came of steps that the file no longer has: it is built anew, whoever goes on.
+        # The browser's state comes from steps that the file no longer has, so any resumed run rebuilds it.
         self.restoring = self.restoring or bool(data["rebuild"])
 
     def _judged(self, call: str, verdict: log_attempts.Verdict, entry: log_entries.Note) -> None:
@@ -248,14 +248,14 @@ class History:
             attempt.asked = evidence
 
     def _forget_not_done(self) -> None:
-        """What a site did not show in an earlier life it may show by now: only a person's *not done* outlasts the process that heard it."""
+        """Forget verdicts of an earlier process: the site may show the side effect by now. Only a person's *not done* stays."""
         for attempt in self._seen_not_done:
             attempt.verdict = None
         self._seen_not_done.clear()
 
     def _decided(self, entry: log_entries.Note) -> None:
         self.answer = entry
-        # Whoever wrote it down may have died before the calls had their results.
+        # The process that wrote it may have died before the calls had their results.
         verdict = "skipped" if entry.data["verdict"] == "skip" else entry.data["verdict"]
         for call in entry.data["calls"]:
             self._judged(call, verdict, entry)
@@ -279,7 +279,7 @@ class History:
         self._count_again(kept)
 
     def _count_again(self, paths: Iterable[str]) -> None:
-        """What a restored state has undone counts as it was: it is kept, or what it led to is done."""
+        """Let attempts that a restore undid count again: they are kept, or their consequences are done."""
         for path in paths:
             for attempt in self.attempts.get(path, ()):
                 attempt.rolled_back = False
@@ -291,9 +291,9 @@ class History:
                 self.scopes[path].decided = None
 
     def _put_behind(self, line: int, kept: frozenset[str]) -> None:
-        """What came after the restored state no longer counts, but for the steps ``kept``; actions among it are judged before anything is done again.
+        """Stop counting what came after the restored state, except the steps ``kept``. Its actions are reconciled before anything is redone.
 
-        A block that ended with an error that is kept stays ended: it is not gone through again.
+        A block that ended with a kept error stays ended: it does not run again.
         """
         ended = self.ended_by_error()
         for path, attempts in self.attempts.items():
@@ -304,7 +304,7 @@ class History:
                     for action in attempt.actions:
                         action.rolled_back = True
         for scope in self.scopes.values():
-            # A route keeps its branch and a `when` its answer: the way that was gone holds actions that are to be judged. Only a list is new.
+            # A route keeps its branch and a `when` its answer: the way taken has actions that must be reconciled. Only a list is made anew.
             if ended(scope.path):
                 continue
             if scope.decided is not None and scope.decided.seq > line and scope.decided.node == "iterate":
@@ -315,25 +315,25 @@ class History:
                 scope.failed = None
 
     def ended_by_error(self) -> Callable[[str], bool]:
-        """Tells of a path whether it stands in a block which an error ended by now, and which is not gone through again."""
+        """Return a test for paths: True if an error has ended a block around the path, and the block does not run again."""
         over = {scope.path for scope in self.scopes.values() if scope.stays_failed}
         return lambda path: bool(over) and any(each in over for each in step_paths.around(path))
 
     def effect_at(self, path: str) -> log_attempts.Attempt | None:
-        """The last side effect at ``path`` that happened or may have."""
+        """Return the last side effect at ``path`` that happened or may have."""
         return _last_effect(self.attempts.get(path, ()))
 
     def effects_within(self, first: str, number: int) -> list[log_attempts.Attempt]:
-        """The last side effect of each step that happened or may have in the run of that number of the block of a handle whose first run is ``first``."""
+        """Return the last side effect of each step in one run of a block of a handle. ``first`` is the path of the block's first run."""
         run = self._in_blocks.get((first, number), {})
         reached = {attempt.call.path: None for attempts in run.values() for attempt in attempts}
         return [effect for path in reached if (effect := self.effect_at(path)) is not None]
 
     def repeated(self, block: step_paths.Block) -> log_attempts.Attempt | None:
-        """The side effect of an earlier run of the block that a step in it would repeat.
+        """Return the side effect of an earlier run of the block that a step in it would repeat.
 
-        Turns of a loop without keys are told apart by position, which proves nothing between two runs: where none was at the same
-        position, any of them may be the one, and it is the last.
+        Items of a loop without keys are known by position, which proves nothing between two runs. If none was at the same position, any of
+        them may be the one, and the last is returned.
         """
         numbers = range(block.number - 1, 0, -1)
         same = [self.effect_at(f"{block.first}{f'[{each}]' if each > 1 else ''}/{block.rest}") for each in numbers]
@@ -344,20 +344,20 @@ class History:
         return max(found, key=lambda effect: effect.call.seq, default=None)
 
     def done(self, path: str) -> log_attempts.Attempt | None:
-        """The attempt from which the step at ``path`` has its value, if it has one that counts."""
+        """Return the attempt that gave the step at ``path`` its value, if it has one that counts."""
         last = self.last(path)
         return last if last is not None and last.settled and not last.rolled_back else None
 
     def last(self, path: str) -> log_attempts.Attempt | None:
-        """The attempt of the step at ``path`` that says what became of it."""
+        """Return the attempt that decides the state of the step at ``path``."""
         attempts = self.attempts.get(path)
         return log_attempts.deciding(attempts) if attempts else None
 
     def threads_that_count(self, path: str) -> list[str]:
-        """The threads, the latest first, in which attempts of the step had answers from a model that are as good as ever.
+        """Return the threads, the latest first, in which attempts of the step had model answers that are still valid.
 
-        A crash ended the attempt, or put it behind the state that was restored, or the model could not be asked any further; an attempt that
-        came to a result, or to an answer of no use, is asked anew, and so is what came before it.
+        A crash ended the attempt, a restore undid it, or the model could not be asked any further. An attempt that reached a result, or an
+        unusable answer, is asked anew, and so is everything before it.
         """
         names: list[str] = []
         for attempt in reversed(self.attempts.get(path, [])):
@@ -369,28 +369,28 @@ class History:
         return names
 
     def thread(self, name: str) -> threads.Thread:
-        """What stands in a thread with a model."""
+        """Return the content of a thread with a model."""
         return self._threads.get(name) or threads.Thread()
 
     def attempt_of(self, call: log_entries.Call) -> log_attempts.Attempt:
-        """The attempt that a call began."""
+        """Return the attempt that a call began."""
         return self._by_call[call.call]
 
     def next_number(self, path: str) -> int:
-        """The number of the next attempt of the step at ``path``, from 1."""
+        """Return the number of the next attempt of the step at ``path``, from 1."""
         attempts = self.attempts.get(path)
         return attempts[-1].call.attempt + 1 if attempts else 1
 
     def all_attempts(self) -> list[log_attempts.Attempt]:
-        """Every attempt of every step, in the order of their calls."""
+        """Return every attempt of every step, in the order of their calls."""
         return list(self._by_call.values())
 
     def open_calls(self) -> list[log_attempts.Attempt]:
-        """Calls without a result, in order: what a crash left."""
+        """Return calls without a result, in order: a crash left them open."""
         return [attempt for attempt in self._by_call.values() if attempt.result is None]
 
     def undone_after(self, line: int, skipped: Collection[str] = ()) -> list[log_attempts.Attempt]:
-        """The side effects that are finished and came after the state restored to ``line``, but for the steps ``skipped``."""
+        """Return finished side effects that came after the state restored to ``line``, except for the steps ``skipped``."""
         ended = self.ended_by_error()
         lasts = (log_attempts.deciding(attempts) for path, attempts in self.attempts.items() if not ended(path))
         return [
@@ -407,7 +407,7 @@ class History:
 
     @property
     def files(self) -> list[dict[str, Json]]:
-        """The files that the run's steps have kept, in the order of their names' first appearance."""
+        """Files that the run's steps have kept, in the order of their names' first appearance."""
         kept: dict[str, dict[str, Json]] = {}
         for attempt in self._by_call.values():
             if attempt.result is not None:
@@ -416,7 +416,7 @@ class History:
 
     @property
     def flags(self) -> list[dict[str, Json]]:
-        """What a person should look at though its step went on, with the ``path`` of the step; of each step that of its last attempt."""
+        """Matters for a person to check, with the ``path`` of the step; for each step those of its last attempt."""
         lasts = {attempt.call.path: attempt for attempt in self._by_call.values() if attempt.result is not None}
         return [
             {"path": path, **flag}
@@ -426,7 +426,7 @@ class History:
 
     @property
     def tolerated(self) -> int:
-        """How many failures ``on_error: continue`` has passed over."""
+        """Number of failures that ``on_error: continue`` has tolerated."""
         lasts = (attempts[-1] for attempts in self.attempts.values())
         leaves = sum(
             1
@@ -436,21 +436,21 @@ class History:
         return leaves + sum(1 for scope in self.scopes.values() if scope.failed is not None and scope.failed.tolerated)
 
     def is_committed(self, path: str) -> bool:
-        """Whether the scope at ``path`` is over and has its value."""
+        """True if the scope at ``path`` is over and has its value."""
         return path in self.scopes and self.scopes[path].committed is not None
 
     @property
     def steps_done(self) -> int:
-        """How many leaf steps have their value."""
+        """Number of leaf steps that have their value."""
         return sum(1 for path in self.order if self.done(path) is not None)
 
     def for_lists(self) -> dict[str, Json]:
-        """What stands in the log where the run ends, so that a list of runs need not read all of it."""
+        """Return the fields for the log's last entry, so that a list of runs need not read the whole log."""
         assert self.header is not None
         return {"workflow": self.header.workflow, "steps": self.steps_done}
 
     def set_within(self, path: str) -> list[log_attempts.Attempt]:
-        """The steps within ``path`` that set variables and count, in order."""
+        """Return the steps within ``path`` that set variables and count, in order."""
         scope = self.scopes[path]
         over = scope.committed or scope.failed
         first = bisect.bisect_left(self._setters, scope.opened, key=lambda attempt: attempt.call.seq)
@@ -462,35 +462,35 @@ class History:
         ]
 
     def begun(self, path: str) -> bool:
-        """Whether anything that counts was done at ``path`` or within it."""
+        """True if anything that counts was done at ``path`` or within it."""
         return path in self._begun
 
     def steps_backwards(self) -> Iterator[log_attempts.Attempt]:
-        """Every attempt of every step of the run's own thread, the latest first."""
+        """Return every attempt of every step of the run's own thread, the latest first."""
         return reversed(self._steps)
 
     def named_elsewhere(self, name: str, path: str) -> bool:
-        """Whether a step other than the one at ``path`` has kept a file of that name, in whatever capitals."""
+        """True if a step other than the one at ``path`` has kept a file of that name, ignoring case."""
         steps = self._named.get(name.casefold(), ())
         return len(steps) > 1 or (len(steps) == 1 and path not in steps)
 
     def page_changed_since(self, line: int) -> bool:
-        """Whether an action on the page came after ``line``."""
+        """True if an action on the page came after ``line``."""
         last = self.last_on_page()
         return last is not None and last.call.seq > line
 
     def last_on_page(self) -> log_attempts.Attempt | None:
-        """The last attempt that left a trace on the page, for all that is known."""
+        """Return the last attempt that left a trace on the page, as far as is known."""
         return next((attempt for attempt in reversed(self._acting) if attempt.touched_page), None)
 
     def within(self, path: str) -> Iterator[log_attempts.Attempt]:
-        """The attempt of every step of the run within ``path`` that says what became of it."""
+        """Yield, for every step of the run within ``path``, the attempt that decides its state."""
         for each, attempts in self.attempts.items():
             if each.startswith(f"{path}/") and attempts[-1].call.thread == log_entries.RUN_THREAD:
                 yield log_attempts.deciding(attempts)
 
     def recorded(self, path: str) -> list[str]:
-        """What ``now()`` and ``uuid()`` gave the step or scope before, so that it sees the same again."""
+        """Return the values that ``now()`` and ``uuid()`` gave the step or scope before, so that it sees the same again."""
         scope = self.scopes.get(path)
         if scope is not None and scope.decided is not None and scope.decided.recorded:
             return scope.decided.recorded
@@ -499,5 +499,5 @@ class History:
 
     @property
     def status(self) -> str:
-        """``passed``, ``failed``, ``paused``, ``interrupted``, or ``open``: alive, or dead without a word."""
+        """``passed``, ``failed``, ``paused``, ``interrupted``, or ``open``: active, or dead without a recorded end."""
         return self.ending.status if self.ending else "open"

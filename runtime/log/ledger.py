@@ -1,4 +1,4 @@
-"""What a run has had with models, folded from its log: every request with what it cost, and the answers that a resumed run need not pay again."""
+"""Cost ledger of a run, folded from its log: every model request with its cost, and the answers that a resumed run need not pay again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nodes.values import Json
 from runtime.log import entries, step_paths
 
 MONEY = ("dollars", "known_dollars")
-"""The parts of totals that are sums of money, as texts."""
+"""Parts of totals that are sums of money, as texts."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -19,62 +19,61 @@ class Spent:
     """One request to a model: a row of the cost ledger."""
 
     line: int
-    """The line of the log with which it was announced; of an answer from a cassette its own."""
+    """Line of the log that announced it; for an answer from a cassette the line of the answer."""
     at: str
     path: str
-    """The step that asked."""
+    """Step that asked."""
     thread: str
     model: str
-    """As it was asked for; as the server names it once it has answered."""
+    """Model as requested; as the server names it once it has answered."""
     estimate: int
-    """Tokens of the input, as they were reckoned before it was sent."""
+    """Input tokens, as estimated before it was sent."""
     limit: int
-    """Tokens that the answer might have."""
+    """Maximum number of tokens of the answer."""
     status: str = "open"
-    """``ok``; ``error``; ``open`` while nothing has come of it, also where its process died."""
+    """``ok``; ``error``; ``open`` while it has no outcome, also if its process died."""
     source: entries.Source = "model"
     usage: entries.Usage | None = None
     dollars: decimal.Decimal | None = None
     seconds: float = 0.0
     free: bool = False
-    """Whether the server did not work on it."""
+    """True if the server did not work on it."""
     error: str | None = None
     response: str | None = None
-    """The id of the response, once it is known."""
+    """Id of the response, once it is known."""
     key: str = ""
     asked: str = ""
-    """The model as it was asked for."""
     raw: int = 0
-    """Tokens of the input by the list alone, whatever was learnt of the model."""
+    """Input tokens by the token list alone, without what was learnt about the model."""
     waited: float = 0.0
     """Seconds for which an earlier process waited for the same response in the background; part of ``seconds``."""
     allowed: float = 0.0
-    """Seconds that it might take."""
+    """Time limit in seconds."""
 
     @property
     def paid(self) -> bool:
-        """Whether it costs anything, for all that is known."""
+        """True if it costs anything, as far as is known."""
         return self.source == "model" and not self.free
 
     @property
     def tokens(self) -> int:
-        """What it had; where nobody knows, all that it may have had."""
+        """Tokens that it had; if unknown, the maximum that it may have had."""
         return self.usage.input + self.usage.output if self.usage else self.estimate + self.limit
 
 
 @dataclasses.dataclass(slots=True)
 class Settled:
-    """What requests of which nothing more is to come had together, added up as they ended."""
+    """Sum of the requests that are over, added up as they ended."""
 
     calls: int = 0
     tokens: int = 0
     seconds: float = 0.0
     dollars: decimal.Decimal = decimal.Decimal(0)
     unpriced: list[Spent] = dataclasses.field(default_factory=list)
-    """Those that were paid for and whose price the log does not hold; ``dollars`` is without them."""
+    """Paid requests whose price the log does not hold; ``dollars`` is without them."""
 
     def add(self, row: Spent) -> None:
-        """Add one."""
+        """Add one request."""
         if row.source != "model":
             return
         self.calls, self.seconds = self.calls + 1, self.seconds + row.seconds
@@ -94,18 +93,18 @@ class Ledger:
         self.rows: list[Spent] = []
         self._open: dict[str, Spent] = {}
         self._settled: dict[str | None, Settled] = {}
-        """By the path of each step for which one worked; of all of them under None."""
+        """Sums by the path of each step, including all work done for it; the sum of all is under None."""
         self._answers: dict[str, dict[str, entries.Assistant]] = {}
         self._waiting: dict[str, dict[str, str]] = {}
         self.exchanges = 0
-        """How many answers the run has had, from models and from its cassette; one that was used again counts once."""
+        """Number of answers from models and from the cassette; one that was used again counts once."""
         self.answered = False
-        """Whether one of them came to the process that has the run now."""
+        """True if the process that now has the run received one of them."""
         self.runs: list[tuple[str, entries.Ran]] = []
-        """What runs spent that a session followed, in order; their requests are no rows of it."""
+        """Spending of runs that a session followed, in order; their requests are not in ``rows``."""
 
     def add(self, entry: entries.AnyEntry, path: str) -> None:
-        """Take an entry of the step at ``path``; those that are none of a model's say nothing here."""
+        """Take an entry of the step at ``path``. Entries that do not concern a model change nothing here."""
         match entry:
             case entries.Note(name="requested"):
                 self._requested(entry, path)
@@ -114,7 +113,7 @@ class Ledger:
                 self._waiting.setdefault(entry.thread, {})[key] = response
                 row = self._open.get(entry.thread)
                 if row is not None and row.response == response:
-                    # The process that asked is gone, and one that goes on in its thread waits for the same.
+                    # The process that asked is gone, and one that continues its thread waits for the same response.
                     row.waited = row.seconds
                 row = row or self._adopted(entry.thread, response)
                 if row is not None:
@@ -131,7 +130,7 @@ class Ledger:
                     row.dollars, row.seconds = _decimal(entry.dollars), row.waited + (entry.seconds or 0.0)
                     row.error = str(entry.error.get("code"))
                     self.settle(row)
-                    # What was asked for in the background came to nothing: nobody asks for it again.
+                    # The background request failed, so its response is never fetched.
                     self._waiting.get(entry.thread, {}).pop(row.key, None)
             case entries.Event(run=str(run), spent=entries.Ran() as spent):
                 self.runs.append((run, spent))
@@ -161,7 +160,7 @@ class Ledger:
         self._open[entry.thread] = row
 
     def stopped(self, at: str) -> None:
-        """The process that asked is gone, at that time at the latest: what it waited for counts as waited for until then, or as long as it might take."""
+        """Record that the asking process is gone, at the latest at ``at``. Its wait counts until then, limited by the allowed time."""
         self.answered = False
         for row in self._open.values():
             if not row.seconds:
@@ -169,7 +168,7 @@ class Ledger:
                 row.seconds = max(0.0, min(passed.total_seconds(), row.allowed))
 
     def _adopted(self, thread: str, response: str) -> Spent | None:
-        """The request of an earlier process, whose response this thread waits for now."""
+        """Return an earlier process's request whose response this thread now waits for."""
         found = next((each for each, row in self._open.items() if row.response == response), None)
         if found is None:
             return None
@@ -180,7 +179,7 @@ class Ledger:
 
     def _answered(self, entry: entries.Assistant, path: str) -> None:
         if not entry.masked:
-            # A mask is no answer.
+            # A masked answer cannot be used again.
             self._answers.setdefault(entry.thread, {})[entry.key] = entry
         self._waiting.get(entry.thread, {}).pop(entry.key, None)
         row = self._open.pop(entry.thread, None)
@@ -198,36 +197,36 @@ class Ledger:
         self.settle(row)
 
     def settle(self, row: Spent) -> None:
-        """Nothing more is to come of it."""
+        """Record that the request is over."""
         for path in (None, row.path, *step_paths.around(row.path)):
             self._settled.setdefault(path, Settled()).add(row)
 
     def settled(self, path: str | None = None) -> Settled:
-        """What those requests had together of which nothing more is to come: of the step at ``path`` and all that works for it, or of all."""
+        """Return the sum of the requests that are over: of the step at ``path`` and all work for it, or of all."""
         return self._settled.get(path) or Settled()
 
     def unsettled(self, path: str | None = None) -> Iterator[Spent]:
-        """The others, of which something may come."""
+        """Return the requests that may still have an outcome."""
         return (row for row in self._open.values() if path is None or path in (row.path, *step_paths.around(row.path)))
 
     def answer(self, threads: Iterable[str], key: str) -> entries.Assistant | None:
-        """The answer that one of these threads has to the request of that key."""
+        """Return the answer that one of these threads has to the request of that key."""
         return next((found for each in threads if (found := self._answers.get(each, {}).get(key)) is not None), None)
 
     def waiting(self, threads: Iterable[str], key: str) -> str | None:
-        """The id of the background response to the request of that key, which one of these threads asked for and never had."""
+        """Return the id of a background response to the request of that key that one of these threads asked for and never received."""
         return next((found for each in threads if (found := self._waiting.get(each, {}).get(key)) is not None), None)
 
     def within(self, path: str) -> Iterator[Spent]:
-        """The requests of the step at ``path``, and of all that works for it."""
+        """Return the requests of the step at ``path``, and of all work for it."""
         return (row for row in self.rows if path in (row.path, *step_paths.around(row.path)))
 
     def totals(self) -> dict[str, Json] | None:
-        """What was spent on all requests, rolled up; None where no model was asked."""
+        """Return the totals of all requests; None if no model was asked."""
         return totals(self.rows) if self.rows else None
 
     def totals_by_run(self) -> dict[str, dict[str, Json]]:
-        """What was spent by each run that a session followed, by its id."""
+        """Return the spending of each run that a session followed, by its id."""
         runs: dict[str, list[Mapping[str, Json]]] = {}
         for run, spent in self.runs:
             if spent.totals is not None:
@@ -235,7 +234,7 @@ class Ledger:
         return {run: together(each) for run, each in runs.items()}
 
     def totals_by_step(self) -> dict[str, dict[str, Json]]:
-        """The same for each step that asked a model, by its path."""
+        """Return the totals of each step that asked a model, by its path."""
         steps: dict[str, list[Spent]] = {}
         for row in self.rows:
             steps.setdefault(row.path, []).append(row)
@@ -243,9 +242,9 @@ class Ledger:
 
 
 def totals(rows: Sequence[Spent]) -> dict[str, Json]:
-    """What was spent on these requests, rolled up, as the log and programs read it.
+    """Return the totals of these requests, as the log and programs read them.
 
-    ``dollars`` is a text, and null where the price of any request that may have been paid for is unknown; ``known_dollars`` is what the others cost.
+    ``dollars`` is a text, and null if the price of any possibly paid request is unknown. ``known_dollars`` is the cost of the others.
     """
     paid = [row for row in rows if row.paid]
     known = all(row.dollars is not None for row in paid)
@@ -264,17 +263,17 @@ def totals(rows: Sequence[Spent]) -> dict[str, Json]:
 
 
 def together(spent: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
-    """The sum of several totals, of which there is at least one."""
+    """Return the sum of several totals; there must be at least one."""
     return {name: _sum(name, [each[name] for each in spent]) for name in spent[0]}
 
 
 def less(spent: Mapping[str, Json], before: Mapping[str, Json]) -> dict[str, Json]:
-    """What came to the totals ``before`` until they were ``spent``."""
+    """Return the difference between the totals ``spent`` and the earlier totals ``before``."""
     return {name: _sum(name, [spent[name]], [before[name]]) for name in spent}
 
 
 def _sum(name: str, values: Sequence[Json], minus: Sequence[Json] = ()) -> Json:
-    """One part of totals; null where it is so in any of them."""
+    """Return one part of totals; null if it is null in any of them."""
     if None in (*values, *minus):
         return None
     zero = decimal.Decimal(0)
@@ -289,7 +288,7 @@ def _number(value: Json) -> decimal.Decimal:
 
 
 def plain(dollars: decimal.Decimal) -> str:
-    """A sum of money as text, without an exponent."""
+    """Return a sum of money as text, without an exponent."""
     return f"{dollars.normalize():f}" if dollars else "0"
 
 

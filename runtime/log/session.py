@@ -1,4 +1,4 @@
-"""What a session holds, folded from its log: what was said, what it keeps, what it cost. A session is a conversation with a person: a chat's or the Director's."""
+"""Content of a session, folded from its log: messages, kept values, costs. A session is a person's talk with a chat or the Director."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ class SideEffect:
 
 @dataclasses.dataclass(slots=True)
 class Question:
-    """What a person is asked in a session."""
+    """A question to a person in a session."""
 
     question: str
     choices: Sequence[str]
     free: bool
-    """Whether words of their own are an answer, too."""
+    """True if free text is an answer, too."""
     place: str
-    """The path of the call that asks."""
+    """Path of the call that asks."""
     answer: str | None = None
     lapsed: bool = False
-    """Whether the person has said something else since: nobody waits for the answer any more."""
+    """True if the person has since sent another message: the answer is no longer awaited."""
 
 
 class Session(Fold):
     """The fold. ``add`` takes entries in order; everything else reads."""
 
     def __init__(self, entries: Iterable[log_entries.AnyEntry] = ()) -> None:
-        """Folds ``entries``, if there are any."""
+        """Fold ``entries``, if there are any."""
         self.header: log_entries.SessionHeader | None = None
         self.started = ""
         self.last_at = ""
         self.last_seq = 0
         self.epoch = 0
         self.budget: str | None = None
-        """What it may spend, as it was last said."""
+        """Budget, as last set."""
         self.mode: log_entries.Mode = "chat"
         self.about: str | None = None
-        """The run that it is about by now."""
+        """Run that it is about now."""
         self.following: log_entries.Note | None = None
-        """That a run began, or went on, of which the session does not know how it ended; of several the last."""
+        """Last note of a run that began or resumed and whose end the session does not know."""
         self.open_runs: dict[str, log_entries.Note] = {}
-        """The same of each such run, by its id, in the order in which they began."""
+        """Such notes by the id of each run, in the order in which the runs began."""
         self.runs_of: dict[str, list[str]] = {}
-        """The runs that a tool has begun, by the id of its call, in order; also those of which is known how they ended."""
+        """Runs that a tool began, by the id of its call, in order; also those whose end is known."""
         self.questions: list[Question] = []
-        """What a person was asked, in order; each once."""
+        """Questions to the person, in order; each once."""
         self.messages = 0
-        """Words of the person and answers of the model, delegates' and summaries' not counted."""
+        """Number of the person's messages and the model's answers, without those of delegates and summaries."""
         self.ledger = ledger.Ledger()
         self.actions: dict[str, SideEffect] = {}
         """Every call, by its id, in order."""
@@ -99,7 +99,6 @@ class Session(Fold):
                 self.ledger.add(entry, self.path_of(entry.thread))
 
     def _heard(self, entry: log_entries.User | log_entries.Assistant) -> None:
-        """The person, or the model, has said something."""
         self.messages += 1
         if isinstance(entry, log_entries.User) and entry.mode is not None and self.waits_for is not None:
             self.waits_for.lapsed = True
@@ -123,7 +122,7 @@ class Session(Fold):
                 self.ledger.add(entry, self.path_of(entry.thread))
 
     def _asked(self, data: dict[str, Json]) -> None:
-        """A question waits, or has its answer."""
+        """Record a question, or its answer."""
         found = self.asked(str(data["question"]), str(data["place"]))
         if found is None:
             found = Question(str(data["question"]), list(data["choices"]), bool(data["free"]), str(data["place"]))
@@ -131,18 +130,18 @@ class Session(Fold):
         found.answer = data.get("answer", found.answer)
 
     def asked(self, question: str, place: str) -> Question | None:
-        """The question, as it was asked at that place before; None where it was not."""
+        """Return the question as it was asked at that place before; None if it was not."""
         every = (each for each in self.questions if (each.question, each.place) == (question, place))
         return next(every, None)
 
     @property
     def waits_for(self) -> Question | None:
-        """The question that was asked last, while it has no answer, and the person has said nothing else."""
+        """Last question, while it has no answer and the person has sent no other message."""
         last = self.questions[-1] if self.questions else None
         return last if last is not None and last.answer is None and not last.lapsed else None
 
     def _ended(self, run: str | None) -> None:
-        """A run is followed no more; without a name all of them."""
+        """Record that a run is followed no more; without a name, all of them."""
         if run is None:
             self.open_runs.clear()
         else:
@@ -151,17 +150,17 @@ class Session(Fold):
 
     @property
     def begun(self) -> bool:
-        """Whether there is a session: a fork is one only when it has taken over all that it is to have."""
+        """True if there is a session. A fork counts only once it has taken over everything."""
         return self.header is not None and (self.header.forked is None or self.epoch > 0)
 
     @property
     def untouched(self) -> bool:
-        """Whether nothing was ever said, done or kept in it."""
+        """True if nothing was ever said, done or kept in it."""
         return not (self._versions or any(each.said for each in self._threads.values()))
 
     @property
     def threads(self) -> list[str]:
-        """The names of all threads, in the order in which they began."""
+        """Names of all threads, in the order in which they began."""
         return list(self._threads)
 
     @override
@@ -170,11 +169,11 @@ class Session(Fold):
 
     @override
     def threads_that_count(self, path: str) -> list[str]:
-        """The threads of who asks at ``path``: an answer that is worked on in the background is fetched, whoever asked for it."""
+        """Return the threads that ask at ``path``. An answer in progress in the background is fetched, whichever of them asked for it."""
         return [name for name in reversed(self._threads) if self.path_of(name) == path]
 
     def path_of(self, thread: str) -> str:
-        """Where what is spent in a thread is put to: empty for the session's own, the path of the call for a delegate's, ``…/summary`` for a summary's."""
+        """Return the path for a thread's costs: empty for the session's own, of the call for a delegate's, ``…/summary`` for a summary's."""
         if thread.startswith(log_entries.SUMMARY):
             return f"{self.path_of(thread.split(':', 2)[2])}/summary".removeprefix("/")
         if thread.startswith(log_entries.DELEGATE):
@@ -182,24 +181,24 @@ class Session(Fold):
         return ""
 
     def versions(self, of: str, name: str = "") -> list[log_entries.Version]:
-        """Every version of what is kept, oldest first."""
+        """Return every version of a kept value, oldest first."""
         return self._versions.get((of, name), [])
 
     def latest(self, of: str, name: str = "") -> log_entries.Version | None:
-        """What holds now; None where nothing was ever said, or it was cleared."""
+        """Return the present version; None if there never was one, or it was cleared."""
         versions = self.versions(of, name)
         return versions[-1] if versions and not versions[-1].cleared else None
 
     def variables(self) -> Iterator[log_entries.Version]:
-        """The variables that have a value, in the order in which they first had one."""
+        """Yield the variables that have a value, in the order in which they first had one."""
         for name in self.names_of("variable"):
             if (found := self.latest("variable", name)) is not None:
                 yield found
 
     def names_of(self, of: str) -> list[str]:
-        """The names under which anything of this kind was ever kept, in the order in which they first were."""
+        """Return the names under which values of this kind were ever kept, in the order of their first use."""
         return [name for kind, name in self._versions if kind == of]
 
     def open_calls(self) -> list[SideEffect]:
-        """Calls without a result, in order: what a crash left."""
+        """Return calls without a result, in order: a crash left them open."""
         return [each for each in self.actions.values() if each.result is None]

@@ -1,4 +1,4 @@
-"""What a step path says by itself."""
+"""Facts that a step path shows by itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TURN = re.compile(r"\[\d+\]")
 
 
 def around(path: str) -> Iterator[str]:
-    """The paths of all that stands around ``path``, the nearest first."""
+    """Yield the paths of everything around ``path``, the nearest first."""
     end = path.rfind("/")
     while end >= 0:
         yield path[:end]
@@ -19,26 +19,26 @@ def around(path: str) -> Iterator[str]:
 
 
 class Block(NamedTuple):
-    """What may be a run of a block of a handle, around a step; a node may have such a name too."""
+    """A possible run of a block of a handle, around a step; a node may have such a name too."""
 
     path: str
     name: str
     """``try``, ``catch`` or ``finally``."""
     first: str
-    """The path of the block's first run."""
+    """Path of the block's first run."""
     number: int
-    """Which run of the block it is."""
+    """Number of this run of the block."""
     rest: str
-    """The path of the step from there on."""
+    """Path of the step from there on."""
 
     @property
     def anywhere(self) -> str:
-        """The rest, whichever turns of loops without keys and tries of other handles it passes."""
+        """The rest, without the positions in loops without keys and the numbers of other handles' tries."""
         return _TURN.sub("", self.rest)
 
 
 def blocks(path: str) -> Iterator[Block]:
-    """The blocks of handles around the step at ``path``, the outermost first."""
+    """Yield the blocks of handles around the step at ``path``, the outermost first."""
     for found in _BLOCK.finditer(path):
         first = f"{path[: found.start()]}/{found[1]}"
         yield Block(path[: found.end()], found[1], first, int(found[2] or 1), path[found.end() + 1 :])

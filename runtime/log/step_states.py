@@ -1,7 +1,7 @@
-"""The state of a step, and what happens when a run reaches it: one enum, one table.
+"""State of a step, and what happens when a run reaches it: one enum, one table.
 
-A step has a state from its attempts (`records.Attempt.state`). The table says for each state, each effect class and each thing that the
-author may have configured what happens next. ``docs/crash-recovery.md`` shows it (`scripts/state_docs.py` writes it there).
+A step has a state from its attempts (`attempts.Attempt.state`). For each state, each effect class and each policy of the author, the
+table says what happens next. ``docs/crash-recovery.md`` shows it (`scripts/state_docs.py` writes it there).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nodes.part import EffectClass
 
 
 class State(enum.StrEnum):
-    """What the log knows of a step."""
+    """State of a step by the log."""
 
     FRESH = "fresh"
     """It has no call."""
@@ -32,7 +32,7 @@ class State(enum.StrEnum):
 
 
 class Configured(enum.StrEnum):
-    """What the author wrote for a side effect that may have happened: of the node (`confirm`, `after_crash`), or around it (`on_redo`)."""
+    """The author's policy for a side effect that may have happened: in the node (`confirm`, `after_crash`), or around it (`on_redo`)."""
 
     NOTHING = "nothing"
     CONFIRM = "confirm"
@@ -47,7 +47,7 @@ class Configured(enum.StrEnum):
 
 
 class Then(enum.StrEnum):
-    """One thing that happens; of several in a row each is for what the one before could not tell."""
+    """One thing that happens; of several in a row, each is for what the one before could not decide."""
 
     TAKE = "take"
     """The recorded value is the step's value."""
@@ -75,7 +75,7 @@ _REPEATABLE: Final[dict[State, tuple[Then, ...]]] = {
     State.VOID: (Then.ACT,),
 }
 
-# The author's word for an attempt whose outcome is unknown. A person is asked where the author says nothing.
+# The author's policy for an attempt whose outcome is unknown. Without one, a person is asked.
 _UNKNOWN: Final[dict[Configured, tuple[Then, ...]]] = {
     Configured.NOTHING: (Then.VERIFY, Then.ASK),
     Configured.CONFIRM: (Then.VERIFY, Then.CONFIRM, Then.ASK),
@@ -86,7 +86,7 @@ _UNKNOWN: Final[dict[Configured, tuple[Then, ...]]] = {
     Configured.ASK: (Then.VERIFY, Then.ASK),
 }
 
-# It is known to have happened once; `after_crash` is the author's word for what is unknown, so it says nothing here.
+# It is known to have happened once. `after_crash` is the author's policy for what is unknown, so it does not apply here.
 _HAPPENED: Final[dict[Configured, tuple[Then, ...]]] = {
     Configured.REDO_CONFIRM: (Then.CONFIRM, Then.ASK),
     Configured.REDO: (Then.ACT,),
@@ -99,23 +99,23 @@ TABLE: Final[dict[Row, tuple[Then, ...]]] = {
     (State.FRESH, "effect", Configured.NOTHING): (Then.ACT,),
     (State.DONE, "effect", Configured.NOTHING): (Then.TAKE,),
     (State.FAILED_BEFORE, "effect", Configured.NOTHING): (Then.ACT,),
-    # A side effect that happened, or may have, cannot be changed in the file (`runtime.recovery.compatibility`): what is void has not acted.
+    # A side effect that happened, or may have, cannot be changed in the file (`runtime.recovery.compatibility`): a void step has not acted.
     (State.VOID, "effect", Configured.NOTHING): (Then.ACT,),
     **{(State.OPEN, "effect", word): then for word, then in _UNKNOWN.items()},
     **{(State.FAILED_AFTER, "effect", word): then for word, then in _UNKNOWN.items()},
     **{(State.UNDONE, "effect", word): then for word, then in _HAPPENED.items()},
 }
-"""What happens at a step, in order, for every state, effect class and word of the author."""
+"""Actions at a step, in order, for every state, effect class and policy of the author."""
 
 LOST: Final = frozenset({"answer-lost", "timeout", "navigation-failed", "page-crashed", "browser-gone"})
-"""Errors after which nobody here knows whether a side effect happened. After the others the site has answered, and not as the author wants."""
+"""Errors after which it is unknown if a side effect happened. After others the site has answered, and not as the author wants."""
 
 MAY_HAVE_ACTED: Final = frozenset({State.OPEN, State.FAILED_AFTER, State.UNDONE})
 """States in which a side effect must be reconciled before it is attempted again."""
 
 
 def configured(state: State, *, confirm: bool, after_crash: str | None, on_redo: str | None) -> Configured:
-    """The author's word that counts for a side effect in ``state``; ``on_redo`` is that of the innermost container that has one."""
+    """Return the author's policy for a side effect in ``state``. ``on_redo`` is that of the innermost container that has one."""
     if state is State.UNDONE:
         if on_redo == "redo":
             return Configured.REDO

@@ -1,4 +1,4 @@
-"""What stands in one thread with a model, folded from the log: what it was told, what it answered, and what became of the calls that it asked for."""
+"""Content of one thread with a model, folded from the log: messages to it, its answers, and the outcome of the calls that it asked for."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from runtime.log import entries
 
 @dataclasses.dataclass(slots=True)
 class Done:
-    """What became of a call that a model asked for."""
+    """Outcome of a call that a model asked for."""
 
     call: entries.Call | None = None
-    """The last entry that says that it was begun."""
+    """Last entry that says that it began."""
     result: entries.Result | None = None
-    """Of that entry."""
+    """Result of that entry."""
     told: entries.ToolResult | None = None
 
 
 @dataclasses.dataclass(slots=True)
 class Exchange:
-    """An answer, and what became of its calls."""
+    """An answer, and the outcome of its calls."""
 
     answer: entries.Assistant
     done: dict[str, Done]
-    """By the id of each call that it asks for, in order."""
+    """Outcomes by the id of each call that it asks for, in order."""
 
 
 @dataclasses.dataclass(slots=True)
 class Happened:
-    """What happened between two things that were said."""
+    """Events between two messages."""
 
     events: list[entries.Event]
-    """In order, one at least."""
+    """In order; at least one."""
 
 
 Saying = entries.User | Exchange | entries.ModelError | Happened
-"""What a request may hold a part of: a word, an answer with its calls, what had come of one that failed, what happened meanwhile."""
+"""A possible part of a request: a message, an answer with its calls, the text of a failed answer, events in between."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -46,19 +46,18 @@ class Thread:
     """The fold. ``add`` takes the entries of the thread in order."""
 
     said: list[Saying] = dataclasses.field(default_factory=list["Saying"])
-    """What the model was told and what it answered, oldest first. Of requests that failed only the last try."""
+    """Messages to the model and its answers, oldest first. Of failed requests only the last try."""
     summary: entries.Summary | None = None
-    """The last one."""
     newest_word: int | None = None
-    """Where in ``said`` the last thing stands that the model was told."""
+    """Position in ``said`` of the last message to the model."""
     _ends: list[int] = dataclasses.field(default_factory=list[int])
-    """Of each saying: the tokens up to its end."""
+    """Tokens up to the end of each saying."""
     _asked: dict[str, tuple[int, Done]] = dataclasses.field(default_factory=dict[str, tuple[int, Done]])
-    """The calls, each with where its exchange stands."""
+    """Calls by id, each with the position of its exchange."""
     _begun: dict[str, Done] = dataclasses.field(default_factory=dict[str, Done])
 
     def add(self, entry: entries.AnyEntry) -> None:
-        """Take an entry; those that are no part of a conversation say nothing here."""
+        """Take an entry. Entries that are no part of a conversation change nothing here."""
         match entry:
             case entries.User():
                 self.newest_word = len(self.said)
@@ -92,7 +91,7 @@ class Thread:
         self._ends.append(self.tokens_before(len(self.said) - 1) + tokens)
 
     def _happened(self, event: entries.Event) -> None:
-        """What happens in a row is told in one message."""
+        """Merge events in a row into one message."""
         last = self.said[-1] if self.said else None
         if isinstance(last, Happened):
             last.events.append(event)
@@ -102,23 +101,23 @@ class Thread:
 
     @property
     def ids(self) -> Collection[str]:
-        """Of all calls that were asked for."""
+        """Ids of all calls that were asked for."""
         return self._asked.keys()
 
     def tokens_before(self, number: int) -> int:
-        """Tokens of all sayings before that one."""
+        """Return the tokens of all sayings before that one."""
         return self._ends[number - 1] if number else 0
 
     @property
     def first(self) -> int:
-        """Where in ``said`` that begins for which no summary stands."""
+        """Position in ``said`` of the first saying that no summary covers."""
         if self.summary is None:
             return 0
         return bisect.bisect_right(self.said, self.summary.upto, key=line_of)
 
 
 def line_of(saying: Saying) -> int:
-    """The line of the log with which it begins."""
+    """Return the line of the log at which the saying begins."""
     match saying:
         case Exchange():
             return saying.answer.seq

@@ -1,4 +1,4 @@
-"""The engine's writer: every entry goes through here, is masked, put into blobs where it is large, written, and folded into the history."""
+"""Writes log entries: masks secrets, moves large values to blobs, appends the line, updates the history."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from runtime.secrets import masking
 from runtime.system.crash_points import CrashPoint, crash_point
 
 LARGE = 4096
-"""Bytes of JSON from which on a value stands in a blob."""
+"""Maximum bytes of JSON of a value in the log; a larger one is stored in a blob."""
 
 NOTHING = "(nothing)"
-"""What stands for an empty text in a request: servers take no empty message."""
+"""Replacement for an empty text in a request: servers accept no empty message."""
 
 
 class Fold(Protocol):
-    """What a conversation holds, of whatever kind it is, for whoever talks with a model in it."""
+    """Content of a conversation of any kind, for callers that talk with a model in it."""
 
     last_seq: int
     ledger: ledger.Ledger
@@ -39,33 +39,33 @@ class Fold(Protocol):
         ...
 
     def thread(self, name: str) -> threads.Thread:
-        """What stands in a thread with a model."""
+        """Return the content of a thread with a model."""
         ...
 
     def threads_that_count(self, path: str) -> list[str]:
-        """The threads, the latest first, whose answers are as good as ever for who asks at ``path``."""
+        """Return the threads, the latest first, whose answers are still valid for a requester at ``path``."""
         ...
 
 
 class Texts:
-    """Reads what entries say and yield, from their blobs where it stands in these. Raises LogError ``blob-missing``."""
+    """Reads texts and values of entries, from their blobs if they are stored there. Raises LogError ``blob-missing``."""
 
     def __init__(self, kept: store.Kept) -> None:
         self.kept = kept
 
     def text_of(self, entry: entries.Said) -> str:
-        """What was said, from its blob where it stands in one."""
+        """Return the text of an entry, from its blob if it is stored there."""
         return self._text(entry.text, entry.blob)
 
     def calls_of(self, entry: entries.Assistant) -> tuple[ToolCall, ...]:
-        """The calls that an answer asks for, secrets masked."""
+        """Return the calls that an answer asks for, secrets masked."""
         return tuple(ToolCall(each.id, each.name, self._text(each.arguments, each.blob)) for each in entry.calls or ())
 
     def _text(self, text: str | None, blob: entries.Blob | None) -> str:
         return str(json.loads(self.kept.blob(blob.sha256))) if blob is not None else text or ""
 
     def value_of(self, entry: entries.Result | entries.Scope | entries.Call | entries.Version) -> Json:
-        """The value of an entry, from its blob where it stands in one."""
+        """Return the value of an entry, from its blob if it is stored there."""
         return value_of(entry, self.kept)
 
 
@@ -73,7 +73,7 @@ Folded_co = TypeVar("Folded_co", bound=Fold, default=history_module.History, cov
 
 
 class LogWriter(Texts, Generic[Folded_co]):
-    """Writes a conversation and keeps its fold: a run's, unless another one is named."""
+    """Writes a conversation and keeps its fold: a run's, unless another one is given."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         masker: masking.Masker,
         kept: store.Kept,
     ) -> None:
-        """``history`` is the fold of what the conversation already holds; ``kept`` has its large values."""
+        """``history`` is the fold of the conversation so far; ``kept`` has its large values."""
         super().__init__(kept)
         self.conversation = conversation
         self._history = history
@@ -90,11 +90,11 @@ class LogWriter(Texts, Generic[Folded_co]):
         self.blobs: set[str] = set()
         """Hashes of the blobs that were written."""
         self.synced = 0
-        """The last line that is known to be on the disk."""
+        """Last line that is known to be synced."""
 
     @override
     def _text(self, text: str | None, blob: entries.Blob | None) -> str:
-        # Of a secret that was said before anybody knew that it is one, nothing is told either.
+        # A secret may have been written before it was known to be one, so texts are masked again.
         return self.masker.text(super()._text(text, blob))
 
     @property
@@ -109,7 +109,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         return self._append(call.model_copy(update=update))
 
     async def announce(self, call: entries.Call) -> entries.Call:
-        """Write a call of class *effect*; it is on the disk when this returns."""
+        """Write the call of a side effect; it is synced when this returns."""
         crash_point(CrashPoint.BEFORE_CALL)
         written = self.call(call)
         crash_point(CrashPoint.CALL_APPENDED)
@@ -136,7 +136,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         return written
 
     def scope(self, path: str, event: Any, node: str, *, value: Json = None, **fields: Any) -> entries.Scope:
-        """Write what a container opened, decided or committed."""
+        """Write that a container opened, decided, committed or failed."""
         written = self._append(entries.Scope(path=path, event=event, node=node, **fields, **self._value(value, path)))
         crash_point(CrashPoint(event))
         return written
@@ -144,10 +144,10 @@ class LogWriter(Texts, Generic[Folded_co]):
     def checkpoint(
         self, file: str, urls: list[str], after: int, sha256: str, verified: dict[str, Json] | None = None
     ) -> entries.Checkpoint:
-        """Write that a checkpoint was taken; ``after`` is the last line whose consequences it holds, ``sha256`` of its file's bytes."""
+        """Write that a checkpoint was taken. ``after``: last line whose consequences it holds. ``sha256``: hash of its file's bytes."""
         shown = self._masked(urls)
         if self.masker.json(verified) != verified:
-            # A rule with a mask in it holds nowhere.
+            # A rule with a mask in it never holds.
             verified = None
         written = self._append(entries.Checkpoint(file=file, urls=shown, after=after, sha256=sha256, verified=verified))
         crash_point(CrashPoint.CHECKPOINT_APPENDED)
@@ -170,7 +170,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         path: str,
         calls: Sequence[ToolCall] = (),
     ) -> None:
-        """Write what was said to a model, or by it: ``entry`` with ``text`` and the ``calls`` that it asks for, masked, in blobs where they are large."""
+        """Write a message to or from a model: ``entry`` with ``text`` and the ``calls`` that it asks for, masked, large ones in blobs."""
         text = sound(text)
         fields: dict[str, Any] = {"text": self.masker.text(text)}
         if isinstance(entry, entries.Said):
@@ -180,7 +180,7 @@ class LogWriter(Texts, Generic[Folded_co]):
                 asked = [self._asked(each, path) for each in calls]
                 fields["calls"] = asked or None
                 fields["masked"] = value.get("masked") or (True if any(each.masked for each in asked) else None)
-            # What later requests hold is what is written down: a mask may have more tokens than what it hides.
+            # Later requests hold the written text: a mask may have more tokens than the text that it hides.
             told = [
                 dataclasses.replace(each, arguments=masking.masked_json(self.masker, each.arguments)) for each in calls
             ]
@@ -199,13 +199,13 @@ class LogWriter(Texts, Generic[Folded_co]):
         )
 
     def version(self, entry: entries.Version, value: Json, path: str) -> entries.Version:
-        """Write what a session keeps from here on: ``entry`` with ``value``."""
+        """Write a value that a session keeps from here on: ``entry`` with ``value``."""
         written = self._append(entry.model_copy(update=self._value(value, path)))
         crash_point(CrashPoint.VERSION)
         return written
 
     def copy(self, entry: entries.AnyEntry) -> entries.AnyEntry:
-        """Write an entry of another conversation as it stands there; its large values are kept for this one, too. Raises LogError ``blob-missing``."""
+        """Copy an entry of another conversation, with its large values. Raises LogError ``blob-missing``."""
         for blob in _blobs_of(entry):
             if blob.sha256 not in self.blobs:
                 self._blob(self.kept.blob(blob.sha256), blob.path)
@@ -214,22 +214,22 @@ class LogWriter(Texts, Generic[Folded_co]):
         return written
 
     async def put_file(self, name: str, data: bytes | Path) -> dict[str, Json]:
-        """Keep a file of the run; how the log names it. Raises OSError."""
+        """Keep a file of the run and return its description for the log. Raises OSError."""
         kept = await self.conversation.put_file(name, data)
         return {"name": kept.name, "path": kept.place, "size": kept.size, "sha256": kept.sha256}
 
     async def barrier(self) -> None:
-        """Everything written is on the disk when this returns."""
+        """Wait until everything written is synced."""
         written = self.history.last_seq
         await self.conversation.barrier()
         self.synced = max(self.synced, written)
 
     def error(self, error: RunOpsError) -> dict[str, Json]:
-        """The error as the log holds it, secrets masked."""
+        """Return the error as the log holds it, secrets masked."""
         return self._masked(error.as_json())
 
     def files(self) -> list[Path]:
-        """The files that this writer and the run's steps wrote."""
+        """Return the files that this writer and the run's steps wrote."""
         kept = self.artifacts
         return [
             *self.kept.stands_in(self.conversation.id, sorted(self.blobs)),
@@ -238,7 +238,7 @@ class LogWriter(Texts, Generic[Folded_co]):
 
     @property
     def artifacts(self) -> Path:
-        """The folder of the files that the run's steps keep."""
+        """Folder of the files that the run's steps keep."""
         return self.kept.files(self.conversation.id)
 
     def put_text(self, text: str, path: str) -> entries.Blob:
@@ -251,7 +251,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         return written
 
     def _masked(self, value: Json) -> Json:
-        """``value`` as a file can hold it: secrets masked, and no half of a surrogate pair in it."""
+        """Return ``value`` as a file can hold it: secrets masked, no unpaired surrogates."""
         return self.masker.json(sound_json(value))
 
     def _value(self, value: Json, path: str) -> dict[str, Any]:
@@ -275,7 +275,7 @@ class LogWriter(Texts, Generic[Folded_co]):
 
 
 def items_of(entry: entries.Said, text: str, calls: Sequence[ToolCall] = ()) -> tuple[Item, ...]:
-    """What an entry with this text and these calls is in a request that holds all of it."""
+    """Return the items of an entry with this text and these calls, in a request that holds all of it."""
     if isinstance(entry, entries.ToolResult):
         return (ToolOutput(entry.asked, text or NOTHING),)
     if isinstance(entry, entries.Assistant):
@@ -284,12 +284,12 @@ def items_of(entry: entries.Said, text: str, calls: Sequence[ToolCall] = ()) -> 
 
 
 def chars_of(item: Item) -> int:
-    """Characters of an item."""
+    """Return the number of characters of an item."""
     return len(item.name) + len(item.arguments) if isinstance(item, ToolCall) else len(item.text)
 
 
 def _blobs_of(entry: entries.AnyEntry) -> list[entries.Blob]:
-    """The large values of what was said, done or kept."""
+    """Return the large values of a message, a call or a kept value."""
     match entry:
         case entries.Assistant():
             named = [entry.blob, *(each.blob for each in entry.calls or ())]
@@ -301,7 +301,7 @@ def _blobs_of(entry: entries.AnyEntry) -> list[entries.Blob]:
 
 
 def value_of(entry: entries.Result | entries.Scope | entries.Call | entries.Version, kept: store.Kept) -> Json:
-    """The value of an entry, from its blob where it stands in one."""
+    """Return the value of an entry, from its blob if it is stored there."""
     if entry.blob is not None:
         return json.loads(kept.blob(entry.blob.sha256))
     return entry.args if isinstance(entry, entries.Call) else entry.value

@@ -1,4 +1,4 @@
-"""A run, and two texts of its file: what was done by the one, and where the other has it."""
+"""Comparison of two texts of a run's file: what was done with one, and its place in the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIX = "put it back as it was, or start a new run"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the file cannot be taken as it is, at one step."""
+    """Reason why the file cannot be taken as it is, at one step."""
 
     path: str
     why: str
@@ -24,22 +24,22 @@ class Refusal:
 
 @dataclasses.dataclass(slots=True)
 class Change:
-    """What taking another file means for a run."""
+    """Consequences for a run of taking another file."""
 
     refusals: dict[str, Refusal] = dataclasses.field(default_factory=dict[str, Refusal])
-    """By step path. Where there are any, the file cannot be taken."""
+    """Refusals by step path. If there are any, the file cannot be taken."""
     invalidated: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
-    """The steps and containers of which nothing counts any more: they are done again, or are gone."""
+    """Steps and containers that no longer count: they are done again, or are gone."""
     edited: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
-    """The actions that may have happened, and whose nodes were changed: they are judged by what the nodes say as they are."""
+    """Actions that may have happened and whose nodes were changed: they are reconciled by the nodes as they are now."""
     reopened: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
-    """The containers whose value is worked out again; what is in them counts."""
+    """Containers whose value is computed again; their contents count."""
     rebuild: bool = False
-    """Whether the browser must be built anew from the last checkpoint, for what it holds came of a step that was changed."""
+    """True if the browser must be rebuilt from the last checkpoint, because its state comes from a changed step."""
 
 
 def happened(attempt: log_attempts.Attempt) -> bool:
-    """Whether it is a side effect that happened, may have, or was passed over by a decision."""
+    """True if it is a side effect that happened, may have, or was skipped by decision."""
     return (
         attempt.call.effect == "effect"
         and not attempt.did_nothing
@@ -48,7 +48,7 @@ def happened(attempt: log_attempts.Attempt) -> bool:
 
 
 class Comparison:
-    """The two texts beside each other, in the order in which a resumed run comes by their steps."""
+    """The two texts side by side, in replay order."""
 
     def __init__(self, before: workflow.Loaded, now: workflow.Loaded, past: history.History) -> None:
         """``before`` is the text that the run has, ``now`` the one that it may take."""
@@ -61,33 +61,33 @@ class Comparison:
             for path, attempts in past.attempts.items()
             if attempts[-1].call.thread == entries.RUN_THREAD and not attempts[-1].invalidated and path in self.old
         }
-        """Of each step of the run that counts, its attempts."""
+        """Attempts of each step of the run that counts."""
 
     def refuse(self, path: str, why: str, fix: str = FIX) -> None:
-        """Note what stands in the way; of several reasons at one step the first is told."""
+        """Note a refusal; of several at one step the first one is reported."""
         self.change.refusals.setdefault(path, Refusal(path, why, fix))
 
     def void(self, path: str) -> None:
-        """Let nothing count any more that is known of the step or container itself."""
+        """Invalidate what is known of the step or container itself."""
         self.change.invalidated[path] = None
 
     def finished(self, path: str) -> bool:
-        """Whether the step at ``path`` is done, or may be, and that still counts."""
+        """True if the step at ``path`` is done, or may be, and that still counts."""
         attempts = self.attempts.get(path)
         if not attempts or path in self.change.invalidated:
             return False
         return self.past.done(path) is not None or any(happened(each) for each in attempts)
 
     def kept(self) -> list[ReplayStep]:
-        """The steps that are finished and stay so, in the order of the file as it is now."""
+        """Return the steps that are finished and stay so, in the order of the file as it is now."""
         return [each for path, each in self.new.items() if isinstance(each.node, Leaf) and self.finished(path)]
 
     def is_later(self, path: str, than: str) -> bool:
-        """Whether one step stands behind another in either text."""
+        """True if one step comes after another in either text."""
         return any(path in side and than in side and side[path] > side[than] for side in self._places)
 
     def added(self) -> list[ReplayStep]:
-        """The outermost steps and containers to which a resumed run comes anew: they were not there, stood behind what is finished, or do not count any more."""
+        """Return the outermost steps and containers new to a resumed run: added, moved before a finished step, or no longer counting."""
         made: dict[str, ReplayStep] = {}
         moved = self._moved_ahead()
         for path, step in self.new.items():
@@ -97,7 +97,7 @@ class Comparison:
         return list(made.values())
 
     def _moved_ahead(self) -> set[str]:
-        """What stands in front of a finished step behind which it stood."""
+        """Return the steps that moved from after a finished step to before it."""
         old, _new = self._places
         moved: set[str] = set()
         first = len(old)

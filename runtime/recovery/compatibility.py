@@ -1,8 +1,8 @@
-"""May a run go on with its file as it is now? ``compare`` says what stands in the way, and what has to be done again.
+"""Check if a run may continue with its file as it is now: ``compare`` returns the obstacles, and what has to be done again.
 
-Nothing that was done may be done twice, and nothing that counts may rest on what the file no longer says. So a step that did not finish may
-be changed as its author likes. One that did is done again where nothing finished depends on it: by a reference, or by the page on which it
-worked. A side effect that happened, or may have, stays what it was and where it was; how it is judged may be changed.
+Nothing done may be done twice, and nothing that counts may depend on what the file no longer says. So the author may change an unfinished
+step freely. A finished step is done again if nothing finished depends on it: by a reference, or by the page on which it worked. A side
+effect that happened, or may have, keeps its action and its place; how it is reconciled may be changed.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from runtime.recovery.comparison import Change, Comparison, happened
 from runtime.recovery.replay_order import ReplayStep
 
 JUDGED = frozenset({"description", "confirm", "verify", "timeout", "retry", "after_crash", "on_error", "on_redo"})
-"""Fields that say how a step is watched and judged, and not what it does."""
+"""Fields for watching and reconciling a step, not for its action."""
 
 FOUND = JUDGED | {"target"}
-"""Those, and the one that says where the element is: an action that is done does not ask any more."""
+"""Those, and the target: a finished action no longer needs its element."""
 
 BOUNDS = frozenset({"max", "secrets"})
-"""Fields of a container that are looked at anew each time."""
+"""Fields of a container that are evaluated anew each time."""
 
 YIELDED = frozenset({"value", "collect"})
-"""Fields of a container that are worked out at its end, or at that of its turns."""
+"""Fields of a container that are evaluated at its end, or at the end of its items."""
 
 
 def compare(
     before: workflow.Loaded, now: workflow.Loaded, past: history.History, other_inputs: Iterable[str] = ()
 ) -> Change:
-    """What it means for a run with this history to go on with ``now`` in the place of ``before``. ``other_inputs`` have another value in it."""
+    """Compare the texts for a run with this history that takes ``now`` instead of ``before``. ``other_inputs`` have another value in it."""
     both = Comparison(before, now, past)
     for path, scope in past.scopes.items():
         if path in both.old and path not in both.change.invalidated:
@@ -69,8 +69,8 @@ def _leaf(both: Comparison, was: ReplayStep, attempts: list[log_attempts.Attempt
         if action and not last.settled and _differs("verify", was.node, step.node):
             both.change.edited[path] = None
     elif action and last.settled and _in_finished_turn(both, was) and not _differ(was.node, step.node, FOUND):
-        # The turn stays what it was; the turns that are left find the element where the file says. Should this one be gone through
-        # again with a new browser, it is judged like any other action.
+        # The item stays as it was; the remaining items find the element where the file says. If this one is entered
+        # again with a new browser, it is reconciled like any other action.
         pass
     elif action and last.settled:
         both.refuse(path, f"{_how(last)}, and the file says something else of it")
@@ -94,7 +94,7 @@ def _how(last: log_attempts.Attempt) -> str:
 
 
 def _questions(both: Comparison) -> None:
-    """An answer to a question that is asked otherwise by now is none. It may be there before the step has run."""
+    """Drop answers to questions that have changed since. An answer may be there before the step has run."""
     for path in both.past.answers:
         was, step = both.old.get(path), both.new.get(path)
         if path in both.attempts or was is None:
@@ -135,7 +135,7 @@ def _container(both: Comparison, was: ReplayStep, step: ReplayStep, scope: log_a
 
 
 def _decides_otherwise(both: Comparison, was: Node, now: Node, scope: log_attempts.ScopeState) -> bool:
-    """Whether the container would have gone another way, for all that is known."""
+    """True if the container would have decided otherwise, as far as is known."""
     if _differ(was, now, JUDGED | BOUNDS | YIELDED | {"branches", "each_error"}):
         return True
     if scope.failed is not None and _differs("on_error", was, now):
@@ -150,7 +150,7 @@ def _decides_otherwise(both: Comparison, was: Node, now: Node, scope: log_attemp
 
 
 def _ways(route: Route, taken: Json) -> list[Json]:
-    """The conditions that led to the branch, and what it is called; of all of them where none held."""
+    """Return the conditions that led to the branch, and its name; all conditions if none held."""
     names = [each.name for each in route.branches]
     count = names.index(str(taken)) + 1 if taken in names else len(names)
     otherwise = None if taken in names else route.otherwise is not None
@@ -164,7 +164,7 @@ def _yields_otherwise(was: ReplayStep, step: ReplayStep) -> bool:
 
 
 def _void_all(both: Comparison, was: ReplayStep) -> None:
-    """A container would have gone another way: it begins again, if nothing in it is an action that must not be done twice."""
+    """Restart a container that would have decided otherwise, unless it holds an action that must not be done twice."""
     path = was.path
     inside = [each for each in both.attempts if _is_within(each, path)]
     action = next((each for each in inside if any(happened(attempt) for attempt in both.attempts[each])), None)
@@ -186,7 +186,7 @@ def _scopes_within(both: Comparison, path: str) -> list[str]:
 
 
 def _order(both: Comparison) -> None:
-    """Finished steps must not change places: what one of them saw may be what another had left."""
+    """Refuse finished steps that changed places: one of them may have seen what another had left."""
     now = [each.path for each in both.kept()]
     before = [path for path in both.old if path in set(now)]
     for one, other in zip(before, now, strict=True):
@@ -196,7 +196,7 @@ def _order(both: Comparison) -> None:
 
 
 def _differ(was: Node, now: Node, but: frozenset[str]) -> bool:
-    """Whether two nodes say different things, apart from the fields ``but``."""
+    """True if two nodes differ, apart from the fields ``but``."""
     return workflow.plain(was, but) != workflow.plain(now, but)
 
 

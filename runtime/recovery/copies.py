@@ -1,4 +1,4 @@
-"""A copy of a run: another conversation with the same past, in which something may be tried out while the run itself stays as it is."""
+"""A copy of a run: another conversation with the same history, for trying something while the run itself stays as it is."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from runtime.system import files
 async def make(
     kept: store.Store, reading: store.Reading, masker: masking.Masker, about: dict[str, Json], parent: str | None
 ) -> LogWriter:
-    """The writer of a new conversation that has done what the run of ``reading`` did, entry by entry, and has its last checkpoint.
+    """Return the writer of a new conversation with all entries of the run of ``reading``, and its last checkpoint.
 
-    It is a trial, of which ``about`` says what it is for (``node`` and more), and is never resumed; ``parent`` is the conversation that wants it.
+    It is a trial and is never resumed; ``about`` describes its purpose (``node`` and more). ``parent`` is the conversation that asked for it.
     """
     conversation = await kept.create(store.new_id())
     async with store.release_on_error(conversation):
@@ -33,7 +33,7 @@ async def make(
 
 
 def _own(entry: entries.AnyEntry, about: dict[str, Json], parent: str | None) -> entries.AnyEntry:
-    """The entry as it stands in the copy: its first one says that it is one."""
+    """Return the entry as it is in the copy: the first one marks it as a copy."""
     if not isinstance(entry, entries.Scope) or entry.run is None:
         return entry
     header = entry.run.model_copy(update={"trial": about, "key": None, "parent": parent})
@@ -41,7 +41,7 @@ def _own(entry: entries.AnyEntry, about: dict[str, Json], parent: str | None) ->
 
 
 async def _take_checkpoint(kept: store.Kept, run: str, writer: LogWriter) -> None:
-    """Bring the last checkpoint's file along, where it is what was written: without it the copy begins on a blank page, as the run would."""
+    """Copy the last checkpoint's file if it is unchanged. Without it the copy begins on a blank page, as the run would."""
     last = writer.history.checkpoint
     if last is None:
         return

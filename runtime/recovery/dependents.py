@@ -1,4 +1,4 @@
-"""What finished steps rest on: the values that they read, and the page on which they worked. Where that would be another, the file cannot be taken."""
+"""Dependencies of finished steps: values that they read, and the page on which they worked. If those would differ, the file is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runtime.recovery.comparison import Comparison
 from runtime.recovery.replay_order import ReplayStep
 
 FACTS = ("errors", "taken", "failures")
-"""What ``run`` tells of nodes, by their ids."""
+"""Facts about nodes in ``run``, by their ids."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class Loss:
     """Names that have no value any more, or another one."""
 
     path: str
-    """The step that gave it; empty for what the run was given."""
+    """Step that gave it; empty for the run's inputs."""
     user: str
-    """The path of the group whose file has the names; empty for the run's own."""
+    """Path of the group whose file has the names; empty for the run's own."""
     chains: tuple[Chain, ...]
 
 
@@ -35,7 +35,7 @@ class Loss:
 
 
 def by_reference(both: Comparison, other_inputs: Iterable[str]) -> None:
-    """Refuse what would change the value of a name that something finished has read; note which containers are worth another value then."""
+    """Refuse changes to the value of a name that something finished has read; note the containers whose value changes with it."""
     losses = list(_losses(both))
     losses += [Loss("", "", tuple(("inputs", name) for name in other_inputs))]
     losses += _other_defaults(both)
@@ -68,7 +68,7 @@ def _losses(both: Comparison) -> Iterator[Loss]:
 
 
 def _names(node: Node) -> Iterator[Chain]:
-    """Everything by which the value and the facts of a node, and of those in it, are read."""
+    """Yield every name by which the value and the facts of a node, and of those in it, are read."""
     yield _own(node)
     yield from (("run", fact, node.id) for fact in FACTS)
     if isinstance(node, Context):
@@ -83,7 +83,7 @@ def _own(node: Node) -> Chain:
 
 
 def _values_around(both: Comparison, step: ReplayStep) -> Iterator[Loss]:
-    """The containers whose value may be that of a step in them."""
+    """Yield the containers whose value may be that of a step in them."""
     for around in step.above:
         scope = both.past.scopes.get(around.path)
         if scope is not None and scope.committed is not None and around.path not in both.change.invalidated:
@@ -92,7 +92,7 @@ def _values_around(both: Comparison, step: ReplayStep) -> Iterator[Loss]:
 
 
 def _refuse_added(both: Comparison, step: ReplayStep) -> None:
-    """A step that was added to a block of which some runs are over: those stay as they are, so nothing may be read of it there."""
+    """Refuse a step added to a block with finished runs if its value would be read: those runs stay as they are."""
     if any(isinstance(each, Context) for each in _all(step.node)) or _value_is_read(step):
         both.refuse(
             step.path,
@@ -102,7 +102,7 @@ def _refuse_added(both: Comparison, step: ReplayStep) -> None:
 
 
 def _value_is_read(step: ReplayStep) -> bool:
-    """Whether the value of a block's last node comes to be read anywhere."""
+    """True if the value of a block's last node is read anywhere."""
     for around in reversed(step.above):
         node = around.node
         if around.user != step.user or getattr(node, "value", None) is not None or getattr(node, "collect", None):
@@ -114,7 +114,7 @@ def _value_is_read(step: ReplayStep) -> bool:
 
 
 def _other_defaults(both: Comparison) -> Iterator[Loss]:
-    """Inputs of files that are used, where the file says another default."""
+    """Yield the inputs of used files whose default has changed."""
     for path, step in both.new.items():
         was, scope = both.old.get(path), both.past.scopes.get(path)
         if was is None or scope is None or not isinstance(step.node, Group) or path in both.change.invalidated:
@@ -132,7 +132,7 @@ def _other_defaults(both: Comparison) -> Iterator[Loss]:
 
 
 def _reading(both: Comparison, step: ReplayStep) -> Iterator[tuple[ReplayStep, set[Chain]]]:
-    """What has been read at a step or container that counts."""
+    """Yield the names read at a step or container that counts."""
     path, node = step.path, step.node
     scope = both.past.scopes.get(path) if path not in both.change.invalidated else None
     if isinstance(node, Leaf) and both.finished(path):
@@ -152,7 +152,7 @@ def _turns(both: Comparison, path: str) -> Iterator[log_attempts.ScopeState]:
 
 
 def chains(file: workflow.Loaded, value: Json) -> set[Chain]:
-    """Every chain of names that the references in ``value`` (a field of a node of ``file``, as data) read."""
+    """Return every chain of names that the references in ``value`` (a field of a node of ``file``, as data) read."""
     if isinstance(value, str):
         template = file.templates.get(value)
         return {use.chain for use in template.names} if template is not None else set()
@@ -175,7 +175,7 @@ def _refuse_reader(both: Comparison, loss: Loss, reader: ReplayStep) -> None:
 
 
 def by_page(both: Comparison) -> None:
-    """Refuse what would have led finished steps to another page; note where the browser must be built anew."""
+    """Refuse changes that would have led finished steps to another page; note if the browser must be rebuilt."""
     pages = _Pages(both)
     for path in both.change.invalidated:
         if path in both.attempts:
@@ -186,12 +186,12 @@ def by_page(both: Comparison) -> None:
 
 
 def works_on_page(step: ReplayStep) -> bool:
-    """Whether the step, or one in it, looks at the page."""
+    """True if the step, or one in it, reads the page."""
     return any(_on_page(each) for each in _with_callees(step.file, step.node))
 
 
 def changes_page(step: ReplayStep) -> bool:
-    """Whether the step, or one in it, may leave the page another than it was."""
+    """True if the step, or one in it, may change the page."""
     return any(each.moves_page for each in _with_callees(step.file, step.node))
 
 
@@ -220,14 +220,14 @@ class _Pages:
         self._both = both
         checkpoint = both.past.checkpoint
         self._after = checkpoint.after if checkpoint is not None else 0
-        """The last line whose consequences a browser that is built anew would hold."""
+        """Last line whose consequences a rebuilt browser would hold."""
         self._kept = [each for each in both.kept() if works_on_page(each)]
         self._traces = [
             attempt for attempts in both.past.attempts.values() for attempt in attempts if attempt.touched_page
         ]
 
     def changed(self, path: str) -> None:
-        """A step that ran is done again as something else, or is gone."""
+        """Check a finished step that is done again as something else, or is gone."""
         both = self._both
         was, step, last = both.old[path], both.new.get(path), both.attempts[path][-1]
         on_page = works_on_page(was) or (step is not None and works_on_page(step))
@@ -260,7 +260,7 @@ class _Pages:
         both.change.rebuild |= any(each.call.seq > self._after for each in since)
 
     def added(self, step: ReplayStep) -> None:
-        """A step stands where there was none: what is done behind it was done without it."""
+        """Check an added step: finished steps after it were done without it."""
         both = self._both
         changes = changes_page(step)
         for other in self._kept:

@@ -1,12 +1,12 @@
-"""What is done again after a checkpoint was restored: as little as rebuilds the page, and nothing on which a side effect rests.
+"""Plan of the steps to redo after a restore: as little as rebuilds the page, and nothing on which a side effect depends.
 
-After the state that was restored, a step that only reads keeps its value in these cases, and is read again in all others:
+After the restored state, a step that only reads keeps its value in these cases, and is read again in all others:
 
 - it came after the last finished `goto`, which loads its page again;
 - a side effect that may have happened reads its value, or a branch that led to one, directly or through other steps.
 
 A step that touches no page keeps its value unless it reads one that is made again. A condition that reads such a value is decided again,
-unless a side effect lies in what it led to.
+unless it led to a side effect.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from runtime.recovery.replay_order import ReplayStep, steps
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Redo:
-    """What becomes of what was done after the restored state."""
+    """Treatment of what was done after the restored state."""
 
     kept: tuple[str, ...]
-    """The steps whose values count all the same."""
+    """Steps whose values count all the same."""
     anew: tuple[str, ...]
-    """The nodes, branches and loop items whose conditions are decided again."""
+    """Nodes, branches and loop items whose conditions are decided again."""
     again: tuple[str, ...]
-    """The steps that are done again, in order."""
+    """Steps that are done again, in order."""
 
 
 def plan(loaded: workflow.Loaded, past: history.History, line: int, skipped: Collection[str] = ()) -> Redo:
-    """What is done again where the restored state holds the log's consequences up to ``line``; the steps ``skipped`` are not, whatever they are."""
+    """Return what is done again if the restored state holds the log's consequences up to ``line``; never one of the steps ``skipped``."""
     names = _Names(steps(loaded, past))
     order = {path: place for place, path in enumerate(names.steps)}
     undone = _undone(past, line, order, skipped)
@@ -66,7 +66,7 @@ def plan(loaded: workflow.Loaded, past: history.History, line: int, skipped: Col
 def _undone(
     past: history.History, line: int, order: Mapping[str, int], skipped: Collection[str]
 ) -> dict[str, log_attempts.Attempt]:
-    """The steps of the run that came after ``line`` and are not settled for good, in the order of the workflow."""
+    """Return the steps of the run after ``line`` whose outcome a restore undoes, in the order of the workflow."""
     ended = past.ended_by_error()
     found: dict[str, log_attempts.Attempt] = {}
     for path in past.attempts:
@@ -83,7 +83,7 @@ def _loads_address(last: log_attempts.Attempt) -> bool:
 
 
 def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> Iterator[str]:
-    """Conditions that were decided, or held, after ``line`` and read what is made again; but none that led to a side effect."""
+    """Yield conditions decided, or held, after ``line`` that read what is made again, except those that led to a side effect."""
     if not again:
         return
     acted = [path for path, attempts in past.attempts.items() if any(each.may_have_happened for each in attempts)]
@@ -117,7 +117,7 @@ def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> 
 
 
 def _inner_chains(names: _Names, item: str, conditions: list[str], owner: ReplayStep) -> set[str]:
-    """The steps of an item whose values the loop's condition reads."""
+    """Return the steps of an item whose values the loop's condition reads."""
     roots = {root for root, *_rest in dependents.chains(owner.file, list(conditions))}
     return {path for path, step in names.steps.items() if path.startswith(f"{item}/") and step.node.id in roots}
 
@@ -133,7 +133,7 @@ def _loop_of(item: str) -> str:
 
 
 class _Names:
-    """Which steps gave the values that a node reads."""
+    """Maps names that a node reads to the steps that gave their values."""
 
     def __init__(self, known: dict[str, ReplayStep]) -> None:
         self.steps = known
@@ -146,7 +146,7 @@ class _Names:
                     self._setters[step.user, name].append(step)
 
     def rested_on(self, effects: Iterable[str]) -> set[str]:
-        """The steps whose values the steps ``effects`` read, or the way to them, directly or not."""
+        """Return the steps whose values are read, directly or not, by the steps ``effects`` or on the way to them."""
         queue = [step for path in effects if (step := self.steps.get(path)) is not None]
         found: set[str] = set()
         seen: set[str] = set()
@@ -163,17 +163,17 @@ class _Names:
         return found
 
     def reads_any(self, step: ReplayStep, paths: Iterable[str]) -> bool:
-        """Whether the node itself reads a value of one of these steps."""
+        """True if the node itself reads a value of one of these steps."""
         return self.chains_need(step, self._chains(step), paths)
 
     def chains_need(self, reader: ReplayStep, chains: set[Chain], paths: Iterable[str]) -> bool:
-        """Whether one of these steps gave a value that ``chains`` read at ``reader``."""
+        """True if one of these steps gave a value that ``chains`` read at ``reader``."""
         wanted = set(paths)
         return any(source.path in wanted for source in self._sources(reader, chains))
 
     @staticmethod
     def _chains(step: ReplayStep) -> set[Chain]:
-        # What a container yields is worked out behind everything in it.
+        # The value of a container is computed after everything in it.
         return dependents.chains(step.file, workflow.plain(step.node, frozenset({"confirm", "value", "collect"})))
 
     def _sources(self, reader: ReplayStep, chains: set[Chain]) -> Iterator[ReplayStep]:
@@ -203,7 +203,7 @@ class _Names:
                     yield from self._leaves(around)
 
     def _leaves(self, source: ReplayStep) -> Iterator[ReplayStep]:
-        """The steps that make the value: the node itself, or those in it."""
+        """Yield the steps that make the value: the node itself, or those in it."""
         if isinstance(source.node, Leaf):
             yield source
         elif isinstance(source.node, Container):
@@ -214,7 +214,7 @@ class _Names:
 
 
 def _binds(around: ReplayStep, name: str) -> bool:
-    """Whether a container gives ``name`` to the nodes in it."""
+    """True if a container gives ``name`` to the nodes in it."""
     node = around.node
     if isinstance(node, Iterate):
         return name in ("loop", node.as_, f"{node.as_}_loop")
@@ -222,6 +222,6 @@ def _binds(around: ReplayStep, name: str) -> bool:
 
 
 def _item_of(path: str) -> str:
-    """The innermost item of a loop in which a step stands: its value is seen there only."""
+    """Return the innermost item of a loop around a step: its value is visible only there."""
     end = path.rpartition("/")[0].rfind("]")
     return path[: end + 1] if end >= 0 else ""

@@ -1,4 +1,4 @@
-"""The steps of a file in the order in which a resumed run comes by them: which containers it goes into, and which are over for it."""
+"""Steps of a file in replay order: the containers that a resumed run enters, and those that are over for it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class ReplayStep:
     path: str
     file: workflow.Loaded
     user: str
-    """The path of the group that uses the file; empty for the run's own file."""
+    """Path of the group that uses the file; empty for the run's own file."""
     node: Node
     over: str | None
-    """The scope around it that is over: a finished turn, a file that was used, a block that ended with an error. Nothing in it is gone through again."""
+    """The scope around it that is over and is not entered again: a finished item, a used file, a block that ended with an error."""
     above: tuple[ReplayStep, ...]
-    """The containers around it, outermost first."""
+    """Containers around it, outermost first."""
 
 
 def steps(loaded: workflow.Loaded, past: history.History) -> dict[str, ReplayStep]:
-    """Every step of ``loaded`` that has run in ``past``, or to which a resumed run can come as things stand, by path and in order.
+    """Return every step of ``loaded`` that has run in ``past``, or that a resumed run can reach, by path and in order.
 
-    Of a loop those are its turns so far, of a route the branch that was taken, of a handle its blocks so far.
+    For a loop: its items so far. For a route: the branch that was taken. For a handle: its blocks so far.
     """
     walk = _Walk(past)
     return {each.path: each for each in walk.block(loaded, "", loaded.workflow.nodes, "", None, ())}
@@ -80,7 +80,7 @@ class _Walk:
 
 
 def _owner(scope: attempts.ScopeState) -> str | None:
-    """The path of the container whose turn or block the scope is; None where it is a container itself."""
+    """Return the path of the container whose item or block the scope is; None if it is a container itself."""
     around, _, last = scope.path.rpartition("/")
     if scope.node == "item":
         return f"{around}/{last.partition('[')[0]}" if around else last.partition("[")[0]
@@ -88,18 +88,18 @@ def _owner(scope: attempts.ScopeState) -> str | None:
 
 
 def _is_over(scope: attempts.ScopeState) -> str | None:
-    """Its path, where what is in it is not gone through again; a turn is over once its condition was decided."""
+    """Return its path if it is not entered again. An item is over once its condition was decided."""
     turn = scope.node == "item" and (scope.committed or scope.decided)
     return scope.path if turn or scope.failed is not None else None
 
 
 def _blocks(node: Node, name: str | None) -> list[Node]:
-    """The nodes of all blocks, or of the one that stands in the field ``name``."""
+    """Return the nodes of all blocks, or of the one in the field ``name``."""
     return [each for field, block in node.blocks() if name is None or field[0] == name for each in block]
 
 
 def _branch(node: Route, scope: attempts.ScopeState | None) -> list[Node]:
-    """The nodes of the branch that was taken; of all branches where the log keeps no word of it, of none before it was decided."""
+    """Return the nodes of the taken branch; of all branches if the record is masked, of none before the decision."""
     if scope is None or scope.decided is None or scope.decided.node == "when":
         return []
     if scope.decided.masked:

@@ -1,7 +1,7 @@
-"""How a run goes on after its process died, failed, paused or was interrupted. ``docs/crash-recovery.md`` tells it for people.
+"""Resume of a run after its process died, failed, paused or was interrupted. ``docs/crash-recovery.md`` explains it for users.
 
-The walk of the engine is the same as ever. Before it: the surviving browser is taken up again, or the last checkpoint restored; the call that the crash left
-open is closed; and what would be done twice is settled.
+The engine's pass is the same as in a new run. Before it, the surviving browser is reattached or the last checkpoint restored. The call
+that the crash left open is closed, and side effects that would be done twice are settled.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from runtime.log import attempts, entries, history
 from runtime.recovery import redo
 
 Reattach = Callable[[], Awaitable[port.Browser | None]]
-"""Takes up the run's surviving browser; None where it is gone."""
+"""Reattaches the run's surviving browser; returns None if it is gone."""
 
 
 async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | None = None) -> Json:
-    """Settle what the last process left behind, then run what is left; the output. Raises like ``ExecutionEngine.run``.
+    """Settle what the last process left open, run what is left, and return the output. Raises like ``ExecutionEngine.run``.
 
-    Where the browser is gone, nothing before ``from_step`` is done again, whatever the page lacks then. Raises UsageError ``step-not-reached``.
+    If the browser is gone, nothing before ``from_step`` is done again, even if the page needs it. Raises UsageError ``step-not-reached``.
     """
     run = engine.state
     past = run.history
@@ -39,12 +39,12 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
     _close_open_calls(run, but=in_hand)
     browser = await _surviving_browser(run, reattach) if _used_a_page(past) else None
     if browser is not None and not more:
-        # Nothing is left to be done in it: it ends with the run, as it would have without the crash.
+        # Nothing is left to do in it: it ends with the run, as it would have without the crash.
         run.browser = browser
         run.checkpoints.opened(browser)
     elif browser is not None:
         _take_up(run, browser)
-        # The page is as the crash left it: the one moment at which `verify` can prove that the action happened.
+        # The page is as the crash left it: only now can `verify` prove that the action happened.
         if (
             reached is not None
             and reached.before is not None
@@ -67,7 +67,7 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
 
 
 def _close_open_calls(run: RunState, but: attempts.Attempt | None = None) -> None:
-    """Give every call of the last process, ``but`` one, its result. An action among them is judged when the run comes to it, with what is before it done again."""
+    """Give every call of the last process, except ``but``, its result. An action among them is reconciled when the run reaches it."""
     for attempt in run.history.open_calls():
         if attempt is but:
             continue
@@ -75,13 +75,13 @@ def _close_open_calls(run: RunState, but: attempts.Attempt | None = None) -> Non
 
 
 def _used_a_page(past: history.History) -> bool:
-    # An agent has its page before its call is written, also where it has done nothing there yet.
+    # An agent has its page before its call is written, even if it has done nothing there yet.
     in_use = any(attempt.on_page or attempt.call.node == attempts.AGENT for attempt in past.open_calls())
     return past.page is not None or in_use
 
 
 async def _surviving_browser(run: RunState, reattach: Reattach) -> port.Browser | None:
-    """The browser as the last process left it; one that it left half restored, or in a tab that does not answer, is ended."""
+    """Return the browser as the last process left it. One left half restored, or with a tab that does not answer, is closed."""
     try:
         browser = await reattach()
     except port.GivenUp as given_up:
@@ -106,7 +106,7 @@ def _take_up(run: RunState, browser: port.Browser) -> None:
     last = run.history.last_on_page()
     since = last is not None and (last.result is None or last.result.page is None)
     if page is None or page.posted or since:
-        # An action whose outcome nobody recorded may have sent a form.
+        # An action without a recorded outcome may have sent a form.
         browser.mark_posted()
     run.browser, run.attached, run.page_at = (
         browser,
@@ -119,18 +119,18 @@ def _take_up(run: RunState, browser: port.Browser) -> None:
 
 @dataclasses.dataclass(slots=True)
 class Rebuilt:
-    """What becomes of the steps behind a restored checkpoint."""
+    """Treatment of the steps after a restored checkpoint."""
 
     again: Sequence[str] = ()
-    """Those that are done again, in order."""
+    """Steps that are done again, in order."""
     done: StepReached | None = None
-    """The side effect that is known to have happened: what led to it is not done again."""
+    """Side effect that is known to have happened: the steps before it are not done again."""
     left_out: Sequence[str] = ()
-    """The steps on the page that led to it, in order."""
+    """Steps on the page that led to it, in order."""
 
 
 async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_step: str | None) -> Rebuilt:
-    """A fresh browser in the state of a checkpoint."""
+    """Open a fresh browser in the state of a checkpoint."""
     run = engine.state
     past = run.history
     checkpoint = await _usable(run, past.checkpoint)
@@ -156,7 +156,7 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
         rebuilt.left_out = [each.path for each in before if _behind_on_page(each, line) and each.path not in skipped]
         return {each.path for each in before}
 
-    # Who names the step at which to begin has said what is done again.
+    # A person who names the first step has said what is done again.
     asked = steps if from_step is None else [each for each in steps if each.path in skipped]
     if (done := await reconcile.known_done(run, asked, line)) is not None:
         skipped |= led_to(done)
@@ -180,7 +180,7 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
 
 
 def _taken_before(past: history.History, checkpoint: entries.Checkpoint | None, step: str) -> entries.Checkpoint | None:
-    """The last checkpoint on which ``step`` does not lie behind: a person who says ``--from`` wants it done again."""
+    """Return the last checkpoint taken before ``step``: a person who passes ``--from`` wants the step done again."""
     begun = min((each[0].call.seq for path, each in past.attempts.items() if _is_at(path, step)), default=past.last_seq)
     for each in (checkpoint, past.checkpoint_before):
         if each is not None and each.after < begun:
@@ -208,21 +208,21 @@ def _said_of(todo: redo.Redo) -> dict[str, Json]:
 
 
 def _before_step(steps: Sequence[StepReached], last: StepReached) -> list[StepReached]:
-    """The steps that led to ``last``, in the order of the workflow: an attempt of a later life may come before it, too."""
+    """Return the steps that led to ``last``, in the order of the workflow. An attempt by a later process may be among them."""
     return list(itertools.takewhile(lambda each: each is not last, steps))
 
 
 class FoundDone(Signal):
-    """While steps were done again, the site said that the side effect is done to which they lead."""
+    """Raised while steps are done again, if the site reports that the side effect to which they lead is done."""
 
     def __init__(self, before: set[str]) -> None:
-        """``before`` are the steps that led to it, which count as they were."""
+        """``before`` are the steps that led to it; they count as they were."""
         super().__init__()
         self.before = before
 
 
 async def _run(engine: ExecutionEngine) -> Json:
-    """Run what is left; what turns out to be done already ends the way to it."""
+    """Run what is left. A side effect found to be done ends the steps that lead to it."""
     run = engine.state
     while True:
         try:
@@ -255,9 +255,9 @@ async def _content(run: RunState, checkpoint: entries.Checkpoint) -> bytes:
 async def _in_state_of(
     run: RunState, last: entries.Checkpoint | None, from_step: str | None
 ) -> entries.Checkpoint | None:
-    """Restore the last checkpoint, or the one before it where a page of the last became another one; the one that was restored.
+    """Restore the last checkpoint, or the one before it if a page of the last one differs. Returns the one that was restored.
 
-    Raises Paused ``page-differs`` where those of both did. A person who says ``from_step`` has looked at the page, and takes it as it is.
+    Raises Paused ``page-differs`` if pages of both differ. A person who passes ``from_step`` has seen the page, and accepts it as it is.
     """
     if last is None:
         await run.need_browser()
@@ -314,7 +314,7 @@ def _differs(run: RunState, differs: port.Differs) -> Paused:
 
 
 def _before(past: history.History, steps: Sequence[StepReached], step: str | None) -> set[str]:
-    """The paths of ``steps`` before the step or container at ``step``. Raises UsageError ``step-not-reached``."""
+    """Return the paths of ``steps`` before the step or container at ``step``. Raises UsageError ``step-not-reached``."""
     if step is None:
         return set()
     first = next((each for each in steps if _is_at(each.path, step)), None)
@@ -322,7 +322,7 @@ def _before(past: history.History, steps: Sequence[StepReached], step: str | Non
         return {each.path for each in _before_step(steps, first)}
     known = [path for path in past.order if path]
     if any(_is_at(path, step) for path in known):
-        # It lies before the checkpoint.
+        # It is before the checkpoint.
         return set()
     near = errors.near(step, known)
     raise UsageError(
@@ -337,7 +337,7 @@ def _is_at(path: str, step: str) -> bool:
 
 
 def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: StepReached | None) -> RunOpsError:
-    """An error that may come of how the page was rebuilt, with the way around it."""
+    """Return the error. If the rebuilt page may be its cause, add a way around it."""
     if not isinstance(error, SiteError):
         return error
     name = run.writer.conversation.id
@@ -366,7 +366,7 @@ def _offering(error: SiteError, way: str, evidence: dict[str, Json]) -> RunOpsEr
 
 
 def _first_needed(run: RunState, path: str, again: Sequence[str], reached: StepReached | None) -> str:
-    """The step at which to continue without the preparation in which the step at ``path`` stands."""
+    """Return the step at which to continue without the preparation that contains the step at ``path``."""
     rest = again[again.index(path) + 1 :]
     gotos = (each for each in rest if run.history.attempts[each][-1].call.action == "goto")
     return next(gotos, reached.path if reached is not None else rest[-1] if rest else path)

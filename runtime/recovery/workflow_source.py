@@ -1,4 +1,4 @@
-"""The text with which a resumed run goes on: the one that it has, or its file as it is now."""
+"""Workflow text of a resumed run: the one that it has, or its file as it is now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TAKES = "{file} has changed: this run goes on with it as it is now{more}"
 
 
 class WorkflowSource:
-    """What a run goes on with."""
+    """The workflow text with which a run continues."""
 
     def __init__(
         self,
@@ -33,14 +33,14 @@ class WorkflowSource:
         *,
         take: bool,
     ) -> None:
-        """``run`` is its id, and its secrets come from ``source``; ``present`` is the file as it is now, None where it cannot be read; with ``take`` it is what the run goes on with."""
+        """``run``: id of the run. ``present``: its file as it is now, None if unreadable. ``take``: continue with it. ``source``: its secrets."""
         self.changed = present is None or prepare.workflows(present) != prepare.workflows(stored)
         self._run = run
         self._stored, self._present, self._header = stored, present, header
         self._take = take and self.changed
         self._change = comparison.Change()
         self.word: str | None = None
-        """What to tell of it, once ``check`` has found that it will do."""
+        """Message about the change, once ``check`` has accepted it."""
         if self._take:
             assert present is not None
             prepared = prepare.prepare(present, _inputs_for(present, header), source)
@@ -51,7 +51,7 @@ class WorkflowSource:
             self.secrets: Mapping[str, str] = sources.read(source, stored.workflow.secrets, Path(header.file).parent)
 
     def check(self, past: history.History) -> None:
-        """Raise UsageError ``node-changed`` where what was done does not allow to go on so. ``past`` is the history as it is now."""
+        """Raise UsageError ``node-changed`` if what was done does not allow this text. ``past`` is the history as it is now."""
         if not self.changed:
             return
         if self._present is None:
@@ -70,7 +70,7 @@ class WorkflowSource:
         self.word = GOES_ON.format(file=self._header.file, more=more)
 
     def take(self, writer: LogWriter) -> None:
-        """Write down that the run has another text from here on, where it has."""
+        """Log the new text of the run, if it has one."""
         if not self._take:
             return
         change = self._change
@@ -97,7 +97,7 @@ class WorkflowSource:
         )
 
     def _refuse_touched(self, past: history.History, *, may: bool) -> None:
-        """Without leave to change anything: refuse where the file says something else of a node that did something."""
+        """Refuse changed nodes that did something, if the run may not take changes."""
         ran = {
             attempt.call.path
             for attempt in past.all_attempts()
@@ -125,16 +125,16 @@ class WorkflowSource:
         )
 
     def _told(self, found: workflow.Found | None, path: str) -> str:
-        """What a node that ran is called: its id, and the file where that is not the run's own."""
+        """Return the name of a node that ran: its id, and its file unless it is the run's own."""
         if found is None or not found.user:
             return path.rpartition("/")[2]
         return f"{found.node.id} of {os.path.relpath(found.file.path, Path(self._header.file).parent)}"
 
 
 def text_of(run: str, header: entries.RunHeader, given: host.Host, *, take: bool) -> WorkflowSource:
-    """What a run with this header goes on with; with ``take`` its file as it is now.
+    """Return the text with which a run with this header continues; with ``take`` its file as it is now.
 
-    Raises WorkflowInvalid and what ``preparing.prepare`` raises where that is not fit, LogError ``blob-missing``.
+    Raises WorkflowInvalid and the errors of ``prepare.prepare`` if that is not fit, LogError ``blob-missing``.
     """
     present: workflow.Loaded | None = None
     try:
@@ -146,19 +146,19 @@ def text_of(run: str, header: entries.RunHeader, given: host.Host, *, take: bool
 
 
 def text_for(run: str, header: entries.RunHeader, given: host.Host, present: workflow.Loaded) -> WorkflowSource:
-    """What a copy of a run with this header goes on with: ``present``, wherever its text comes from. Raises what ``preparing.prepare`` raises."""
+    """Return the text for a copy of a run with this header: ``present``, from any source. Raises the errors of ``prepare.prepare``."""
     return WorkflowSource(run, stored(header, given.kept), present, header, given.secrets, take=True)
 
 
 def stored(header: entries.RunHeader, kept: store.Kept) -> workflow.Loaded:
-    """The workflow that a run with this header has, and the files that it uses. Raises WorkflowInvalid, LogError ``blob-missing``."""
+    """Return the stored workflow of a run with this header, and the files that it uses. Raises WorkflowInvalid, LogError ``blob-missing``."""
     texts = {path: kept.blob(blob.sha256).decode() for path, blob in header.callees.items()}
     text = kept.blob(header.text.sha256).decode()
     return reader.parse(text, header.file, callees.Texts(texts, str(Path(header.file).parent)))
 
 
 def _inputs_for(present: workflow.Loaded, header: entries.RunHeader) -> dict[str, Json]:
-    """The run's inputs that the file has still. Raises UsageError ``missing-input`` for one that it has anew, without a default."""
+    """Return the run's inputs that the file still has. Raises UsageError ``missing-input`` for a new one without a default."""
     declared = present.workflow.inputs
     lacking = [name for name, each in declared.items() if each.required and name not in header.inputs]
     if lacking:
@@ -178,7 +178,7 @@ def _compared(
     try:
         typed = present.check_inputs(known)
     except UsageError:
-        # Something is missing or does not fit: whoever would take the file is told so.
+        # Something is missing or does not fit: a caller that takes the file reports it.
         typed = known
     other = [name for name, value in known.items() if typed[name] != value]
     return compatibility.compare(stored, present, past, other)

@@ -1,4 +1,4 @@
-"""Secrets flow one way: into fields marked for them. Everything that a run writes goes through a Masker, and is scanned at the end."""
+"""Masking of secrets. Secrets flow only into fields marked for them; everything that a run writes is masked here, and scanned at the end."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from runtime.system import regular_files
 
 MASK = "[hidden]"
 SHORTEST = 6
-"""A shorter secret would be found, and masked, in innocent text."""
+"""Minimum length of a secret: a shorter one would be found, and masked, in innocent text."""
 
 
 CUT = "…"
-"""What stands where a text was cut short."""
+"""Marks the place where a text was cut short."""
 
 SHORTEST_BEGINNING = 4
-"""Characters of a secret that are masked where the text was cut in the middle of it."""
+"""Characters of a secret that are masked if the text was cut in the middle of it."""
 
 WINDOW = 1 << 16
-"""Bytes in which a secret is looked for without a pause, for which it takes a millisecond or two; more of a secret that is long."""
+"""Bytes searched for a secret without a pause, which takes a millisecond or two; more for a long secret."""
 
 PAUSE = 0.0001
-"""Seconds that others have then: with none, whoever waits is too late when the next window begins."""
+"""Seconds of pause for other tasks: without it, a waiting task is late when the next window begins."""
 
 LONGEST_WORD = 15
-"""Letters that a single word may have; what has more is none."""
+"""Maximum number of letters of a single word."""
 
 
 def is_word(secret: str) -> bool:
-    """Whether a secret may be a word like any other: a page that has it in other capitals does not show the secret."""
+    """True if a secret may be an ordinary word: a page that has it in other capitals does not show the secret."""
     return (
         secret.isalpha()
         and len(secret) <= LONGEST_WORD
@@ -47,7 +47,7 @@ def is_word(secret: str) -> bool:
 
 
 def found_in(secret: str, *, cased: bool) -> set[spellings.Writing]:
-    """The texts in which the secret is found: as it is, as pages and file names change it, and base64 at each alignment."""
+    """Return the texts in which the secret is found: as it is, as pages and file names change it, and base64 at each alignment."""
     changed = {
         " ".join(secret.split()),  # as a page shows it
         re.sub(r'[/\\:*?"<>|]', "_", secret),  # as the name of a file
@@ -60,7 +60,7 @@ def found_in(secret: str, *, cased: bool) -> set[spellings.Writing]:
 
 
 def _base64_forms(secret: bytes) -> Iterator[str]:
-    """The characters of a base64 text that the secret alone decides, for each of the three places it can start at."""
+    """Yield the characters of a base64 text that the secret alone decides, for each of the three places where it can start."""
     for offset in range(3):
         padded = b"\0" * offset + secret
         first = (offset * 8 + 5) // 6
@@ -70,16 +70,16 @@ def _base64_forms(secret: bytes) -> Iterator[str]:
 
 
 class Masker:
-    """Puts MASK in the place of every secret, however it is written."""
+    """Replaces every secret with MASK, in every spelling."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         """``secrets`` maps names to values; an empty value masks nothing."""
         self._values = sorted({value for value in secrets.values() if value})
         longest = max(map(len, self._values), default=0)
         self._tail = 2 * spellings.WIDE * longest + 400
-        """Characters at the end of a text in which the beginning of a secret stands that is not there to its end."""
+        """Characters at the end of a text that may hold the beginning of an incomplete secret."""
         self._widest = spellings.WIDEST * longest
-        """Bytes of a secret at the most, however it is written."""
+        """Maximum number of bytes of a secret, in any spelling."""
 
     def _writings(self, *, cased: bool) -> set[spellings.Writing]:
         return {writing for value in self._values for writing in found_in(value, cased=cased)}
@@ -104,31 +104,31 @@ class Masker:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to mask."""
+        """True if there is nothing to mask."""
         return not self._values
 
     def touches(self, data: bytes | mmap.mmap) -> bool:
-        """Whether a secret stands in ``data``, in its own capitals, however it is escaped.
+        """True if ``data`` contains a secret in its own capitals, in any escaping.
 
-        In others it does not count: a site that shows a name in capitals gives nothing away by it.
+        Other capitals do not count: a site that shows a name in capitals reveals nothing by it.
         """
         if self.idle:
             return False
         window = max(WINDOW, 4 * self._widest)
         for begin in range(0, len(data), window):
             if begin:
-                # While a pattern looks, no other thread of the process goes on.
+                # While a pattern searches, no other thread of the process runs.
                 time.sleep(PAUSE)
             if any(each.search(data, begin, begin + window + self._widest) for each in self._bytes):
                 return True
         return False
 
     def holds(self, text: str) -> bool:
-        """Whether anything of ``text`` would be masked."""
+        """True if anything in ``text`` would be masked."""
         return self.text(text) != text
 
     def text(self, text: str) -> str:
-        """``text`` with every secret masked, also one that the text was cut in the middle of. Masked again it stays as it is."""
+        """Return ``text`` with every secret masked, also one that was cut in the middle. Masking the result again changes nothing."""
         if self.idle:
             return text
         masked = self._whole(text)
@@ -138,7 +138,7 @@ class Masker:
         return CUT.join([*map(self._without_beginning, parts), last])
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where secrets stand in ``text``: begin and end of each, in order."""
+        """Return the begin and end of each secret in ``text``, in order."""
         if self.idle:
             return []
         escaped, plain = self._text
@@ -148,7 +148,7 @@ class Masker:
 
     def _whole(self, text: str) -> str:
         for pattern in self._text:
-            # What is masked already is no part of a secret.
+            # Masked text is no part of a secret.
             text = (
                 pattern.sub(MASK, text)
                 if MASK not in text
@@ -157,12 +157,12 @@ class Masker:
         return text
 
     def _without_beginning(self, text: str) -> str:
-        """``text``, which was cut short, without the beginning of a secret at its end."""
+        """Return ``text``, which was cut short, without the beginning of a secret at its end."""
         cut = self._cut.search(text, max(0, len(text) - self._tail))
         return text if cut is None else f"{text[: cut.start()]}{MASK}"
 
     def split(self, text: str) -> tuple[str, str]:
-        """``text`` as far as no secret can begin in it that goes on behind it, masked; and the rest, as it stands."""
+        """Split ``text`` before the first possible beginning of a secret that continues after it: the masked part, and the rest as it is."""
         if self.idle:
             return text, ""
         begun = self._begun.search(text, max(0, len(text) - self._tail))
@@ -174,7 +174,7 @@ class Masker:
         return self._whole(text[:end]), text[end:]
 
     def json(self, value: Json) -> Json:
-        """``value`` with every secret masked in texts and keys; the same object where nothing was."""
+        """Return ``value`` with every secret masked in texts and keys; the same object if nothing was masked."""
         if self.idle:
             return value
         if isinstance(value, str):
@@ -190,7 +190,7 @@ class Masker:
         return value
 
     def files_with_secrets(self, files: list[Path]) -> list[Path]:
-        """Those of ``files`` in which a secret stands, in its own capitals."""
+        """Return those of ``files`` that contain a secret in its own capitals."""
         return [file for file in files if self._stands_in(file)]
 
     def _stands_in(self, file: Path) -> bool:
@@ -202,28 +202,28 @@ class Masker:
 
 
 class Stream:
-    """A text that comes in pieces, handed on with every secret masked: what may be the beginning of one is held back until more has come."""
+    """Passes on a text that arrives in pieces, with every secret masked. A possible beginning of one is withheld until more arrives."""
 
     def __init__(self, masker: Masker, hear: Callable[[str], None]) -> None:
-        """``hear`` is told each piece that is not empty."""
+        """``hear`` receives each piece that is not empty."""
         self._masker, self._hear = masker, hear
         self._held = ""
 
     def take(self, piece: str) -> None:
-        """The next piece."""
+        """Take the next piece."""
         shown, self._held = self._masker.split(self._held + piece)
         if shown:
             self._hear(shown)
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Pass on the rest: the text is complete."""
         if self._held:
             self._hear(self._masker.text(self._held))
         self._held = ""
 
 
 def masked_json(masker: Masker, text: str) -> str:
-    """``text`` with every secret masked, and where it is JSON, also one that is written in it with escapes."""
+    """Return ``text`` with every secret masked; if it is JSON, also one that is written in it with escapes."""
     plain = masker.text(text)
     if masker.idle or "\\" not in plain:
         return plain
@@ -234,6 +234,6 @@ def masked_json(masker: Masker, text: str) -> str:
     try:
         masked = masker.json(value)
     except RecursionError:
-        # A text nested as deep as that is of no use to anybody, and what stands in it with escapes is not known.
+        # A text nested so deeply is of no use, and its escaped content is unknown.
         return json.dumps(MASK)
     return plain if masked == value else json.dumps(masked, ensure_ascii=False)

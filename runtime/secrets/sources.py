@@ -1,4 +1,4 @@
-"""Where the values of secrets come from: a port, the environment of a command, and what a program gives."""
+"""Sources of the values of secrets: a port, the environment of a command, and the values that a program gives."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from runtime.system import regular_files
 
 
 class SecretSource(Protocol):
-    """Knows the values of secrets by their names."""
+    """Source of the values of secrets, by their names."""
 
     def find(self, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
-        """The value of each; empty where there is none. ``beside`` is the folder of the workflow that needs them."""
+        """Return the value of each; empty if there is none. ``beside`` is the folder of the workflow that needs them."""
         ...
 
     def how_to_set(self, name: str, beside: Path | None = None) -> str:
-        """What to do where the secret has no value."""
+        """Return the instruction for setting a secret that has no value."""
         ...
 
 
@@ -32,9 +32,9 @@ class Environment(SecretSource):
     """The variables of this process, else ``.env`` in the workflow's folder, else in the current one."""
 
     def __init__(self) -> None:
-        """``seen`` is empty until something is found."""
+        """Begin with nothing found."""
         self.seen: dict[str, str] = {}
-        """What was found once: nothing that the process shows may hold it."""
+        """Values found so far: no output of the process may contain them."""
 
     @override
     def find(self, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
@@ -51,7 +51,7 @@ class Environment(SecretSource):
 
 
 class Given(SecretSource):
-    """Exactly these, by name."""
+    """Exactly the given secrets, by name."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         """``values`` are read at each use."""
@@ -67,7 +67,7 @@ class Given(SecretSource):
 
 
 def read(source: SecretSource, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
-    """The values of secrets, all of them.
+    """Return the values of all these secrets.
 
     Raises SetupError ``secret-missing`` or ``secret-too-short`` with every name concerned, and never a value.
     """
@@ -90,12 +90,12 @@ def read(source: SecretSource, names: Iterable[str], beside: Path | None = None)
 
 
 def known(source: SecretSource, names: Iterable[str], beside: Path | None = None) -> dict[str, str]:
-    """Those of the secrets that have a value: nothing may show them, whether they are needed or not."""
+    """Return the secrets that have a value: no output may show them, needed or not."""
     return {name: value for name, value in source.find(names, beside).items() if len(value) >= SHORTEST}
 
 
 def read_env_file(file: Path) -> dict[str, str]:
-    """What stands in a ``.env`` file, each value as written: a ``$`` in a password is a dollar sign. Raises SetupError ``env-file-unreadable``."""
+    """Return the values of a ``.env`` file as written: a ``$`` in a password is a dollar sign. Raises SetupError ``env-file-unreadable``."""
     try:
         values = dotenv.dotenv_values(stream=io.StringIO(regular_files.read_text(file)), interpolate=False)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):

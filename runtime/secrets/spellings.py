@@ -1,4 +1,4 @@
-"""Patterns that find a text however each of its characters is written: as it stands, escaped, in other capitals."""
+"""Patterns that find a text in any spelling of its characters: as it is, escaped, in other capitals."""
 
 from __future__ import annotations
 
@@ -11,65 +11,65 @@ from typing import NamedTuple
 SIGMA, FINAL_SIGMA = "\u03c3", "\u03c2"
 
 NESTED = 40
-"""Characters of a text that are compared where it is cut short; what follows them is taken as belonging to it."""
+"""Characters of a text that are compared if it is cut short; what follows them counts as part of it."""
 
 EACH = 100
-"""Characters of a text that are looked for in every writing. Behind them the rest stands as it is, or is all up to a space or a quote."""
+"""Characters of a text that are searched in every spelling. The rest must follow as it is, or is everything up to a space or a quote."""
 
 WIDE = 12
-"""Characters of an escaped one, where it is only counted."""
+"""Maximum length of an escaped character that is only counted."""
 
 WIDEST = 800
-"""Bytes of a character at the most: four of UTF-8, each escaped again and again, or six of base64."""
+"""Maximum number of bytes of a character: four of UTF-8, each escaped repeatedly, or six of base64."""
 
 _LEADS = "\\%&"
-# What stands between the sign that begins an escape and what it says: further signs, zeros, and signs that are escaped themselves.
+# Between the sign that begins an escape and its content: further signs, zeros, and signs that are escaped themselves.
 _BETWEEN = r"(?=[\\%&#{;\w])(?:[\\%&#xXuU{;0]|2[356]|5[cC]|amp;|bsol;|percnt;|92;|37;){0,16}"
 _END = r"(?:[;}\s]|%(?:25){0,3}[37][bBdD])?"
 _PARTIAL = r"(?:[\\%&=][^\s]{0,200})?"
-"""An escape whose end is missing."""
+"""An escape without its end."""
 
 _SHORT = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
 
 
 class Writing(NamedTuple):
-    """A text that is looked for."""
+    """A text to search for."""
 
     text: str
     cased: bool = True
-    """Whether it is another text in other capitals."""
+    """True if it is another text in other capitals."""
 
     encoded: bool = False
-    """Whether it is base64, in which nobody escapes letters and digits."""
+    """True if it is base64, whose letters and digits are never escaped."""
 
 
 class _Way(NamedTuple):
     """A way of writing a character."""
 
     leads: str
-    """The characters that may begin it."""
+    """Characters that may begin it."""
 
     between: str
-    """A pattern of what stands behind that one whatever the character is."""
+    """Pattern of what follows that character, for any character."""
 
     rest: str
-    """A pattern of the rest."""
+    """Pattern of the rest."""
 
     escapes: bool = True
 
 
 class Patterns(NamedTuple):
-    """Two patterns that find texts, each beginning with what ``re`` can look for fast."""
+    """Two patterns that find texts, each beginning with something that ``re`` finds fast."""
 
     escaped: str
-    """Of those whose first character is escaped."""
+    """Pattern of the texts whose first character is escaped."""
 
     plain: str
-    """Of all others."""
+    """Pattern of all others."""
 
 
 def found_by(writings: Collection[Writing], *, binary: bool = False) -> Patterns:
-    """Patterns of these texts, of each the longest first; ``binary``: of their UTF-8, each byte as the character of its number."""
+    """Return patterns of these texts, the longest first; ``binary``: of their UTF-8, each byte as the character of its number."""
     escaped: dict[tuple[str, str], list[str]] = {}
     plain: list[str] = []
     for writing in sorted(writings, key=lambda each: -len(each.text)):
@@ -91,13 +91,13 @@ def _rest(sequence: Sequence[Sequence[_Way]]) -> str:
     first, far = "".join(map(_character, sequence[:EACH])), sequence[EACH:]
     if not far:
         return first
-    # Each pattern of a character takes time to be made.
+    # Making a pattern for each character takes time.
     plain = "".join(_character([way for way in ways if not way.escapes] or ways) for ways in far)
     return rf"{first}(?:{plain}|[\\%&=\w][^\s\"'<>]{{0,{WIDE * len(far)}}})"
 
 
 def begun_by(writings: Collection[Writing], least: int) -> str:
-    """A pattern of the beginnings of these texts at the end of another, of so many characters; for one also where its escape is not there to the end."""
+    """Return a pattern for texts that end with the first ``least`` or more characters of one of these. For 1, an incomplete escape counts."""
     found = [_begun(_sequence(each, binary=False), least) for each in writings]
     return rf"(?:{'|'.join(found)}){_PARTIAL}\Z" if least > 1 else rf"(?:{'|'.join(found)}|(?!\Z)){_PARTIAL}\Z"
 
@@ -127,7 +127,7 @@ def _set(characters: Collection[str]) -> str:
 
 
 def in_any_case(character: str) -> set[str]:
-    """The texts that a character becomes in other capitals, in its own too."""
+    """Return the texts that a character becomes in other capitals, and itself."""
     found, fresh = {character}, {character}
     for _time in range(3):
         fresh = {other for each in fresh for other in (each.lower(), each.upper(), each.title(), each.casefold())}
@@ -137,7 +137,6 @@ def in_any_case(character: str) -> set[str]:
 
 
 def _ways(character: str, writing: Writing, binary: bool) -> Iterator[_Way]:
-    """The ways of writing a character."""
     if writing.encoded and character.isalnum():
         yield _Way(character, "", "", escapes=False)
         return
@@ -146,7 +145,7 @@ def _ways(character: str, writing: Writing, binary: bool) -> Iterator[_Way]:
     plain = [each.encode(errors="surrogatepass").decode("latin-1") if binary else each for each in texts]
     # CSV and SQL double their quotes.
     again = rf"(?:\\{{0,7}}{character})?" if character in "\"'" else ""
-    # The longer one first: no half of an escape stays behind at the end.
+    # The longer one first, so that no half of an escape remains at the end.
     if not character.isalnum():
         yield _Way("\\", r"\\{0,7}", f"{_either(map(re.escape, plain))}{again}")
     if character == "\\":
@@ -165,7 +164,7 @@ def _either(patterns: Iterable[str]) -> str:
 
 
 def _escaped(texts: Collection[str]) -> Iterator[str]:
-    """What an escape says of a character, for each of these that it may be."""
+    """Yield the contents of an escape for a character, for each of these that it may be."""
     between = rf"[{re.escape(_LEADS)}]{_BETWEEN}"
     found: dict[str, None] = {}
     for text in texts:
@@ -181,7 +180,7 @@ def _escaped(texts: Collection[str]) -> Iterator[str]:
         if len(text) == 1 and ord(text) > 0xFFFF:
             units = text.encode("utf-16-be")
             found[between.join(_digits(units[at : at + 2].hex()) for at in (0, 2))] = None
-    # Of two that begin alike the longer one is tried first.
+    # Of two with the same beginning the longer one is tried first.
     return iter(sorted(found, key=lambda each: (-len(each), each)))
 
 
@@ -195,7 +194,6 @@ def _digits(digits: str) -> str:
 
 @functools.cache
 def _entities() -> Mapping[str, Sequence[str]]:
-    """The names that characters have in HTML."""
     names: dict[str, list[str]] = {}
     for name, character in html.entities.html5.items():
         if name.endswith(";"):

@@ -1,4 +1,4 @@
-"""Whether an address is one at which a server can be asked, found out before anything is sent; and without showing it, for it may hold a password."""
+"""Check of a server address before anything is sent. It never shows the address, which may hold a password."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import urllib.parse
 
 LONGEST = 2000
-"""Characters of an address."""
+"""Maximum number of characters of an address."""
 
 LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 NUMBERS = re.compile(r"[0-9.]+")
@@ -15,7 +15,7 @@ PRINTABLE = re.compile(r"[!-~]+")
 
 
 class BadAddress(ValueError):
-    """It cannot be asked; the message is what is wrong, and shows nothing of it."""
+    """An address that cannot be used; the message says why, and shows nothing of it."""
 
     def __init__(self, wrong: str, fix: str) -> None:
         super().__init__(wrong)
@@ -23,7 +23,7 @@ class BadAddress(ValueError):
 
 
 def checked(address: str) -> str:
-    """The address itself: http or https, a host, perhaps a port and a path. Raises BadAddress."""
+    """Return the address: http or https, a host, perhaps a port and a path. Raises BadAddress."""
     fix = "write it as `https://HOST/v1` or `http://HOST:PORT/v1`"
     if not PRINTABLE.fullmatch(address) or len(address) > LONGEST:
         raise BadAddress(

@@ -1,11 +1,11 @@
-"""What tokens cost, in US dollars: by ``[tool.runops.prices]``, else by the prices that genai-prices brings along.
+"""Prices of tokens in US dollars: by ``[tool.runops.prices]``, else by the prices in genai-prices.
 
 Money is a Decimal, exact to the last digit: prices are dollars per million tokens, so a sum has six places more than a price.
-In the log it stands as text without an exponent (``0.0012275``), which any reader of JSON keeps as it is. Nothing is
-downloaded: genai-prices asks the network only where a program starts its updater, and RunOps does not.
+In the log it is text without an exponent (``0.0012275``), which any reader of JSON keeps as it is. Nothing is downloaded:
+genai-prices uses the network only if a program starts its updater, and RunOps does not.
 
-A price belongs to a provider. A server that nobody knows (vLLM, Ollama, one that is compatible) may call its model what it
-likes, so its prices are those of the project's table, and otherwise unknown.
+A price belongs to a provider. An unknown server (vLLM, Ollama, a compatible one) may give its model any name. So its prices
+are those of the project's table, and otherwise unknown.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from runtime.messages.messages import Usage
 A_MILLION = Decimal(1_000_000)
 
 PRICED = frozenset({"openai", "azure", "openrouter"})
-"""The profiles whose prices genai-prices has, under the same names."""
+"""Profiles whose prices genai-prices has, under the same names."""
 
 FORM = "{input = 0.25, cached = 0.025, output = 2.0}"
 
 LARGEST = Decimal(10**6)
-"""A higher price of a million tokens is a slip."""
+"""Maximum price of a million tokens; a higher one is a mistake."""
 
 DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")
-"""How the name of one edition of a model ends."""
+"""End of the name of one edition of a model."""
 
 
 class BadPrice(ValueError):
-    """What stands in the table is no price; the message is one sentence that names the model."""
+    """An invalid price in the table; the message is one sentence that names the model."""
 
 
 class Price(BaseModel):
@@ -46,9 +46,9 @@ class Price(BaseModel):
 
     input: Decimal
     cached: Decimal
-    """Of the input what the server had in its cache; where nothing is said, as the rest of it."""
+    """Price of input that the server had in its cache; by default that of other input."""
     output: Decimal
-    """Reasoning included."""
+    """Price of output, reasoning included."""
 
 
 Table = Mapping[str, Price]
@@ -56,7 +56,7 @@ Table = Mapping[str, Price]
 
 
 def table(given: Any) -> dict[str, Price]:
-    """``[tool.runops.prices]`` as prices. Raises BadPrice, which names the model and what is wrong."""
+    """Return ``[tool.runops.prices]`` as prices. Raises BadPrice, which names the model and what is wrong."""
     if not isinstance(given, Mapping):
         raise BadPrice(f"it is a table of models, each with a price such as `{FORM}`")
     return {str(model): each if isinstance(each, Price) else _price(str(model), each) for model, each in given.items()}
@@ -86,7 +86,7 @@ def _amount(model: str, name: str, value: Any) -> Decimal:
 
 
 def dollars(usage: Usage, model: str, own: Table, provider: str) -> Decimal | None:
-    """What ``usage`` of ``model`` costs at ``provider`` (the name of a profile); None where nobody knows.
+    """Return the cost of ``usage`` of ``model`` at ``provider`` (the name of a profile); None if it is unknown.
 
     ``own`` comes first: by the exact name, else by the name without the date of an edition.
     """
@@ -107,7 +107,7 @@ def dollars(usage: Usage, model: str, own: Table, provider: str) -> Decimal | No
 
 
 def context_window(model: str, provider: str) -> int | None:
-    """Tokens that ``model`` at ``provider`` (the name of a profile) has for input and output together; None where nobody knows."""
+    """Return the tokens that ``model`` at ``provider`` (the name of a profile) has for input and output together; None if unknown."""
     if provider not in PRICED:
         return None
     from genai_prices import data_snapshot  # half a second, for those who ask a model
@@ -120,19 +120,19 @@ def context_window(model: str, provider: str) -> int | None:
 
 
 def known(model: str, own: Table, provider: str) -> bool:
-    """Whether the price of ``model`` is known."""
+    """True if the price of ``model`` is known."""
     return dollars(Usage(1, 0, 1, 0), model, own, provider) is not None
 
 
 def require(models: Iterable[str], own: Table, provider: str) -> None:
-    """Raise UsageError ``price-unknown`` for the first of ``models`` whose price nobody knows: its money cannot be limited."""
+    """Raise UsageError ``price-unknown`` for the first of ``models`` whose price is unknown: its money cannot be limited."""
     for model in models:
         if not known(model, own, provider):
             raise unknown(model, provider)
 
 
 def unknown(model: str, provider: str) -> UsageError:
-    """Nobody knows what ``model`` costs, and there is a limit of money."""
+    """Return the error for a limit of money if the price of ``model`` is unknown."""
     lines = f'[tool.runops.prices]\n"{model}" = {FORM}'
     evidence: dict[str, Json] = {"model": model, "provider": provider, "write": lines}
     return UsageError(

@@ -1,4 +1,4 @@
-"""What a machine and a project set: flags > ``RUNOPS_*`` > ``.env`` > ``[tool.runops]`` of pyproject.toml > defaults."""
+"""Settings of a machine and a project: flags > ``RUNOPS_*`` > ``.env`` > ``[tool.runops]`` of pyproject.toml > defaults."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ TWELVE_HOURS = 12 * 3600.0
 
 
 def find_home(start: Path | None = None) -> Path:
-    """Where runs are kept: the nearest ``.runops`` of ``start`` (the current folder) or a folder above.
+    """Return the folder that keeps runs: the nearest ``.runops`` of ``start`` (the current folder) or a folder above.
 
-    Else ``.runops`` beside the nearest pyproject.toml or ``.git``, else in ``start``. One that belongs to somebody else is passed by.
-    Nothing is made.
+    Else ``.runops`` beside the nearest pyproject.toml or ``.git``, else in ``start``. A ``.runops`` of another user is skipped.
+    Creates nothing.
     """
     start = (start or Path.cwd()).absolute()
     folders = [start, *start.parents]
@@ -53,7 +53,7 @@ def _absolute(path: Path) -> Path:
 
 
 def _program(given: Any) -> Any:
-    """A bare name is that of a program on PATH, as in a shell; everything else is a path."""
+    """Return the path of a program: a bare name is searched on PATH, as in a shell; everything else is a path."""
     found = shutil.which(given) if isinstance(given, str) and os.sep not in given else None
     return found or given
 
@@ -72,94 +72,97 @@ def _prices(value: Any) -> Any:
 
 
 class Settings(BaseModel):
-    """The settings of a program. Nothing but what it is given counts: ``load`` makes those of a command."""
+    """Settings of a program. Only the given values count; ``load`` returns the settings of a command."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     home: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=lambda: _absolute(Path(".runops")))
     """Folder that keeps runs; by default ``.runops``, for a command found by walking up."""
     browser: Annotated[Path, AfterValidator(_absolute), BeforeValidator(_program)] | None = None
-    """Path of the browser to drive, or its name on PATH; by default one is looked for."""
+    """Path of the browser to drive, or its name on PATH; by default RunOps searches for one."""
     browser_mode: Literal["own", "shared"] | None = None
-    """``own``: a browser process for each run, which survives the engine; ``shared``: an isolated context. By default what the workflow says."""
+    """``own``: a browser process for each run, which survives the engine; ``shared``: an isolated context. By default as in the workflow."""
     headed: bool = False
-    """Whether the browser shows its window."""
+    """Show the browser's window."""
     keep_browser: bool = False
-    """Whether the browser stays open when the run has ended."""
+    """Keep the browser open after the run has ended."""
     linger: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = TWELVE_HOURS
     """Seconds for which a browser waits for ``resume`` after its engine was killed: 12 hours; for a command 0 where ``CI`` is set."""
 
     model: str | None = Field(default=None, min_length=1)
-    """The model that nodes ask, as its provider names it. There is no default: names of models go stale."""
+    """Model for nodes, by its provider's name. There is no default, because names of models become outdated."""
     model_cognition: str | None = Field(default=None, min_length=1)
-    """The model of ``cognition`` nodes, where it is another one."""
+    """Model of ``cognition`` nodes, if it is another one."""
     model_agent: str | None = Field(default=None, min_length=1)
-    """The model of ``agent`` nodes, where it is another one."""
+    """Model of ``agent`` nodes, if it is another one."""
     model_director: str | None = Field(default=None, min_length=1)
-    """The model of the Director, where it is another one."""
+    """Model of the Director, if it is another one."""
     model_summary: str | None = Field(default=None, min_length=1)
-    """The model that sums up long conversations, where it is another one."""
+    """Model that summarises long conversations, if it is another one."""
     model_base_url: Annotated[str, AfterValidator(addresses.checked)] | None = None
-    """Where the provider's Responses API is, usually ending with ``/v1``; by default OpenAI's own, for a command that of ``OPENAI_BASE_URL``."""
+    """Address of the provider's Responses API, usually ending with ``/v1``; by default OpenAI's, or ``OPENAI_BASE_URL`` for a command."""
     model_profile: Literal["openai", "azure", "openrouter", "vllm", "ollama", "compatible"] | None = None
-    """What the provider can do (docs/models.md); by default what is known of the address."""
+    """Abilities of the provider (docs/models.md); by default those known for the address."""
     model_timeout: float = Field(default=60.0, gt=0, le=24 * 3600, allow_inf_nan=False)
-    """Seconds that one request to a model may take."""
+    """Time limit of one request to a model, in seconds."""
     model_store: bool = False
-    """Whether the provider may keep what it is sent: then a conversation goes on from there, and is not sent as a whole."""
+    """Let the provider store requests: then a conversation continues from there, and is not sent as a whole."""
     model_background: bool = False
-    """Whether the provider works on a request while nobody is connected; a run that died fetches the answer. Implies ``model_store``."""
+    """Let the provider work on a request without a connection; a run that died fetches the answer. Implies ``model_store``."""
     model_calls: Literal["live", "record", "replay", "none"] = "live"
-    """``live``: models are asked; ``record``: and a cassette is written; ``replay``: the cassette answers, no model is asked; ``none``: a file that would ask is refused."""
+    """``live``: ask models; ``record``: also write a cassette; ``replay``: use only the cassette; ``none``: refuse files that ask models."""
 
     chat_mode: Literal["chat", "agent", "run"] = "chat"
-    """How a session goes on: it changes what the model is told of itself, and which tools it may use."""
+    """Mode of a session: it changes the instructions of the model, and the tools that it may use."""
     chat_knowledge: Annotated[Path, AfterValidator(_absolute)] | None = None
-    """A folder of Markdown files; sections that fit a question are told with it (docs/conversation.md)."""
+    """Folder of Markdown files; sections that fit a question are sent with it (docs/conversation.md)."""
     delegate_clean_context: bool = False
-    """Whether a delegate begins with nothing but its task, where the call does not say so itself; else it inherits the conversation."""
+    """Start a delegate with only its task, if the call does not say otherwise; else it inherits the conversation."""
 
     window_strategy: Literal["injected", "clean", "hybrid"] = "hybrid"
-    """What of the state is told with each request: all of it; nothing, for each part has a tool; or the plan and a line of status."""
+    """State sent with each request: ``injected``: all; ``clean``: none, each part has a tool; ``hybrid``: the plan and a line of status."""
     window_max_messages: int | None = Field(default=None, ge=0)
-    """Messages of a conversation that a request holds; 0: no limit. Without it what the strategy has (docs/conversation.md), as with all of these that are None."""
+    """Maximum number of messages of a conversation in a request; 0: no limit. If None, the strategy decides, as for all of these."""
     window_max_chars: int | None = Field(default=None, ge=0)
-    """Characters of a conversation that a request holds; 0: no limit."""
+    """Maximum number of characters of a conversation in a request; 0: no limit."""
     window_tool_results: bool = True
-    """Whether outputs of tools stand in a request, or only pointers to them."""
+    """Put outputs of tools in a request; if false, only pointers to them."""
     window_recent_outputs: int | None = Field(default=None, ge=0)
-    """Tokens of the newest part of a conversation in which outputs of tools stand whole; before it stand pointers to them. 0: all are whole."""
+    """Tokens of the newest part of a conversation that has tool outputs in full; earlier ones become pointers. 0: all are in full."""
     window_events: bool = True
-    """Whether what a person did beside talking is told, in a line."""
+    """Show the model, in a line each, a person's actions besides talking."""
     window_hard_limit: int = Field(default=0, ge=0)
-    """Tokens of everything that a request holds, never more; 0: no such limit."""
+    """Maximum number of tokens of a whole request; 0: no such limit."""
     window_overflow: Literal["prune", "summarize"] = "summarize"
-    """What becomes of the oldest, where a conversation does not fit: it is left out, or a summary stands for it."""
+    """Treatment of the oldest messages if a conversation does not fit: ``prune`` omits them, ``summarize`` replaces them with a summary."""
     window_min_recent: int = Field(default=4, ge=1)
-    """How many of the newest messages no summary takes in."""
+    """Number of newest messages that no summary includes."""
     window_top_k: int = Field(default=3, ge=0)
-    """Sections of the knowledge that are told with a question."""
+    """Number of sections of the knowledge that are sent with a question."""
     window_checkpoint_at: int | None = Field(default=None, ge=0)
-    """Tokens said since the last summary at which the next one is made, though there is room; 0: none is."""
+    """Number of tokens since the last summary at which the next one is made, even if there is room; 0: never."""
     window_warn_at: int = Field(default=160_000, ge=1)
-    """Tokens of a request from which on there is a warning."""
+    """Number of tokens of a request that triggers a warning."""
     window_compress_at: int = Field(default=180_000, ge=1)
-    """Tokens that a request never exceeds: before that the conversation is summed up."""
+    """Maximum number of tokens of a request: before it is exceeded, the conversation is summarised."""
     window_compress_to: int | None = Field(default=None, ge=1)
-    """Tokens of a summary, at the most."""
+    """Maximum number of tokens of a summary."""
 
     budget: Annotated[Budget | None, NoDecode, BeforeValidator(budgets.known)] = None
-    """What the steps of one run may spend on models together: ``money=0.50usd,tokens=200k,calls=40,time=5m``, or some of these."""
+    """Budget for models of all steps of one run: ``money=0.50usd,tokens=200k,calls=40,time=5m``, or some of these."""
     prices: Annotated[dict[str, model_prices.Price], NoDecode, BeforeValidator(_prices)] = Field(default_factory=dict)
-    """What models cost whose price is not known, or is not yours: ``"my-model" = {input = 0.25, cached = 0.025, output = 2.0}`` below
-    ``[tool.runops.prices]``, in US dollars per million tokens. In a variable, as JSON."""
+    """Prices of models without a known price, or with another one for you.
+
+    ``"my-model" = {input = 0.25, cached = 0.025, output = 2.0}`` below ``[tool.runops.prices]``,
+    in US dollars per million tokens. In a variable, as JSON.
+    """
 
     python_modules: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = ()
     """Python modules whose functions a workflow may call (``python: module:function``); by default none. In a variable, separated by commas."""
 
 
 class _OfCommand(BaseSettings, Settings):
-    """The settings of one command, from everything that a person may have set."""
+    """Settings of one command, from every source that a person may have set."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -176,7 +179,7 @@ class _OfCommand(BaseSettings, Settings):
         default_factory=_default_linger
     )
     model_base_url: Annotated[str, AfterValidator(addresses.checked)] | None = Field(
-        # What the provider's own clients read. It is found fit where a model is asked: whoever asks none may have any.
+        # The provider's own clients read it too. It is checked when a model is asked: a command that asks none may have any.
         default_factory=lambda: os.environ.get(URL) or None
     )
 
@@ -190,12 +193,12 @@ class _OfCommand(BaseSettings, Settings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Strongest first."""
+        """Return the sources, strongest first."""
         return init_settings, env_settings, dotenv_settings, InitSettingsSource(settings_cls, _project_table())
 
 
 def load(**flags: Any) -> Settings:
-    """The settings, with ``flags`` (None where a flag was not given) before everything else.
+    """Return the settings, with ``flags`` (None if a flag was not given) before everything else.
 
     Raises UsageError ``bad-setting`` for a value that cannot be used, or for an unknown name in ``[tool.runops]``, naming its place, and
     ``bad-budget`` for a budget; SetupError ``env-file-unreadable``.
@@ -222,12 +225,12 @@ def load(**flags: Any) -> Settings:
 
 
 def no_address(place: str, wrong: addresses.BadAddress) -> UsageError:
-    """What stands at ``place`` is no address of a server. It is not shown: it may hold a password."""
+    """Return the error for an invalid server address at ``place``. It is not shown, because it may hold a password."""
     return UsageError("bad-setting", f"{place} is no address of a server: {wrong}", fix=wrong.fix)
 
 
 def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
-    """Where the value of a setting came from, and the value."""
+    """Return the origin of a setting's value, and the value."""
     if name in flags:
         flag = name.removeprefix("window_").removeprefix("chat_").replace("_", "-")
         return f"--{flag}", str(flags[name])
@@ -243,20 +246,20 @@ def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
 
 
 def _project_file() -> Path | None:
-    """The nearest pyproject.toml of the current folder or one above."""
+    """Return the nearest pyproject.toml of the current folder or one above."""
     here = Path.cwd()
     files = [folder / "pyproject.toml" for folder in (here, *here.parents)]
     return next((file for file in files if file.exists() and not file.is_dir()), None)
 
 
 def project_folder() -> Path | None:
-    """The folder of the nearest pyproject.toml, where there is one."""
+    """Return the folder of the nearest pyproject.toml, if there is one."""
     file = _project_file()
     return file.parent if file is not None else None
 
 
 def _project_table() -> dict[str, Any]:
-    """``[tool.runops]``; paths in it are relative to their file."""
+    """Return ``[tool.runops]``; paths in it are relative to their file."""
     file = _project_file()
     if file is None:
         return {}

@@ -1,6 +1,6 @@
-"""The moments at which a run may die, by name. ``docs/crash-recovery.md`` says of each what is on the disk and what a resume does with it.
+"""Moments at which a run may die, by name. ``docs/crash-recovery.md`` says for each what is on disk and what a resume does with it.
 
-Between two of them a process does nothing that outlives it. A test sets ``hook`` and ends the process there; a run has none.
+Between two of them a process does nothing that outlives it. A test sets ``hook`` and ends the process there; a real run has none.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Callable
 
 
 class CrashPoint(enum.StrEnum):
-    """A moment right after which the process may be gone. An action is a step of class *effect*."""
+    """A moment right after which the process may be gone. An action here is a step of class *effect*."""
 
     # An action
     BEFORE_CALL = "before-call"
-    """Everything is ready, and the action's call is not appended."""
+    """Everything is ready; the action's call is not appended."""
     CALL_APPENDED = "call-appended"
-    """The action's call is appended, and not on the disk."""
+    """The action's call is appended, and not synced."""
     CALL_SYNCED = "call-synced"
-    """The action's call is on the disk, and the action is not begun."""
+    """The action's call is synced; the action has not begun."""
     EFFECT_DONE = "effect-done"
-    """The action is over, and its result is not appended."""
+    """The action is over; its result is not appended."""
     RESULT_APPENDED = "result-appended"
-    """The action's result is appended, and not on the disk."""
+    """The action's result is appended, and not synced."""
 
-    # A container, a turn, a block, the run itself
+    # A container, an item, a block, the run itself
     OPENED = "opened"
     DECIDED = "decided"
     """A decision is appended: of a container, or of a person about an action."""
@@ -33,39 +33,39 @@ class CrashPoint(enum.StrEnum):
 
     # A checkpoint
     CHECKPOINT_TAKEN = "checkpoint-taken"
-    """The browser's state is read, and no file has it."""
+    """The browser's state is read; no file has it."""
     CHECKPOINT_FILE = "checkpoint-file"
-    """The state's file is on the disk, and no entry names it."""
+    """The state's file is synced; no entry names it."""
     CHECKPOINT_APPENDED = "checkpoint-appended"
 
     # A request to a model
     USER = "user"
-    """What the model is told is appended."""
+    """A message to the model is appended."""
     REQUESTED = "requested"
-    """The request is announced, and not on the disk."""
+    """The request is announced, and not synced."""
     REQUEST_SYNCED = "request-synced"
-    """The announcement is on the disk, and nothing is sent."""
+    """The announcement is synced; nothing is sent."""
     SUBMITTED = "submitted"
-    """The id of a response in the background is appended, and not on the disk."""
+    """The id of a background response is appended, and not synced."""
     SUBMISSION_SYNCED = "submission-synced"
-    """That id is on the disk, and nobody has asked for the answer."""
+    """That id is synced; the answer was not asked for."""
     ANSWER_CAME = "answer-came"
-    """The answer, or what came in its place, is here, and nothing of it is appended."""
+    """The answer or an error has arrived; nothing of it is appended."""
     REASONING = "reasoning"
     ASSISTANT = "assistant"
-    """The answer is appended, and not on the disk."""
+    """The answer is appended, and not synced."""
     EXCHANGE_SYNCED = "exchange-synced"
-    """The answer is on the disk, and nothing is made of it."""
+    """The answer is synced; nothing has used it."""
     TOLD = "told"
-    """What the model is told of a call that it asked for is appended."""
+    """The outcome of a call, as shown to the model, is appended."""
     MODEL_ERROR = "model-error"
-    """What went wrong is appended, and the request is not sent again yet."""
+    """The error is appended; the request is not sent again yet."""
 
     # A session
     EVENT = "event"
-    """What a person did beside talking is appended."""
+    """A person's action besides talking is appended."""
     SUMMARY = "summary"
-    """What stands for a part of the thread from here on is appended."""
+    """A summary that replaces a part of the thread is appended."""
     VERSION = "version"
     """What is kept is appended, as it stands from here on."""
     CHILD_STARTED = "child-started"
@@ -73,19 +73,19 @@ class CrashPoint(enum.StrEnum):
     CHILD_ENDED = "child-ended"
     """How a run ended that a tool has started, and what it spent, is appended."""
     COPIED = "copied"
-    """A fork has taken over a further entry, and is not whole."""
+    """A fork has copied one more entry, and is not whole."""
 
     # A large value
     BLOB = "blob"
-    """A blob is handed to the disk, and no entry names it."""
+    """A blob is on its way to the disk; no entry names it."""
 
     # The browser
     BROWSER_STARTED = "browser-started"
-    """It can be driven, and the file does not say so, or not what its tabs are."""
+    """It can be driven; its file does not say so yet, or does not list its tabs."""
     BROWSER_KNOWN = "browser-known"
-    """The file says where it is and what its tabs are."""
+    """Its file has its address and its tabs."""
 
-    # What a resume settles
+    # Settled by a resume
     CLOSED = "closed"
     """The call that a crash left open has its result: interrupted, recovered or skipped."""
 
@@ -98,16 +98,16 @@ class CrashPoint(enum.StrEnum):
     PAUSED = "paused"
     ANSWERED = "answered"
     EVIDENCE = "evidence"
-    """What the page showed where a step failed is kept."""
+    """The evidence of a failed step is kept."""
     ENDED = "ended"
-    """How the run ended is appended, and not on the disk."""
+    """The run's end is appended, and not synced."""
 
 
 hook: Callable[[CrashPoint], None] | None = None
-"""Called at each point; None but in tests."""
+"""Called at each point; None except in tests."""
 
 
 def crash_point(name: CrashPoint) -> None:
-    """Here the process may die."""
+    """Mark a moment at which the process may die."""
     if hook is not None:
         hook(name)

@@ -1,4 +1,4 @@
-"""Private files that are whole or not there: written beside, brought to the disk, then renamed."""
+"""Private files that are whole or missing: written under another name, synced, then renamed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from runtime.system import regular_files
 CHUNK = 1 << 20
 
 _known: set[tuple[int, int]] = set()
-"""Folders whose names are known to be on the disk, by device and inode."""
+"""Folders whose names are known to be synced, by device and inode."""
 
 
 def not_written(what: str, path: Path, error: OSError) -> LogError:
-    """What to say where ``what`` ("the log", say), which a resume needs, could not be written to ``path``: the run stops."""
+    """Return the error for ``what`` ("the log", say), needed by a resume, that could not be written to ``path``: the run stops."""
     return LogError("log-write-failed", **_refused(what, path, error))
 
 
 def not_read(what: str, path: Path, error: OSError) -> LogError:
-    """What to say where ``what`` ("the log", say) is there and could not be read."""
+    """Return the error for ``what`` ("the log", say) that exists and could not be read."""
     return LogError(
         "log-unreadable",
         f"{what} could not be read: {error.strerror or error} ({path})",
@@ -38,17 +38,17 @@ def not_read(what: str, path: Path, error: OSError) -> LogError:
 
 
 def not_kept(what: str, path: Path, error: OSError) -> LogError:
-    """As ``not_written``, of a file that is the step's own."""
+    """Return the same error as ``not_written`` for a file of a step."""
     return LogError("file-write-failed", **_refused(what, path, error))
 
 
 def write(path: Path, data: bytes) -> None:
-    """Put ``data`` in the place of ``path``, readable by its owner only; file and name are on the disk when this returns. Raises OSError."""
+    """Replace ``path`` with ``data``, readable by its owner only; file and name are synced when this returns. Raises OSError."""
     _write(path, (data,))
 
 
 def write_once(path: Path, data: bytes) -> bool:
-    """As ``write``, but what stands at ``path`` already stays: whether ``data`` was put there. Of several at once one puts it. Raises OSError."""
+    """Write like ``write``, but keep an existing file. True if ``data`` was written; of several callers only one writes. Raises OSError."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -65,10 +65,10 @@ def write_once(path: Path, data: bytes) -> bool:
 
 
 def folder(path: Path, mode: int = 0o700) -> None:
-    """Make the folder where it is missing, by default for its owner only, and what it stands in; its name is on the disk when this returns. Raises OSError.
+    """Create the folder and its parents if missing, by default for its owner only; its name is synced when this returns. Raises OSError.
 
-    A folder that is there already may have been made by somebody who died before its name was on the disk, so a process trusts
-    none before it has synced it once.
+    An existing folder may have been created by a process that died before its name was synced. So a process trusts none before it has
+    synced it once.
     """
     there = path.is_dir()
     if there and _identity(path) in _known:
@@ -79,7 +79,7 @@ def folder(path: Path, mode: int = 0o700) -> None:
     try:
         sync_folder(path.parent)
     except PermissionError:
-        # It stands where we may not look, so none of us has made it.
+        # We may not read the folder around it, so no process of ours has created it.
         if not there:
             raise
     _known.add(_identity(path))
@@ -91,7 +91,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 async def keep(path: Path, data: bytes | Path) -> tuple[int, str]:
-    """``write`` of bytes or of what a file holds, beside other work, into a folder that is made with the one it stands in where they are missing.
+    """Write bytes, or the content of a file, like ``write`` in a thread. Creates the folder and its parent if they are missing.
 
     Returns size and SHA-256 of what was written.
     """
@@ -112,7 +112,7 @@ def _chunks(source: Path) -> Iterator[bytes]:
 
 def _write(path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
     size, digest = 0, hashlib.sha256()
-    # A bounded prefix: the name itself may be as long as the file system lets it be.
+    # A bounded prefix: the name itself may be as long as the file system allows.
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -145,7 +145,7 @@ def _refused(what: str, path: Path, error: OSError) -> _Refused:
 
 
 def sync_folder(folder: Path) -> None:
-    """The names in ``folder`` are on the disk when this returns. Raises OSError."""
+    """Sync the names in ``folder``. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""The kernel's lock on a log file: it ends with the process that holds it, however that ends."""
+"""Kernel lock on a log file: it ends with the process that holds it, however that process ends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from runtime.system import regular_files
 
 
 def hold(path: Path, *, make: bool = False) -> int | None:
-    """A handle for reading and appending that has the file's lock; None where a living process has it. Closing it gives the lock up.
+    """Return a handle for reading and appending that has the file's lock; None if a running process has it. Closing it releases the lock.
 
-    ``make`` makes the file where it is missing. Raises OSError.
+    ``make`` creates the file if it is missing. Raises OSError.
     """
     flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if make else 0)
     while True:
@@ -27,12 +27,12 @@ def hold(path: Path, *, make: bool = False) -> int | None:
         except BaseException:
             os.close(handle)
             raise
-        # Whoever held the lock until now took the file away: what we have locked has no name any more.
+        # The previous owner deleted the file: the locked one has no name any more.
         os.close(handle)
 
 
 def is_held(path: Path) -> bool:
-    """Whether a living process has the file's lock. Raises OSError."""
+    """True if a running process has the file's lock. Raises OSError."""
     handle = regular_files.descriptor(path)
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -44,7 +44,7 @@ def is_held(path: Path) -> bool:
 
 
 def holder(path: Path) -> int | None:
-    """The process that has the file's lock, where the kernel says so; None where it does not. Raises OSError."""
+    """Return the process that has the file's lock; None if the kernel does not say. Raises OSError."""
     try:
         lines = Path("/proc/locks").read_text().splitlines()
     except OSError:
@@ -62,7 +62,7 @@ def holder(path: Path) -> int | None:
 
 
 def _lock(handle: int) -> bool:
-    """Take the lock. A reader that looks whether it is held takes it for an instant, so one refusal is not believed."""
+    """Take the lock. A reader that checks it takes it for an instant, so one refusal does not count."""
     for _ in range(20):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Which process a process id means: the id comes back after a while, so its start and the machine's boot are part of it."""
+"""Identity of processes: an id is used again after a while, so the process's start and the machine's boot belong to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PROC = Path("/proc")
 
 
 def started(pid: int) -> str | None:
-    """When the process began, as text to be compared and no more; None where it has ended, also where nobody has collected it yet."""
+    """Return the start of the process, as text for comparison only; None if it has ended, also if its parent has not collected it yet."""
     stat = _PROC / str(pid) / "stat"
     try:
         # The clock of psutil moves when the machine's clock is set; the ticks since boot do not.
@@ -33,12 +33,12 @@ def started(pid: int) -> str | None:
 
 
 def end(pid: int, since: str) -> None:
-    """End the process that has this id and began then (``started``), whatever it is doing, also where it is stopped; no other one.
+    """Kill the process with this id and start (``started``), whatever it is doing, even if it is stopped; never another one.
 
-    Raises PermissionError where it belongs to another user.
+    Raises PermissionError if it belongs to another user.
     """
     try:
-        # A process id may come to mean another process at any moment; a handle does not.
+        # A process id may be given to another process at any moment; a handle keeps its process.
         handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
     except ProcessLookupError:
         return
@@ -59,7 +59,7 @@ def end(pid: int, since: str) -> None:
 
 
 def boot() -> str:
-    """What tells this boot of the machine from every other."""
+    """Return the identity of this boot of the machine."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""Regular files, opened: a pipe, a socket or a device in the place of one is refused, for it may wait for ever or never end."""
+"""Opening of regular files. A pipe, a socket or a device is refused, because it may block forever or never end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = {
 
 
 class NotRegular(OSError):
-    """What stands at a path is no regular file; ``strerror`` says what it is."""
+    """A path is no regular file; ``strerror`` says what it is."""
 
     def __init__(self, path: str | Path, mode: int) -> None:
         super().__init__(
@@ -26,12 +26,12 @@ class NotRegular(OSError):
 
 
 def fix(error: OSError | ValueError) -> str | None:
-    """What to do about a file that could not be opened; None where the error says it all."""
+    """Return the fix for a file that could not be opened; None if the error is clear without it."""
     return "write what it gives into a regular file, and name that" if isinstance(error, NotRegular) else None
 
 
 def descriptor(path: str | Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
-    """A handle of the regular file at ``path``. Raises NotRegular, IsADirectoryError, and any other OSError; never waits for another process."""
+    """Return a handle of the regular file at ``path``. Raises NotRegular, IsADirectoryError, any other OSError; never waits for a process."""
     try:
         handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, mode)
     except OSError as error:
@@ -48,22 +48,22 @@ def descriptor(path: str | Path, flags: int = os.O_RDONLY, mode: int = 0o600) ->
 
 
 def opened(path: str | Path) -> BinaryIO:
-    """The regular file, for reading bytes. Raises like ``descriptor``."""
+    """Open the regular file for reading bytes. Raises like ``descriptor``."""
     return os.fdopen(descriptor(path), "rb")
 
 
 def read(path: str | Path, most: int = -1) -> bytes:
-    """What the regular file holds, or its first ``most`` bytes. Raises like ``descriptor``."""
+    """Return the content of the regular file, or its first ``most`` bytes. Raises like ``descriptor``."""
     with opened(path) as file:
         return file.read(most)
 
 
 def read_text(path: str | Path, errors: str = "strict") -> str:
-    r"""The same as text in UTF-8, with the ends of its lines as ``\n``. Raises UnicodeDecodeError, too."""
+    r"""Return the content as UTF-8 text, with ``\n`` as line ends. Raises like ``descriptor``, and UnicodeDecodeError."""
     return read(path).decode("utf-8", errors).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def write(path: str | Path, data: bytes) -> None:
-    """Put ``data`` into the regular file, which is made where it is missing. Raises like ``descriptor``."""
+    """Write ``data`` to the regular file, which is created if missing. Raises like ``descriptor``."""
     with os.fdopen(descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), "wb") as file:
         file.write(data)

@@ -1,4 +1,4 @@
-"""Awaiting what must not be left half done, and not keeping others waiting."""
+"""Helpers for work that must not be left half done, or must not keep other tasks waiting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Found = TypeVar("Found")
 
 
 async def to_the_end(work: Awaitable[Found]) -> Found:
-    """Await ``work``, whatever becomes of the task meanwhile: one that is cancelled is cancelled at what it awaits next."""
+    """Await ``work`` to its end, even if the task is cancelled meanwhile; the cancellation then takes effect at the next await."""
     task, waiting = asyncio.current_task(), asyncio.ensure_future(work)
     cancelled = False
     while not waiting.done():
@@ -26,21 +26,21 @@ async def to_the_end(work: Awaitable[Found]) -> Found:
 
 
 async def in_thread(work: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs) -> Found:
-    """Do ``work`` in a thread, to its end: whoever takes a lock there has it afterwards, or was refused."""
+    """Do ``work`` in a thread, to its end: a caller that takes a lock there has it afterwards, or was refused."""
     return await to_the_end(asyncio.to_thread(work, *args, **kwargs))
 
 
 class Turns:
-    """Lets everything else of the event loop have its turn now and then, in work of which no part waits for anything."""
+    """Lets other tasks of the event loop run now and then, in work that never waits."""
 
     AT_ONCE = 50
-    """Parts that are done without a pause: each takes a tenth of a millisecond."""
+    """Parts that are done without a pause; each takes a tenth of a millisecond."""
 
     def __init__(self) -> None:
         self._done = 0
 
     async def over(self) -> None:
-        """A part is done."""
+        """Count a part as done."""
         self._done += 1
         if self._done % self.AT_ONCE == 0:
             await asyncio.sleep(0)

@@ -29,12 +29,12 @@ class FileStore(store.Store):
     """Conversations as files in ``.runops/``."""
 
     def __init__(self, home: Path) -> None:
-        """``home`` is made with the first conversation, for its owner only, and ignored by git; who only reads makes nothing."""
+        """``home`` is created with the first conversation, for its owner only, and ignored by git. Readers create nothing."""
         self.files = Files(home)
 
     @classmethod
     def over(cls, files: Files) -> FileStore:
-        """What these files keep."""
+        """Return a store over these files."""
         kept = cls(files.home)
         kept.files = files
         return kept
@@ -75,7 +75,7 @@ class InFolder(store.Kept, Protocol):
     home: Path
 
     def file(self, conversation: str, name: str, *, private: bool) -> Path:
-        """Where the file of that name stands."""
+        """Return the path of the file of that name."""
         return self._folder(conversation, private=private) / name
 
     def _folder(self, conversation: str, *, private: bool) -> Path:
@@ -100,22 +100,22 @@ class InFolder(store.Kept, Protocol):
 
 
 class Files(InFolder):
-    """Conversations as files in ``.runops/``, for who may block."""
+    """Conversations as files in ``.runops/``, for callers that may block."""
 
     opens: type[OpenFile]
-    """What an open log is."""
+    """Class of an open log."""
 
     def __init__(self, home: Path) -> None:
-        """``home`` is made with the first conversation, for its owner only, and ignored by git; who only reads makes nothing."""
+        """``home`` is created with the first conversation, for its owner only, and ignored by git. Readers create nothing."""
         self.home = home
         self._made = False
         self.coming: dict[str, bytes] = {}
-        """Blobs on their way to the disk, by hash."""
+        """Blobs that are not yet on disk, by hash."""
         self._known: tuple[str, bytes, list[log_entries.AnyEntry]] = ("", b"", [])
-        """The log that was read last: its id, its whole lines, its entries. Who reads a run and then claims it parses it once."""
+        """The log that was read last: its id, its whole lines, its entries. A caller that reads a run and then claims it parses it once."""
 
     def make(self) -> None:
-        """Make the folders where they are missing; their names are on the disk when this returns. Raises LogError ``log-write-failed``."""
+        """Create the folders if they are missing; their names are synced when this returns. Raises LogError ``log-write-failed``."""
         if self._made:
             return
         with _disk(self.home):
@@ -142,7 +142,7 @@ class Files(InFolder):
             try:
                 if integrity.parse(path, regular_files.read(path))[0]:
                     raise _exists(conversation, path)
-                # Whoever made it died before its first line was whole: nothing was done in it.
+                # Its creator died before its first line was whole: nothing was done in it.
                 os.ftruncate(handle, 0)
                 system_files.sync_folder(path.parent)
             except BaseException:
@@ -173,7 +173,7 @@ class Files(InFolder):
             if torn:
                 with _disk(path):
                     os.ftruncate(handle, os.fstat(handle).st_size - torn)
-                    # Else a power cut could leave what is written next upon a piece of what was cut.
+                    # Otherwise a power cut could leave the next line on top of a remainder of the cut one.
                     _sync(handle)
                 thread = entries[0].thread if entries else log_entries.RUN_THREAD
                 entries.append(
@@ -198,7 +198,7 @@ class Files(InFolder):
         return store.Reading(conversation, [*entries], torn, self.held(conversation))
 
     def _parsed(self, conversation: str, path: Path, data: bytes) -> tuple[list[log_entries.AnyEntry], int]:
-        """What stands in a log, of which nothing is parsed again that stood in it when it was read last."""
+        """Parse a log, without what is unchanged since it was read last."""
         known, lines, entries = self._known
         if known != conversation or not data.startswith(lines):
             return integrity.parse(path, data)
@@ -248,11 +248,11 @@ class Files(InFolder):
         return data
 
     def blob_file(self, sha256: str) -> Path:
-        """Where the blob of this hash stands."""
+        """Return the path of the blob of this hash."""
         return self.home / "blobs" / sha256[:2] / sha256
 
     def blob_aside(self, sha256: str) -> Path:
-        """Where the blob stands while ``runops prune`` finds out whether somebody wants it after all."""
+        """Return the path of the blob while ``runops prune`` checks if it is needed after all."""
         return self.home / "blobs" / sha256[:2] / f"{sha256}.aside"
 
     @override
@@ -266,7 +266,7 @@ class Files(InFolder):
             return locks.is_held(path)
 
     def conversation_file(self, conversation: str) -> Path:
-        """Where the conversation's log stands."""
+        """Return the path of the conversation's log."""
         return self._file(conversation)
 
     def keyed(self, key: str) -> str:
@@ -279,7 +279,7 @@ class Files(InFolder):
                 if not path.exists():
                     system_files.folder(path.parent)
                     system_files.write_once(path, store.key_text(store.new_id()))
-                # Whoever wrote it may have died before its name was on the disk.
+                # Its writer may have died before its name was synced.
                 system_files.sync_folder(path.parent)
             with _reads(path, "the file of the key"):
                 data = _bytes_of(path)
@@ -317,7 +317,7 @@ class Files(InFolder):
 
     @contextlib.contextmanager
     def _there(self, conversation: str) -> Generator[None]:
-        """Whoever looked a moment ago found the log; ``runops prune`` may have taken it away meanwhile."""
+        """Report a log that ``runops prune`` deleted since it was found."""
         try:
             yield
         except FileNotFoundError:
@@ -327,12 +327,12 @@ class Files(InFolder):
 class OpenFile(store.Conversation):
     """A log file with its lock.
 
-    Lines are written at once, so that they outlive the process. Large values, and what waits for the disk, are another thread's: what is written
-    behind a value waits until that is on the disk, so that no line names what is not there.
+    Lines are written at once, so that they outlive the process. A separate thread writes large values, and syncs. A line that follows a
+    value waits until that is synced, so that no line names a value that is missing.
     """
 
     lease = None
-    # The kernel's lock is the lease: who has it is the owner, so nobody needs to be told that there is another one.
+    # The kernel's lock is the lease: the process that has it is the owner, and no other can claim the log.
 
     def __init__(
         self,
@@ -353,11 +353,11 @@ class OpenFile(store.Conversation):
         self._failed: OSError | None = None
         self._unsynced = False
         self._kept: set[str] = set()
-        """Hashes of the blobs whose names are known to be on the disk."""
+        """Hashes of the blobs whose names are known to be synced."""
         self._thread: ThreadPoolExecutor | None = None
         self._turn = threading.Lock()
         self._behind = 0
-        """How much the thread has yet to write."""
+        """Number of items that the thread has yet to write."""
 
     @override
     def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
@@ -420,12 +420,12 @@ class OpenFile(store.Conversation):
             await tasks.in_thread(self.close)
 
     def sync(self) -> None:
-        """As ``barrier``, for who may block."""
+        """Like ``barrier``, for callers that may block."""
         self._refuse_failed()
         self._submit(self._sync).result()
 
     def close(self) -> None:
-        """As ``aclose``, for who may block."""
+        """Like ``aclose``, for callers that may block."""
         if self._thread is not None:
             self._thread.shutdown()
             self._thread = None
@@ -439,13 +439,13 @@ class OpenFile(store.Conversation):
         return self._thread.submit(work)
 
     def _in_turn(self, work: Callable[..., None], *given: object) -> None:
-        """Do in the thread what was handed to it, unless something before it could not be done."""
+        """Do submitted work in the thread, unless something before it failed."""
         try:
             if self._failed is None:
                 with self._trusted():
                     work(*given)
         except LogError:
-            # The next append says so, or the barrier.
+            # The next append or barrier raises the error.
             pass
         finally:
             with self._turn:
@@ -453,7 +453,7 @@ class OpenFile(store.Conversation):
 
     def _sync(self) -> None:
         self._refuse_failed()
-        # What is written from now on may not be what is synced.
+        # What is written from now on may not be synced by this.
         self._unsynced = False
         with self._trusted():
             _sync(self._handle)
@@ -467,7 +467,7 @@ class OpenFile(store.Conversation):
         file = self._files.blob_file(sha256)
         known = _touched(file)
         if known and sha256 not in self._kept:
-            # Whoever wrote it may have died before its name was on the disk, and what stands there may have been damaged since.
+            # Its writer may have died before its name was synced, and the content may have been damaged since.
             known = _bytes_of(file) == data
             system_files.sync_folder(file.parent)
         if not known:
@@ -477,7 +477,7 @@ class OpenFile(store.Conversation):
         self._files.coming.pop(sha256, None)
 
     def _refuse_failed(self) -> None:
-        """After one failed write or sync the handle is not trusted again: nobody knows what reached the disk."""
+        """Raise if a write or sync failed before: the handle is not trusted again, because it is unknown what reached the disk."""
         if self._failed is not None:
             raise system_files.not_written("the log", self._path, self._failed)
         if self._handle < 0:
@@ -503,16 +503,16 @@ def _bytes_of(file: Path) -> bytes | None:
 
 
 def _touched(blob: Path) -> bool:
-    """Whether the blob is there; it is then as young as one that was written just now.
+    """True if the blob is there; its age then counts from now.
 
-    ``runops prune`` takes away blobs that no log names and that are older than an hour: it gives them another name, looks at their
-    age again, and puts back what was touched meanwhile. So a blob that is found here stays until an entry names it.
+    ``runops prune`` deletes blobs that no log names and that are older than an hour. It renames them, checks their age again, and puts
+    back those touched meanwhile. So a blob that is found here stays until an entry names it.
     """
     try:
         os.utime(blob)
     except FileNotFoundError:
         return False
-    # It may have been found under this name, and touched under the other one after its age was looked at.
+    # It may have been found under this name, and touched under the other one after its age was checked.
     return blob.exists()
 
 
@@ -533,7 +533,7 @@ def _exists(conversation: str, path: Path) -> LogError:
 
 
 def _whole_entries(path: Path) -> list[log_entries.AnyEntry]:
-    """What can be read of a log that somebody may be writing; nothing where it is damaged."""
+    """Return the readable entries of a log that may be being written; empty if it is damaged."""
     try:
         return integrity.parse(path, regular_files.read(path))[0]
     except LogError:
@@ -542,7 +542,7 @@ def _whole_entries(path: Path) -> list[log_entries.AnyEntry]:
 
 @contextlib.contextmanager
 def _told_by_reading() -> Generator[None]:
-    """What cannot be read is told by who reads all of it."""
+    """Ignore what cannot be read: a reader of the whole log reports it."""
     try:
         yield
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""What a log file holds: its entries, and whether what follows them is torn, which may be cut, or damaged, which nobody may touch.
+"""Integrity of a log file: its entries, and if a torn end follows them, which may be cut, or a damaged one, which nothing may touch.
 
-An action begins only once its call is on the disk. So a line that an interrupted append, or a power cut, kept from getting there in one piece
-announces no action that has begun, and it is safe to cut it. A line that was there, and is another one now, may be the call of an action that
-happened: to cut that would be to do the action twice. What tells the two apart is how each of them can come to be.
+An action begins only once its call is synced. So a line left incomplete by an interrupted append or a power cut announces no begun
+action, and it is safe to cut it. A line that was complete and has changed may be the call of an action that happened: cutting it
+would do the action twice. The two are told apart by the ways in which each can arise.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from nodes.errors import LogError
 from runtime.log import entries as log_entries
 
 SECTOR = 512
-"""Bytes that a disk writes as one. What a power cut kept from it reads as zeros, and begins and ends with a sector, or with what was appended."""
+"""Bytes that a disk writes as one. Sectors lost in a power cut read as zeros, which begin and end at a sector, or with the appended data."""
 
 _ZEROS = re.compile(rb"\0+")
 
 
 @contextlib.contextmanager
 def uncollected() -> Generator[None]:
-    """No collection of garbage while a log is read: what is made of it all stays, and to look at it again and again takes longer than making it."""
+    """Disable garbage collection while a log is read: its objects all stay, and scanning them repeatedly takes longer than making them."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -35,7 +35,7 @@ def uncollected() -> Generator[None]:
     finally:
         if was:
             if not gc.get_freeze_count():
-                # What was made counts as old at once; else the first collection would look at all of it.
+                # All of it counts as old at once; otherwise the first collection would scan it.
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
@@ -51,9 +51,9 @@ def parse(
     after: int = 0,
     offset: int = 0,
 ) -> tuple[list[log_entries.AnyEntry], int]:
-    """The entries of a log, and how many bytes of a torn end follow them. Raises LogError ``log-damaged`` and ``log-too-new`` with ``path`` and line.
+    """Return the entries of a log, and the bytes of a torn end. Raises LogError ``log-damaged`` and ``log-too-new`` with ``path`` and line.
 
-    ``known``: what stands before ``position``, which was read already. ``data`` begins at byte ``offset`` of the log, behind line ``after``.
+    ``known``: the entries before ``position``, which were read already. ``data`` begins at byte ``offset`` of the log, after line ``after``.
     """
     entries = [*known]
     why = "it was cut before its end"
@@ -82,13 +82,13 @@ _NUMBER = re.compile(rb'\{"v":\d+,"seq":(\d+),')
 
 
 def offset_behind(file: BinaryIO, number: int) -> int:
-    """Where the line behind line ``number`` of a log begins, or the log ends; found by halves, so that most of it is not read."""
+    """Return the offset of the line after line ``number``, or of the log's end. A binary search leaves most of the log unread."""
     low, high = 0, file.seek(0, os.SEEK_END)
     while low < high:
         middle = (low + high) // 2
         _seek_line(file, middle)
         found = _NUMBER.match(file.readline())
-        # What is no line is behind all of them: whoever reads from there says so.
+        # Bytes that are no line count as after all lines: the reader from there reports them.
         if found is None or int(found[1]) > number:
             high = middle
         else:
@@ -97,7 +97,7 @@ def offset_behind(file: BinaryIO, number: int) -> int:
 
 
 def _seek_line(file: BinaryIO, position: int) -> int:
-    """Go to the first line that begins at ``position`` or behind it."""
+    """Go to the first line that begins at ``position`` or after it."""
     if position == 0:
         return file.seek(0)
     file.seek(position - 1)
@@ -106,9 +106,9 @@ def _seek_line(file: BinaryIO, position: int) -> int:
 
 
 def last_entry(lines: Iterable[bytes]) -> log_entries.AnyEntry | None:
-    """The last entry of a log with these lines; None where anything but reading all of it tells what it holds.
+    """Return the last entry of a log with these lines; None if only reading all of it shows what it holds.
 
-    Every line is held against its checksum and its number, which is all by which damage comes to light; only the last one is read.
+    Every line is checked against its checksum and its number, which reveals all damage. Only the last one is decoded.
     """
     number, line = 0, b""
     for number, line in enumerate(lines, 1):
@@ -121,7 +121,7 @@ def last_entry(lines: Iterable[bytes]) -> log_entries.AnyEntry | None:
 
 
 def entry_of(line: bytes, number: int) -> log_entries.AnyEntry:
-    """The entry that stands in line ``number`` of a log. Raises like ``log.decode``."""
+    """Return the entry in line ``number`` of a log. Raises like ``entries.decode``."""
     entry = log_entries.decode(line)
     if entry.seq != number:
         raise log_entries.BadLine(f"it says line {entry.seq}")
@@ -129,7 +129,7 @@ def entry_of(line: bytes, number: int) -> log_entries.AnyEntry:
 
 
 def is_copying(entries: Iterable[log_entries.AnyEntry]) -> bool:
-    """Whether these are the first entries of a fork that has not taken over everything, so that nothing but its first line was ever synced."""
+    """True if these are the first entries of a fork that has not taken over everything: then only its first line was ever synced."""
     copying = False
     for entry in entries:
         copying = goes_on_copying(entry, copying)
@@ -139,7 +139,7 @@ def is_copying(entries: Iterable[log_entries.AnyEntry]) -> bool:
 
 
 def goes_on_copying(entry: log_entries.AnyEntry, before: bool) -> bool:
-    """The same behind ``entry``, by what it was before."""
+    """True if the fork still copies after ``entry``; ``before``: it did before."""
     match entry:
         case log_entries.Scope(session=log_entries.SessionHeader(forked=log_entries.Forked())):
             return True
@@ -150,14 +150,14 @@ def goes_on_copying(entry: log_entries.AnyEntry, before: bool) -> bool:
 
 
 def is_torn(tail: bytes, offset: int, *, copying: bool = False) -> bool:
-    """Whether no part of ``tail`` was ever known to be on the disk, so that it may be cut. It begins with the first line that is not whole, at ``offset`` of its file.
+    """True if no part of ``tail`` was ever known to be synced, so it may be cut. It begins with the first incomplete line, at ``offset``.
 
     ``copying``: it is that of a fork that has not taken over everything.
 
     - A line without its end is torn, unless it is all there and only its newline is another byte.
-    - A power cut may leave zeros where a sector did not get to the disk in time, and later sectors all the same. Everything from there on is
-      torn, unless a line stands in it that the run goes on from only once it is on the disk.
-    - A whole line that does not fit its checksum is not torn: an append that is interrupted leaves no such thing.
+    - A power cut may leave zeros in place of a sector that was not written in time, although later sectors were. Everything from there on is
+      torn, unless it contains a line that the run waits to be synced before it continues.
+    - A whole line that does not fit its checksum is not torn: an interrupted append leaves no such thing.
     """
     line, newline, _rest = tail.partition(b"\n")
     placeholder = _placeholder(line, offset, is_last=not newline)
@@ -168,7 +168,7 @@ def is_torn(tail: bytes, offset: int, *, copying: bool = False) -> bool:
 
 
 def _placeholder(line: bytes, offset: int, *, is_last: bool) -> int | None:
-    """Where sectors are missing in a line that begins at ``offset``; None where none is. ``is_last``: the file ends with the line."""
+    """Return the start of missing sectors in a line at ``offset``; None if there are none. ``is_last``: the file ends with the line."""
     for zeros in _ZEROS.finditer(line):
         begins = zeros.start() == 0 or (offset + zeros.start()) % SECTOR == 0
         ends = (is_last and zeros.end() == len(line)) or (offset + zeros.end()) % SECTOR == 0
@@ -178,7 +178,7 @@ def _placeholder(line: bytes, offset: int, *, is_last: bool) -> int | None:
 
 
 def _whole(line: bytes) -> int | None:
-    """How many bytes of ``line`` are a whole one without its newline; None where it holds none."""
+    """Return the length of the complete line in ``line``, without its newline; None if there is none."""
     found = line.find(log_entries.SUM)
     while found >= 0:
         end = found + log_entries.SUM_LENGTH
@@ -189,9 +189,9 @@ def _whole(line: bytes) -> int | None:
 
 
 def _holds_synced(tail: bytes, *, copying: bool) -> bool:
-    """Whether a line in it was brought to the disk before anything else was done: the call of an action, a request to a model or its answer, a pause, an end.
+    """True if a line in it was synced before anything else was done: the call of an action, a request or its answer, a pause, an end.
 
-    What a fork takes over is not synced line by line.
+    Lines that a fork takes over are not synced one by one.
     """
     for line in tail.split(b"\n"):
         try:
@@ -214,7 +214,7 @@ def _holds_synced(tail: bytes, *, copying: bool) -> bool:
 
 
 def damaged(path: Path, line: int, why: str) -> LogError:
-    """What to say of a log with a damaged line."""
+    """Return the error for a log with a damaged line."""
     return LogError(
         "log-damaged",
         f"{path}:{line}: this line of the log is damaged: {why}",

@@ -1,4 +1,4 @@
-"""Holding on to a run while it works, in a store whose claims expire."""
+"""Renewal of a run's lease while it works, in a store whose claims expire."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nodes.errors import RunOpsError
 from runtime.log.store import store
 
 PER_LEASE = 3
-"""How often a lease is renewed before it would expire, so that one late renewal loses nothing."""
+"""Number of renewals per lease, so that one late renewal loses nothing."""
 
 
 @contextlib.asynccontextmanager
 async def held(conversation: store.Conversation) -> AsyncGenerator[None]:
-    """Renew the conversation's lease while the block runs. Where that fails, the block is cancelled at once, and the failure raised in its place.
+    """Renew the conversation's lease while the block runs. If that fails, cancel the block at once and raise the failure instead.
 
-    Raises Replaced where another owner has claimed the conversation, or whatever else the store says of a renewal.
+    Raises Replaced if another owner has claimed the conversation, or any other error of the store's renewal.
     """
     if conversation.lease is None:
         yield
@@ -61,12 +61,12 @@ class _Holding:
 
     @property
     def failure(self) -> RunOpsError:
-        """What kept the lease from being renewed."""
+        """The error that kept the lease from being renewed."""
         assert self._failure is not None
         return self._failure
 
     def given_up(self, error: BaseException | None = None) -> bool:
-        """Whether the lease could not be renewed, and nobody else has cancelled the block, which ended with ``error``."""
+        """True if the renewal failed and nothing else has cancelled the block, which ended with ``error``."""
         if self._failure is None:
             return False
         by_others = self._worker.uncancel() > self._cancelled_before

@@ -1,4 +1,4 @@
-"""Which process holds a run, what to say of it, and ending it where a person wants the run taken over."""
+"""Owner of a run: which process it is, the errors about it, and ending it when a person wants to take the run over."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from runtime.log import entries as log_entries
 from runtime.system import locks, processes
 
 LOOK_SECONDS = 5.0
-"""How long a holder may take from its lock to the entry that says who it is."""
+"""Seconds that an owner may take from its lock to the entry that identifies it."""
 
 SAY_SECONDS = 1.0
-"""How long a holder may take to it where nothing depends on it but what is said of it."""
+"""Seconds that it may take if only an error message depends on it."""
 
 END_SECONDS = 10.0
-"""How long the kernel may take to end a process and to give up its lock."""
+"""Seconds that the kernel may take to end a process and to release its lock."""
 
 Entries = Sequence[log_entries.AnyEntry]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that claimed a run, as its entry says."""
+    """A process that claimed a run, according to its entry."""
 
     pid: int
     started: str
@@ -36,35 +36,35 @@ class Holder:
     host: str
     epoch: int
     since: str
-    """When it claimed the run: ISO 8601 UTC."""
+    """Time of its claim: ISO 8601 UTC."""
 
     @property
     def here(self) -> bool:
-        """Whether it runs, or ran, on this machine."""
+        """True if it runs, or ran, on this machine."""
         return self.host == socket.gethostname()
 
     @property
     def lives(self) -> bool:
-        """Whether this very process is there; one of another machine is not."""
+        """True if this very process is running; always False for another machine."""
         return self.here and self.boot == processes.boot() and processes.started(self.pid) == self.started
 
     def as_taken(self) -> str:
-        """What to tell a person who took the run over from it."""
+        """Return the message for a person who took the run over from it."""
         return f"took the run over from process {self.pid}, which held it since {self.since}"
 
     def told(self) -> dict[str, Json]:
-        """As evidence."""
+        """Return it as evidence."""
         return {"pid": self.pid, "host": self.host, "since": self.since, "epoch": self.epoch}
 
 
 def me() -> dict[str, Json]:
-    """What tells this process from every other: its id, when it began, the machine's boot, and the machine."""
+    """Return the identity of this process: its id, its start, the machine's boot, and the machine."""
     pid = os.getpid()
     return {"pid": pid, "started": processes.started(pid), "boot": processes.boot(), "host": socket.gethostname()}
 
 
 def last(entries: Entries) -> Holder | None:
-    """Who claimed the run last, dead or alive."""
+    """Return the last process that claimed the run, running or not."""
     claims = (entry for entry in reversed(entries) if isinstance(entry, log_entries.Note) and entry.name == "claimed")
     claim = next(claims, None)
     if claim is None:
@@ -81,7 +81,7 @@ def last(entries: Entries) -> Holder | None:
 
 
 def noun(entries: Entries) -> str:
-    """What the conversation is that begins so: ``run``, ``session`` or ``build``."""
+    """Return the kind of conversation that begins so: ``run``, ``session`` or ``build``."""
     first = next(iter(entries), None)
     if not isinstance(first, log_entries.Scope) or first.session is None:
         return "run"
@@ -89,7 +89,7 @@ def noun(entries: Entries) -> str:
 
 
 GOES_ON = {"run": "resume", "session": "chat --resume", "build": "build --resume"}
-"""What goes on with a conversation, by what it is."""
+"""Commands that continue a conversation, by its kind."""
 
 
 def _again(run: str, what: str) -> str:
@@ -97,7 +97,7 @@ def _again(run: str, what: str) -> str:
 
 
 def held(run: str, entries: Entries, fix: str | None = None, *, what: str | None = None) -> RunHeld:
-    """What to say of a run or a session that somebody holds; ``what`` it is, where the entries are not to say it."""
+    """Return the error for a run or session that is owned; ``what`` is its kind, if not taken from the entries."""
     what = what or noun(entries)
     holder = last(entries)
     who = (
@@ -115,7 +115,7 @@ def held(run: str, entries: Entries, fix: str | None = None, *, what: str | None
 
 
 def refused(run: str, read: Callable[[], Entries]) -> RunHeld:
-    """The same of a run on this machine, whose holder may be about to say who it is: ``read`` gives the log as it stands."""
+    """Return that error for a run on this machine whose owner may be about to identify itself. ``read`` returns the log as it is now."""
     until = time.monotonic() + SAY_SECONDS
     while True:
         entries = read()
@@ -128,7 +128,7 @@ def refused(run: str, read: Callable[[], Entries]) -> RunHeld:
 
 
 def replaced(run: str, epoch: int, entries: Entries) -> Replaced:
-    """What to say to an owner, by the number of its claim, of a run that another one has claimed since."""
+    """Return the error for an owner, by the number of its claim, whose run another one has claimed since."""
     holder = last(entries)
     known = holder is not None and holder.epoch > epoch
     who = f"process {holder.pid} on {holder.host} since {holder.since}" if holder and known else "another owner"
@@ -141,10 +141,10 @@ def replaced(run: str, epoch: int, entries: Entries) -> Replaced:
 
 
 def take_over(path: Path, run: str, read: Callable[[], Entries]) -> tuple[int, Holder | None]:
-    """The log's handle with its lock, and the process that was ended for it; None where nobody had it any more.
+    """Return the log's handle with its lock, and the process that was ended for it; None if it had no owner any more.
 
-    ``read`` gives the log as it stands. Only one holder is ended, the one that is found first, and only where it is known to be it: another
-    one that comes after it is refused like any. Raises RunHeld where that one is on another machine, is this process, or cannot be ended.
+    ``read`` returns the log as it is now. Only one owner is ended: the first one found, and only if it is known to be the owner. A later
+    one is refused as usual. Raises RunHeld if the owner is on another machine, is this process, or cannot be ended.
     """
     until = time.monotonic() + LOOK_SECONDS
     while True:
@@ -156,7 +156,7 @@ def take_over(path: Path, run: str, read: Callable[[], Entries]) -> tuple[int, H
             raise held(run, entries, f"take it over there: only {holder.host} can end a process of its own")
         if holder is not None and holder.lives and _holds(path, holder, entries):
             break
-        # Between its lock and its entry a holder has not said who it is: the last entry is that of one that is gone.
+        # Between its lock and its entry an owner is not identified: the last entry is that of an earlier one.
         if time.monotonic() > until:
             raise held(
                 run,
@@ -170,11 +170,11 @@ def take_over(path: Path, run: str, read: Callable[[], Entries]) -> tuple[int, H
 
 
 def _holds(path: Path, holder: Holder, entries: Entries) -> bool:
-    """Whether the holder has the run's lock, and not somebody who has not said so yet."""
+    """True if the owner has the run's lock, and not a process that has not identified itself yet."""
     known = locks.holder(path)
     if known is not None:
         return known == holder.pid
-    # The kernel does not say. One that wrote how the run ended is about to give it up, or has done so.
+    # The kernel does not say. An owner that wrote the run's end is about to release the lock, or has done so.
     notes = (
         entry
         for entry in reversed(entries)

@@ -1,4 +1,4 @@
-"""Where conversations are kept: what the engine, and everything else, knows of it. ``runtime.log.store.file_store`` keeps them in a folder."""
+"""Interface of the store of conversations, for the engine and everything else. ``runtime.log.store.file_store`` keeps them in a folder."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ ID = re.compile(rf"^[{CROCKFORD}]{{26}}\Z")
 
 
 def new_id() -> str:
-    """A new conversation id: a ULID, so ids sort by time."""
+    """Return a new conversation id: a ULID, so ids sort by time."""
     number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
     return "".join(CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
 
 
 def key_text(conversation: str) -> bytes:
-    """What the file of a key holds: the id, and a checksum of it, for with one character changed it would name another run."""
+    """Return the content of a key's file: the id and its checksum, because one changed character would name another run."""
     return b"%b %08x\n" % (conversation.encode(), zlib.crc32(conversation.encode()))
 
 
 def run_of_key(data: bytes) -> str | None:
-    """The id in the file of a key; None where it is damaged."""
+    """Return the id in the file of a key; None if it is damaged."""
     known = data[:26].decode(errors="replace")
     return known if ID.match(known) and data == key_text(known) else None
 
@@ -46,135 +46,135 @@ class File:
 
     name: str
     place: str
-    """Where it is found: a path, or an address."""
+    """Path or address of the file."""
     size: int
     sha256: str
 
 
 class Conversation(Protocol):
-    """An open log that this process owns, until it gives it up or, in a store that several machines share, another owner claims it.
+    """An open log that this process owns, until it closes it or, in a store shared by several machines, another owner claims it.
 
-    What is written is written in order. It may be lost with the process until a ``barrier`` has returned, and then only from the end: what is left is
-    the log as it stood at a moment before. Nothing here blocks the event loop.
+    Entries are written in order. They may be lost with the process until a ``barrier`` has returned, and then only from the end: the rest is
+    the log as it was at an earlier moment. Nothing here blocks the event loop.
 
-    Once there is a later claim, ``barrier`` and ``renew`` raise Replaced, and nothing that was written since reaches the log: whoever was replaced
-    must act no more. ``append`` and ``put_blob`` may raise it as well.
+    After a later claim, ``barrier`` and ``renew`` raise Replaced, and nothing written since reaches the log: the replaced owner must act no
+    more. ``append`` and ``put_blob`` may raise it as well.
     """
 
     id: str
     epoch: int
-    """The number of this claim: 1 for who made the conversation, and higher with each later claim."""
+    """Number of this claim: 1 for the creator of the conversation, higher with each later claim."""
     lease: float | None
-    """Seconds after which another owner may claim the conversation, unless it is renewed; None where it is held until it is closed, or its process ends."""
+    """Seconds after which another owner may claim the conversation unless it is renewed; None if it is owned until close or process end."""
     taken_from: owners.Holder | None
-    """The living owner from which it was taken over, if it was."""
+    """The running owner that lost it by a take-over, if there was one."""
 
     def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
-        """Write the entry behind all that was written before; returns it with its ``seq``, ``at`` and, for a call, its id. Returns at once.
+        """Append the entry and return it with its ``seq``, ``at`` and, for a call, its id. Returns at once.
 
-        Raises LogError ``log-write-failed`` where anything written before could not be, from then on always; also after ``close``.
+        Raises LogError ``log-write-failed`` if an earlier write failed, from then on always; also after ``close``.
         """
         ...
 
     def put_blob(self, data: bytes, path: str) -> log_entries.Blob:
-        """Keep a large value under its hash, before any entry that is written after it. Returns at once; ``Store.blob`` has it from now on. Raises like append."""
+        """Keep a large value under its hash, before any later entry. Returns at once; ``Store.blob`` has it from then on. Raises as append."""
         ...
 
     async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> File:
-        """Keep bytes, or what a file of this machine holds, under a name, in the place of what had it before; on the disk when this returns.
+        """Keep bytes, or a copy of a file of this machine, under a name, replacing the file that had it. It is synced when this returns.
 
-        What is ``private`` is nobody's to read but who goes on with the conversation: it is never shown, sent or looked through.
-        Raises OSError where it cannot be kept, and like barrier.
+        A ``private`` file may be read only by a process that continues the conversation: it is never shown, sent or searched.
+        Raises OSError if it cannot be kept, and like barrier.
         """
         ...
 
     async def drop_file(self, name: str, *, private: bool = False) -> None:
-        """Take a file away, if it is there. Raises OSError where that cannot be done, and like barrier."""
+        """Delete a file, if it is there. Raises OSError if that fails, and like barrier."""
         ...
 
     async def barrier(self) -> None:
-        """Everything written is on the disk when this returns. Raises like append.
+        """Wait until everything written is synced. Raises like append.
 
-        A task that is cancelled meanwhile is cancelled at what it awaits next: whoever made sure that an announcement is on the disk goes on knowing it.
+        A task that is cancelled meanwhile is cancelled only at its next await: so it still knows that its announcement is synced.
         """
         ...
 
     async def renew(self) -> None:
-        """Hold the conversation for another ``lease`` from this moment on. Where there is no lease, nothing is to be done."""
+        """Own the conversation for another ``lease`` from now on. Does nothing if there is no lease."""
         ...
 
     async def aclose(self) -> None:
-        """Give the log up, with everything in it that was written; another process may claim it. Who was replaced gives nothing up by it."""
+        """Close the log with everything written; another process may then claim it. A replaced owner releases nothing by this."""
         ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reading:
-    """A log as a reader finds it."""
+    """A log as read at one moment."""
 
     id: str
     entries: list[log_entries.AnyEntry]
     torn: int
-    """Bytes of a torn last line."""
+    """Number of bytes of a torn last line."""
     held: bool
-    """Whether a living process owns the log."""
+    """True if a running process owns the log."""
 
 
 State = Literal["running", "passed", "failed", "paused", "interrupted", "out-of-budget", "died", "damaged"]
-"""What a run is doing, or how it ended; ``died``: without a word. A session, which has no end, is ``running`` or ``died``."""
+"""State of a run, or how it ended; ``died``: without a recorded end. A session has no end: it is ``running`` or ``died``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Summary:
-    """What the ends of a log tell of a conversation."""
+    """Summary of a conversation, from the first and last entry of its log."""
 
     id: str
     state: State
     first: log_entries.AnyEntry | None
     last: log_entries.AnyEntry | None
     error: LogError | None = None
-    """What is wrong with a damaged one."""
+    """The fault of a damaged log."""
 
 
 class Kept(Protocol):
-    """What is kept, for code that runs in no event loop, or in a thread beside one: each of these takes as long as the disk, or the network, does."""
+    """Contents of a store, for blocking callers outside the event loop. Each method takes as long as the disk or the network does."""
 
     @property
     def place(self) -> str:
-        """What messages call it, such as the folder in which it keeps them."""
+        """Name of the store in messages, such as its folder."""
         ...
 
     def has(self, conversation: str) -> bool:
-        """Whether there is a log of that id, whatever is in it."""
+        """True if there is a log of that id, whatever is in it."""
         ...
 
     def held(self, conversation: str) -> bool:
-        """Whether a living owner has the conversation. Raises UsageError ``unknown-run``."""
+        """True if a running owner has the conversation. Raises UsageError ``unknown-run``."""
         ...
 
     def read(self, conversation: str, after: int = 0) -> Reading:
-        """The entries behind number ``after`` as they stand now, also of a living run; writes nothing. Raises LogError ``log-damaged`` (file and line), UsageError ``unknown-run``.
+        """Return the entries after number ``after``, also of an active run; writes nothing. Reads only what is new if the store can do that.
 
-        Costs what is new where a store can have that without the rest.
+        Raises LogError ``log-damaged`` (file and line), UsageError ``unknown-run``.
         """
         ...
 
     def first(self, conversation: str) -> log_entries.AnyEntry | None:
-        """The first entry, also of a living run; None where it is not whole, or anything but ``read`` tells what is there.
+        """Return the first entry, also of an active run; None if it is not whole, or if only ``read`` can show what is there.
 
-        This and ``last`` cost less than ``read`` where a store can have them without the rest. Raises UsageError ``unknown-run``.
+        This and ``last`` cost less than ``read`` if a store can find them without the rest. Raises UsageError ``unknown-run``.
         """
         return next(iter(self.read(conversation).entries), None)
 
     def last(self, conversation: str) -> log_entries.AnyEntry | None:
-        """The same of the last entry; also None where something follows it that is no entry, or anything before it is damaged."""
+        """Return the last entry, like ``first``; also None if something after it is no entry, or anything before it is damaged."""
         reading = self.read(conversation)
         return reading.entries[-1] if reading.entries and not reading.torn else None
 
     def summaries(
         self, before: str | None = None, limit: int | None = None, state: State | None = None
     ) -> list[Summary]:
-        """The conversations that are older than ``before``, in that ``state``, newest first and ``limit`` at the most."""
+        """Return the conversations older than ``before``, in that ``state``, newest first, at most ``limit``."""
         found: list[Summary] = []
         for each in reversed(self.ids()):
             if limit is not None and len(found) >= limit:
@@ -184,7 +184,7 @@ class Kept(Protocol):
             try:
                 told = self._summary(each)
             except UsageError:
-                # It was taken away since its name was read.
+                # It was deleted after its name was read.
                 continue
             if state in (None, told.state):
                 found.append(told)
@@ -203,35 +203,35 @@ class Kept(Protocol):
         return Summary(conversation, "running" if self.held(conversation) else "died", first, last)
 
     def ids(self) -> list[str]:
-        """Every conversation, oldest first."""
+        """Return every conversation, oldest first."""
         ...
 
     def blob(self, sha256: str) -> bytes:
-        """A blob's bytes. Raises LogError ``blob-missing`` where they are not there or not those of the hash."""
+        """Return a blob's bytes. Raises LogError ``blob-missing`` if they are missing or do not match the hash."""
         ...
 
     def get_file(self, conversation: str, name: str, *, private: bool = False) -> bytes:
-        """What a file holds that ``Conversation.put_file`` has kept. Raises OSError, FileNotFoundError where there is none."""
+        """Return the content of a file that ``Conversation.put_file`` kept. Raises OSError; FileNotFoundError if there is none."""
         ...
 
     def file_names(self, conversation: str, *, private: bool = False) -> list[str]:
-        """The names of the files that a conversation keeps, in order."""
+        """Return the names of the files that a conversation keeps, in order."""
         ...
 
     def private(self, conversation: str) -> Path:
-        """The folder (0700) of what a conversation has on this machine alone, such as the profile of its browser; made where it is missing."""
+        """Return the folder (0700) for a conversation's data on this machine alone, such as its browser profile; created if missing."""
         ...
 
     def private_folders(self) -> list[Path]:
-        """The private folders that there are, each named after its conversation."""
+        """Return the existing private folders, each named after its conversation."""
         ...
 
     def files(self, conversation: str) -> Path:
-        """The folder for the files of the conversation's run; whoever keeps the first one makes it."""
+        """Return the folder for the files of the conversation's run. The first caller that keeps one creates it."""
         ...
 
     def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
-        """The files that the conversation and the blobs of these hashes stand in; empty where they stand in none."""
+        """Return the files that hold the conversation and the blobs of these hashes; empty if there are none."""
         ...
 
 
@@ -240,49 +240,49 @@ class Store(Protocol):
 
     @property
     def kept(self) -> Kept:
-        """What it keeps, for readers that may block."""
+        """Contents, for readers that may block."""
         ...
 
     async def create(self, conversation: str) -> Conversation:
-        """A new, empty conversation, owned by this process. One whose maker died before its first entry was whole is made anew.
+        """Create an empty conversation, owned by this process. One whose creator died before its first entry was whole is created anew.
 
-        Raises LogError ``run-exists`` where it holds an entry, ``log-damaged``, RunHeld where a living process holds it.
+        Raises LogError ``run-exists`` if it holds an entry, ``log-damaged``, RunHeld if a running process owns it.
         """
         ...
 
     async def claim(
         self, conversation: str, *, take_over: bool = False
     ) -> tuple[Conversation, list[log_entries.AnyEntry]]:
-        """Own an existing conversation, and its entries. A torn last line is cut and noted.
+        """Own an existing conversation, and return it with its entries. A torn last line is cut and noted.
 
-        ``take_over``: also where a living owner holds it. That one is ended first, or can write nothing more from this moment on.
+        ``take_over``: also if a running owner has it. That one is ended first, or can write nothing more from now on.
         Raises RunHeld, LogError ``log-damaged`` (file and line), UsageError ``unknown-run``.
         """
         ...
 
     async def read(self, conversation: str, after: int = 0) -> Reading:
-        """The entries behind number ``after`` as they stand now, also of a living run; writes nothing. Raises like claim, but never RunHeld.
+        """Return the entries after number ``after``, also of an active run; writes nothing. Raises like claim, but never RunHeld.
 
-        Costs what is new where a store can have that without the rest.
+        Reads only what is new if the store can do that.
         """
         ...
 
     async def summaries(
         self, before: str | None = None, limit: int | None = None, state: State | None = None
     ) -> list[Summary]:
-        """The conversations that are older than ``before``, in that ``state``, newest first and ``limit`` at the most: a page of a list."""
+        """Return the conversations older than ``before``, in that ``state``, newest first, at most ``limit``: a page of a list."""
         ...
 
     async def keyed(self, key: str) -> str:
-        """The id of the conversation that belongs to ``key``: the same for whoever asks, chosen when first asked, and on the disk when this returns.
+        """Return the id of the conversation for ``key``: chosen at the first call, the same for every caller, and synced when this returns.
 
-        Whether that conversation was ever made is another question.
+        That conversation need not exist yet.
         """
         ...
 
 
 class Unwritten(Conversation):
-    """A conversation that belongs to somebody else, or to nobody: for whoever only reads it."""
+    """A conversation of another owner, or of none, for code that only reads it."""
 
     lease = None
     taken_from = None
@@ -320,20 +320,20 @@ class Unwritten(Conversation):
 
 
 def unknown(kept: Kept, conversation: str) -> UsageError:
-    """What to say where a store has no such conversation."""
+    """Return the error for a conversation that the store does not have."""
     return UsageError(
         "unknown-run", f"there is no run {conversation} in {kept.place}", fix="`runops runs` lists the runs"
     )
 
 
 def named_after_conversations(folder: Path) -> list[Path]:
-    """What stands in ``folder`` under the id of a conversation, in order; nothing where there is no such folder."""
+    """Return the entries of ``folder`` that are named after a conversation, in order; empty if there is no such folder."""
     return sorted(each for each in folder.iterdir() if ID.match(each.name)) if folder.is_dir() else []
 
 
 @contextlib.asynccontextmanager
 async def release_on_error(conversation: Conversation) -> AsyncGenerator[None]:
-    """Until a run or a session is there to do it, the conversation is closed where something goes wrong: another process, or this one, may have it then."""
+    """Close the conversation if the block fails, before a run or session owns it. Another process, or this one, may then claim it."""
     try:
         yield
     except BaseException:
