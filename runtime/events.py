@@ -24,7 +24,7 @@ RunStatus = Literal["passed", "failed", "paused", "interrupted", "out-of-budget"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ToolAnswered:
+class EventBase:
     """Fields of every event besides its ``run``."""
 
     seq: int = dataclasses.field(default=0, compare=False)
@@ -37,7 +37,7 @@ class ToolAnswered:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Within(ToolAnswered):
+class Within(EventBase):
     """Fields of an event within a run."""
 
     run: str = dataclasses.field(default="", compare=False)
@@ -45,7 +45,7 @@ class Within(ToolAnswered):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class RunStarted(ToolAnswered):
+class RunStarted(EventBase):
     """The run is claimed and its log open. ``resumed`` is True for a resume, False for a first start."""
 
     run: str
@@ -102,7 +102,7 @@ class Said(Within):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class RunEnded(ToolAnswered):
+class RunEnded(EventBase):
     """The run ended by itself. ``output`` and ``error`` as in the log, secrets masked; ``exit`` is the command's exit code."""
 
     run: str
