@@ -138,23 +138,8 @@ class Python(Protocol):
         ...
 
 
-class LeafContext(Protocol):
-    """Context of one attempt of a leaf. The node's own fields have their references resolved."""
-
-    @property
-    def page(self) -> Page:
-        """The tab of the node: that of its ``tab``, or the current one; also the current one once the named one is closed."""
-        ...
-
-    @property
-    def tabs(self) -> Tabs:
-        """All tabs of the run."""
-        ...
-
-    @property
-    def left(self) -> float:
-        """Return the seconds left for the attempt. A polling step ends with a specific error before that."""
-        ...
+class Services(Protocol):
+    """What one attempt of a leaf may use beyond the page."""
 
     @property
     def artifacts(self) -> Artifacts:
@@ -186,6 +171,29 @@ class LeafContext(Protocol):
         """The signed-in states of the project."""
         ...
 
+    def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
+        """Return a person's answers to the step's questions; if there are none yet, the run pauses (Paused ``question``)."""
+        ...
+
+
+class LeafContext(Services, Protocol):
+    """Context of one attempt of a leaf. The node's own fields have their references resolved."""
+
+    @property
+    def page(self) -> Page:
+        """The tab of the node: that of its ``tab``, or the current one; also the current one once the named one is closed."""
+        ...
+
+    @property
+    def tabs(self) -> Tabs:
+        """All tabs of the run."""
+        ...
+
+    @property
+    def left(self) -> float:
+        """Return the seconds left for the attempt. A polling step ends with a specific error before that."""
+        ...
+
     def holds_secret(self, text: str) -> bool:
         """Return whether ``text`` contains a secret of the run."""
         ...
@@ -210,10 +218,6 @@ class LeafContext(Protocol):
 
     async def load(self, url: str, *, anew: bool = False) -> None:
         """Call ``page.goto``; also ``anew`` if the run needs a new document: for the first address and after a failed step. The choice is logged."""
-        ...
-
-    def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
-        """Return a person's answers to the step's questions; if there are none yet, the run pauses (Paused ``question``)."""
         ...
 
     async def located(self, target: Target) -> Target:

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from nodes import pages, ports, registry  # noqa: E402 — the root comes first
-from runtime.language import reference as language_reference  # noqa: E402
+from runtime.language import reference as language_reference  # noqa: E402 — the root comes first
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"(?P<mark><!-- (?P<kind>reference|port): (?P<names>[\w. ]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -113,7 +113,10 @@ def port(name: str, expression: str) -> str:
     if dataclasses.is_dataclass(chosen):
         return "\n".join(f"- `{each}`: {told}" if told else f"- `{each}`" for each, told in _told(module, name))
     lines: list[str] = []
-    members: dict[str, object] = dict(vars(chosen))
+    members: dict[str, object] = {}
+    for each in inspect.getmro(chosen):
+        if each.__module__ == module.__name__:
+            members |= vars(each)
     for each, member in members.items():
         if each.startswith("_") or not (inspect.isfunction(member) or isinstance(member, property)):
             continue

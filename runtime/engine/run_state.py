@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
+from nodes import ports
 from nodes.base import Leaf, Node
 from nodes.errors import AuthorError, RunOpsError, can_be_passed
 from nodes.part import Part
-from nodes.ports import Agent, Artifacts, Model, Python, Sessions, Sql
 from nodes.values import Json, NotJson, normalise
 from runtime import events, version
 from runtime.browser import port
@@ -142,46 +142,12 @@ class LeafView(Protocol):
         ...
 
 
-class StepServices(Protocol):
-    """Services for one attempt of a leaf, beyond the page; see ``nodes.ports.LeafContext``."""
-
-    @property
-    def artifacts(self) -> Artifacts:
-        """The files of the run."""
-        ...
+class StepServices(ports.Services, Protocol):
+    """Services for one attempt of a leaf."""
 
     @property
     def kept(self) -> Sequence[Json]:
         """Files that this attempt kept, as the log names them."""
-        ...
-
-    @property
-    def sql(self) -> Sql:
-        """SQL over the names that the step sees."""
-        ...
-
-    @property
-    def python(self) -> Python:
-        """The functions that the configuration allows."""
-        ...
-
-    @property
-    def model(self) -> Model:
-        """Model for this attempt."""
-        ...
-
-    @property
-    def agent(self) -> Agent:
-        """Model that works on the page, for this attempt."""
-        ...
-
-    @property
-    def sessions(self) -> Sessions:
-        """The signed-in states of the project."""
-        ...
-
-    def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
-        """Return a person's answers to the step's questions. Raises Paused if there are none."""
         ...
 
 

@@ -301,7 +301,8 @@ def _write_verdict(writer: LogWriter, attempt: attempts.Attempt, verdict: Verdic
         # Reaching the goal does not give the value, which can still be requested.
         writer.result(attempt.call, "interrupted")
     elif attempt.result is None:
-        status: log_entries.Status = {"done": "recovered", "not-done": "interrupted", "skip": "skipped"}[verdict]  # type: ignore[assignment]
+        statuses: dict[str, log_entries.Status] = {"done": "recovered", "not-done": "interrupted", "skip": "skipped"}
+        status = statuses[verdict]
         writer.result(attempt.call, status)
         if verdict != "not-done":
             return

@@ -178,9 +178,3 @@ def came(told: str) -> str:
     """Return the first line of a result, with the next one if the first only announces it."""
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     return " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
-
-
-def plan_of(session: log_session.Session, value_of: Callable[..., Json]) -> Json:
-    """Return the plan as plain data; None if there is none."""
-    found = session.latest("plan")
-    return value_of(found) if found is not None else None
