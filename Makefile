@@ -1,5 +1,5 @@
 # Everything that a checkout can do: `make help` lists it.
-# ARGS goes on to the program behind a target: make test ARGS="-k resume"
+# ARGS continues to the program behind a target: make test ARGS="-k resume"
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
@@ -28,10 +28,10 @@ shell: browser ## have the browser that tests start most, where it can be had
 	@scripts/headless_shell.sh
 
 # `exec` leaves no shell between: Ctrl-C reaches the demo once, and make says the exit code of the demo itself.
-demo: setup browser ## show a run that is killed half-way and goes on
+demo: setup browser ## show a run that is killed half-way and continues
 	@exec $(BIN)/python scripts/demo.py $(ARGS)
 
-demo-resume: setup browser ## go on with the run that the demo left
+demo-resume: setup browser ## continue with the run that the demo left
 	@exec $(BIN)/python scripts/demo.py --resume $(ARGS)
 
 # Each of the processes compiles every module anew where Python may not keep what it compiled.
@@ -44,7 +44,7 @@ test-all: setup browser shell ## run the tests with all their cases, of which `m
 bench: setup browser ## measure
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
 
-crash: setup browser shell ## kill checkouts and conversations at every moment that has a name, and go on (an hour)
+crash: setup browser shell ## kill checkouts and conversations at every moment that has a name, and continue (an hour)
 	@exec $(BIN)/python -m tests.kills $(ARGS)
 
 drift: setup browser ## change the shop under workflows in every way, and see what repair makes of it (10 minutes)

@@ -99,7 +99,7 @@ class Iterate(Container):
             if index == most:
                 raise AuthorError(
                     "loop-limit",
-                    f"after {most} turn{'s' if most != 1 else ''} the loop would go on",
+                    f"after {most} turn{'s' if most != 1 else ''} the loop would continue",
                     fix=f"see why `{condition.removesuffix('_')}` does not end it, or give it a larger `max`",
                     evidence={"turns": most},
                 )

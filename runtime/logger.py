@@ -26,7 +26,7 @@ def log(event: events.Event) -> None:
 def _told(event: events.Event) -> tuple[int, str]:
     match event:
         case events.RunStarted():
-            return logging.INFO, f"{event.workflow} {'goes on' if event.resumed else 'begins'}"
+            return logging.INFO, f"{event.workflow} {'continues' if event.resumed else 'begins'}"
         case events.RunEnded(status="passed"):
             return logging.INFO, f"passed after {event.seconds:.1f} s"
         case events.RunEnded():

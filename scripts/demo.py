@@ -1,6 +1,6 @@
 """The demo: a shop on a free port, a workflow that pays its open orders, and the way back when it was killed half-way.
 
-`make demo` runs it, `make demo-resume` goes on with the run that it left.
+`make demo` runs it, `make demo-resume` continues with the run that it left.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ RESUME = "make demo-resume"
 
 
 def _wait_for_the_run(_number: int, _frame: object) -> None:
-    """Take Ctrl-C and go on: the run below is asked to stop by the same one, and needs a moment to write down where it is."""
+    """Take Ctrl-C and continue: the run below is asked to stop by the same one, and needs a moment to write down where it is."""
 
 
 def main() -> int:
-    """Run the demo, or with ``--resume`` go on with the last one; the exit code is that of ``runops``."""
+    """Run the demo, or with ``--resume`` continue with the last one; the exit code is that of ``runops``."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--resume", action="store_true", help="go on with the run that the last demo left")
+    parser.add_argument("--resume", action="store_true", help="continue with the run that the last demo left")
     resuming = parser.parse_args().resume
     signal.signal(signal.SIGINT, _wait_for_the_run)
     if resuming and not (STATE / "shop.json").exists():
-        sys.stderr.write("there is no demo to go on with: type `make demo` first\n")
+        sys.stderr.write("there is no demo to continue with: type `make demo` first\n")
         return 2
     with shop(fresh=not resuming) as site:
         if resuming:
             code = resume(site)
         else:
-            say(f"the shop is on {site.url}; kill this at any time and go on with:  {RESUME}")
+            say(f"the shop is on {site.url}; kill this at any time and continue with:  {RESUME}")
             code = runops("run", "workflows/pay_orders.yaml", "-i", f"base_url={site.url}")
         report(site, code)
     return code
@@ -99,7 +99,7 @@ def shop(*, fresh: bool) -> Generator[Shop]:
 
 
 def resume(site: Shop) -> int:
-    """Go on with the run that worked on this shop last."""
+    """Continue with the run that worked on this shop last."""
     listed = subprocess.run(command("runs", "--json"), cwd=ROOT, capture_output=True, text=True, check=True)
     runs = [run for run in json.loads(listed.stdout)["runs"] if run["workflow"] == "Pay the open orders"]
     if not runs:
@@ -136,7 +136,7 @@ def report(site: Shop, code: int) -> None:
         say("next:  .venv/bin/runops show last   every step of the run")
         say("       make test                    the tests; docs/first-workflow.md leads to a workflow of your own")
     else:
-        say(f"next:  {RESUME}   (it starts the shop again, and then goes on with the run)")
+        say(f"next:  {RESUME}   (it starts the shop again, and then continues with the run)")
 
 
 def say(text: str) -> None:

@@ -44,7 +44,7 @@ class Life:
     folder: Path
     model: talks.Model
     session: str | None = None
-    """The one that goes on; None: a new one."""
+    """The one that continues; None: a new one."""
     who: person.Person = dataclasses.field(default_factory=person.Nobody)
     budget: str | None = None
     policy: Policy = "hold"

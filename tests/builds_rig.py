@@ -55,7 +55,7 @@ class Builds(Chats):
         seconds: float = 120.0,
         **settings: str,
     ) -> subprocess.CompletedProcess[str]:
-        """`runops build` where the model says this; without a goal one that goes on."""
+        """`runops build` where the model says this; without a goal one that continues."""
         project = self.answers(*([said] if callable(said) else said), **settings)
         return project.runops("build", *([goal] if goal is not None else []), *arguments, seconds=seconds)
 
@@ -69,7 +69,7 @@ class Builds(Chats):
     def goes_on(
         self, said: Sequence[scripted_model.Scripted] | scripted_model.Script, *arguments: str, **more: Any
     ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-        """The last build goes on."""
+        """The last build continues."""
         return self.built(said, "--resume", "last", *arguments, goal=None, **more)
 
     def outputs(self, request: int = -1) -> list[str]:

@@ -1,4 +1,4 @@
-"""Random small workflows, and one random change of each: what a run that goes on with the changed file must then be."""
+"""Random small workflows, and one random change of each: what a run that continues with the changed file must then be."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Spec = dict[str, Any]
 """A node as it stands in a file."""
 
 Outcome = Literal["accepted", "refused", "over"]
-"""``over``: the first run passed, so there was nothing to go on with."""
+"""``over``: the first run passed, so there was nothing to continue with."""
 
 
 class Page(FakePage):
@@ -258,7 +258,7 @@ def site() -> FakeSite:
 
 
 async def examine(case: Case, home: Path) -> Outcome:
-    """Run, die or fail, go on with the changed file; see that what came of it is what it should be."""
+    """Run, die or fail, continue with the changed file; see that what came of it is what it should be."""
     fresh = Rig(home / "fresh", case.changed, site=site())
     wanted = await fresh.start()
     rig = Rig(home / "run", case.text, site=site(), missing=case.missing)

@@ -7,7 +7,7 @@ A page is Markdown with fenced blocks. How a block is told what it is:
     ```yaml, python, toml … whose first line is `# NAME`: a file, put into the page's folder before the commands under it are run
     ```text             something to look at
 
-A file called `mistake…` is one that RunOps refuses. `# …` after a command is a remark. A command may go on over lines that begin with `> `.
+A file called `mistake…` is one that RunOps refuses. `# …` after a command is a remark. A command may continue over lines that begin with `> `.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A run without a command or a real browser: an engine over a real log in a folder, and a fake site. It can die at any point and go on."""
+"""A run without a command or a real browser: an engine over a real log in a folder, and a fake site. It can die at any point and continue."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Rig:
         return self.models
 
     def die(self, *, browser_survives: bool = False) -> None:
-        """What the kernel does for a killed process: its lock is given up, nothing of it goes on. The browser may live on."""
+        """What the kernel does for a killed process: its lock is given up, nothing of it continues. The browser may live on."""
         writing = self.open_run.engine.state.checkpoints._writing if self.open_run is not None else None
         # Its loop may be gone, and the task with it.
         if writing is not None and not writing.get_loop().is_closed():

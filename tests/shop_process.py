@@ -183,11 +183,11 @@ class Shop:
             time.sleep(0.05)
 
     def release(self, *, go_on: bool = True) -> int:
-        """Let what is held go on, or end it there and unanswered; returns how many requests that were."""
+        """Let what is held continue, or end it there and unanswered; returns how many requests that were."""
         return self.api("POST", "/_release", {"go_on": go_on})["released"]
 
     def clear(self) -> None:
-        """Take all switches away and let what is held go on."""
+        """Take all switches away and let what is held continue."""
         self.api("DELETE", "/_switches")
         self.release()
 

@@ -101,7 +101,7 @@ class Client:
         demand_protocol(request)
         assert SECRET not in str(request)
         self._requests.append(request)
-        # Others that are at work at the same time go on meanwhile.
+        # Others that are at work at the same time continue meanwhile.
         await asyncio.sleep(0)
         answer = self._answers(request)
         if isinstance(answer, Failed):

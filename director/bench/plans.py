@@ -127,7 +127,7 @@ class Planner:
                 raise ModelError(
                     "no-page",
                     f"there is no live page: {why if live is None else 'the draft asks for another browser now'}",
-                    fix='use `from` "before", which goes on from the last state that was kept, or "fresh"',
+                    fix='use `from` "before", which continues from the last state that was kept, or "fresh"',
                 )
             astray = not self._opens(first) and not self._judge.fits(live.lineage, leads)
             return Start(lineage=live.lineage, how="the page as it stood", astray=astray)
@@ -150,7 +150,7 @@ class Planner:
                 raise ModelError(
                     "state-missing",
                     f"the page as it is right before `{first}` is not there, and `{action.id}`, which leads there, is not done again unasked",
-                    fix=f'execute "{action.id}..{first}", which does it; or go on on the page as it stands (`from` "live")',
+                    fix=f'execute "{action.id}..{first}", which does it; or continue on the page as it stands (`from` "live")',
                 )
             if live is not None and live.fits and judge.fits(live.lineage, keys[:number]):
                 return Start(redo, lineage=live.lineage, how="the page as it stood")

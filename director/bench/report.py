@@ -271,7 +271,7 @@ def found_out(runs: Mapping[str, history.History | None]) -> str:
         begun = {each for path in past.order for each in path.replace("[", "/[").split("/")}
         if left := [str(each) for each in names if each not in begun]:
             lines.append(f"not begun: {', '.join(left[:20])}")
-    lines.append('the page is gone: `from` "before" goes on from the last state that was kept')
+    lines.append('the page is gone: `from` "before" continues from the last state that was kept')
     return "\n".join(lines)[:LONGEST]
 
 

@@ -19,13 +19,15 @@ from runtime.log import entries, threads
 
 OPTIONS = reply.ReplyOptions(turns=60, an_answer=3600.0, max_output=16_000, left_open=True)
 
-REMINDER = f"Nothing is finished yet. Go on with the build; end it with `{FINISH}`, and ask the person with `ask_user`."
+REMINDER = (
+    f"Nothing is finished yet. Continue with the build; end it with `{FINISH}`, and ask the person with `ask_user`."
+)
 """Message for a model that answers without a tool call."""
 
 NOWHERE = frozenset({"agent-stuck", "build-stopped", "talk-turns"})
 """Codes of errors that mean that the build made no progress; the draft is left as far as it is."""
 
-GO_ON = "Go on with the build."
+GO_ON = "Continue with the build."
 """The message for `--resume` without one, if the model had the last word or gave none."""
 
 
@@ -92,7 +94,7 @@ class Build:
             raise ModelError(
                 "build-stopped",
                 "the model stopped building: it answered twice without asking for a tool",
-                fix=f"go on with it: runops build --resume {self._build.writer.conversation.id}",
+                fix=f"continue with it: runops build --resume {self._build.writer.conversation.id}",
                 evidence={"answer": answer[:1000]},
             )
         return await self._talk.remind(REMINDER)

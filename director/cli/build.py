@@ -68,7 +68,7 @@ def build(
 
     The workflow's file goes to stdout, everything else to stderr. What is built runs without a model: `runops run FILE --frozen`.
 
-    A build can be stopped at any moment, and `--resume` goes on with it.
+    A build can be stopped at any moment, and `--resume` continues with it.
     """
     from director.cli.builds import (
         foreground,

@@ -169,7 +169,7 @@ def chat(
 
     On a terminal you type; elsewhere each line of standard input is a word. `/help` lists the words that are for RunOps and not for the model.
 
-    What is said is kept, and `--resume` goes on with it. What a flag says of the window, of knowledge, delegates, model and budget holds for the session from then on.
+    What is said is kept, and `--resume` continues with it. What a flag says of the window, of knowledge, delegates, model and budget holds for the session from then on.
     """
     given: dict[str, Json] = {
         "strategy": strategy,

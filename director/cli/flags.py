@@ -21,7 +21,7 @@ def resume(what: str) -> Any:
     return typer.Option(
         "--resume",
         metavar="SESSION",
-        help=f"Go on with a {what}: its id, a part of it, or `last`.",
+        help=f"Continue with a {what}: its id, a part of it, or `last`.",
         show_default=False,
     )
 

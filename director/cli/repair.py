@@ -35,12 +35,12 @@ def repair(
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
 ) -> None:
-    """Explain why a run failed, and propose a fix of the file, proved by going on from before the step that failed.
+    """Explain why a run failed, and propose a fix of the file, proved by continuing from before the step that failed.
 
     First the log, what the page showed, and one fresh look tell what it was: drift, a slow page, an overlay, signed out, changed data, an error of the site, a
-    finding of the workflow. Only the first three have a fix in the file. The run itself is not touched: copies of it go on.
+    finding of the workflow. Only the first three have a fix in the file. The run itself is not touched: copies of it continue.
 
-    Where no fix is proved so, and a model is set, a build begins with the file and what is known of the failure; `runops build --resume` goes on with it.
+    Where no fix is proved so, and a model is set, a build begins with the file and what is known of the failure; `runops build --resume` continues with it.
 
     The patch goes to stdout, and is kept beside the run. Exit code 6: a fix is ready for review. 1: nothing in the file would fix it.
     """

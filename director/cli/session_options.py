@@ -159,7 +159,7 @@ class ChatOptions:
         if self.about is not None and (self.resume is not None or self.fork is not None):
             raise UsageError(
                 "usage",
-                f"a session that goes on is about what it was about, and not about {self.about!r}",
+                f"a session that continues is about what it was about, and not about {self.about!r}",
                 fix="leave it out, or begin a session: `runops chat` without `--resume` and `--fork`",
             )
 
@@ -179,7 +179,7 @@ def as_kept(goal: ChatOptions, here: host.Host) -> host.Host:
         raise UsageError(
             "not-a-chat",
             f"{found} is a build, and no chat",
-            fix=f"go on with it: `runops build --resume {found}`; talk about it: `runops chat --fork {found}`",
+            fix=f"continue with it: `runops build --resume {found}`; talk about it: `runops chat --fork {found}`",
         )
     return here.having(session_settings.of_session(past, Texts(here.kept), here.settings, goal.settings))
 

@@ -120,7 +120,7 @@ def _lacks(build: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
     if not goal.force and not output_files.may_write(goal.save, build.writer.conversation.id):
         yield MissingProof(
             f"{goal.save} is there already, and this build has not left it so",
-            "ask the person to move it away, or to go on with `--force`",
+            "ask the person to move it away, or to continue with `--force`",
         )
     plain = [each for each in lint.hints(draft, goal, build.known()) if each.level == "error"]
     yield from (MissingProof(known.text(f"{each.node}: {each.text}"), each.fix) for each in plain)

@@ -92,7 +92,7 @@ def steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
             continue
         fate = last.result.status if last.result is not None else "open"
         if last.result is not None and last.result.tolerated:
-            fate = "failed, and the run went on"
+            fate = "failed, and the run continued"
         fates.setdefault(effects.static(briefs.ours(path)), Counter())[fate] += 1
     lines: dict[str, list[str]] = {}
     for path, counts in fates.items():

@@ -59,11 +59,11 @@ READS_ROWS = frozenset({"extract", "table", "count"})
 
 NO_FIX: Mapping[Kind, str] = {
     "drift": "none was found: look at what the page showed, and correct the target",
-    "slow page": "none was found: give the step a larger `timeout`, or go on with `runops resume` once the site is faster",
+    "slow page": "none was found: give the step a larger `timeout`, or continue with `runops resume` once the site is faster",
     "overlay": "none was found: put a step before it that closes what lies over the page",
     "signed out": "look at the steps that sign in, at the account and its password, or sign in anew and start again",
     "data changed": "look at the data: what the step is about is not there any more; give other inputs, or let the file allow for it (`when`, `min: 0`)",
-    "site error": "wait until the site works, then go on with `runops resume`",
+    "site error": "wait until the site works, then continue with `runops resume`",
     "finding": "nothing is to be fixed in the file: the workflow found what it was made to find",
     "workflow": "fix the file where the error says",
     "unknown": "none was found: look at what the page showed",

@@ -134,7 +134,7 @@ def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loa
         raise UsageError(
             "not-failed",
             f"run {run} has not failed: it {state}",
-            fix=f"go on with `runops resume {run}`",
+            fix=f"continue with `runops resume {run}`",
         )
     error: dict[str, Json] = ending.data.get("error") or {}
     path = str(ending.data.get("path") or "")

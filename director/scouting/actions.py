@@ -202,7 +202,7 @@ class ScoutActions:
 
     def _answer(self, page: Tab, value: Json) -> dict[str, Json]:
         if page.dialog is None:
-            raise SiteError("no-dialog", "the page shows no dialog", fix="go on without one")
+            raise SiteError("no-dialog", "the page shows no dialog", fix="continue without one")
         if value in (None, "dismiss"):
             return {"action": "dialog", "answer": "dismiss"}
         typed = {} if value == "accept" else {"value": value}

@@ -75,7 +75,7 @@ async def answer(writer: LogWriter[session.Session], text: str) -> None:
         raise UsageError(
             "no-question",
             f"session {writer.conversation.id} waits for no answer",
-            fix=f"go on with it: `runops build --resume {writer.conversation.id}`",
+            fix=f"continue with it: `runops build --resume {writer.conversation.id}`",
         )
     meant = meaning(text, found.choices, free=found.free)
     if meant is None:

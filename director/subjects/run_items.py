@@ -111,7 +111,7 @@ class Step(window.WindowItem):
         result, verdict = self.attempt.result, self.attempt.verdict
         if result is None:
             return f"{OPEN}{f'; found out since: {verdict}' if verdict else ''}"
-        status = [result.status, "the run went on" if result.tolerated else ""]
+        status = [result.status, "the run continued" if result.tolerated else ""]
         status += [
             f"found out since: {verdict}" if verdict else "",
             "done again later" if self.attempt.rolled_back else "",

@@ -195,7 +195,7 @@ class View:
             yield f"Waits at {briefs.ours(question.path or '')}: {question.code}"
             yield page_text.fenced("\n".join([*_theirs(question.path or ""), question.message]))
         if self.state not in ("running", "passed"):
-            yield f"To go on: {run_index.again(self.past, self.run)}"
+            yield f"To continue: {run_index.again(self.past, self.run)}"
 
     def _of_run(self, path: str) -> bool:
         return self.past.attempts[path][-1].call.thread == entries.RUN_THREAD

@@ -209,7 +209,7 @@ class AiExtract(BrowserQuery):
         raise SiteError(
             "value-unseen",
             message,
-            fix="ask for what stands on the page word for word, and work out the rest with a `transform`; to go on all the same, write `unseen: flag`",
+            fix="ask for what stands on the page word for word, and work out the rest with a `transform`; to continue all the same, write `unseen: flag`",
             evidence=evidence,
         )
 

@@ -119,7 +119,7 @@ class PageTools:
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Execute a call, and return the text for the model. The arguments fit the tool's schema."""
         if (why := secret_checks.refusal(arguments, self._masker)) is not None:
-            return self._refused(ModelError("secret-refused", why, fix="go on without it"))
+            return self._refused(ModelError("secret-refused", why, fix="continue without it"))
         self._waiting(asked.name, arguments)
         try:
             await self._ready()
@@ -313,7 +313,7 @@ class PageTools:
                 return {"action": "goto", "url": url}
             case "dialog":
                 if self._page.dialog is None:
-                    raise SiteError("no-dialog", "the page shows no dialog", fix="go on without one")
+                    raise SiteError("no-dialog", "the page shows no dialog", fix="continue without one")
                 if not arguments["accept"]:
                     return {"action": "dialog", "answer": "dismiss"}
                 typed = {} if arguments["text"] is None else {"value": arguments["text"]}

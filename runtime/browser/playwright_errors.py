@@ -222,7 +222,7 @@ def gone(error: Error, url: str, phase: Phase) -> RunOpsError:
     return SiteError(
         "page-crashed",
         "the page crashed" if crashed else "the tab or its browser was closed",
-        fix="type runops resume to go on from the last checkpoint",
+        fix="type runops resume to continue from the last checkpoint",
         phase=phase,
         evidence={"url": url},
     )

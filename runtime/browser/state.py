@@ -82,7 +82,7 @@ def failed(why: str) -> SiteError:
     return SiteError(
         "checkpoint-failed",
         f"the state of the browser could not be read: {why}",
-        fix="type runops resume to go on from the checkpoint before",
+        fix="type runops resume to continue from the checkpoint before",
         phase="after",
     )
 
@@ -188,6 +188,6 @@ def _read(data: bytes) -> dict[str, Any]:
         raise SetupError(
             "checkpoint-unreadable",
             f"the checkpoint has format {state['format']}, and this RunOps reads {FORMAT}",
-            fix="go on with the RunOps that wrote it",
+            fix="continue with the RunOps that wrote it",
         )
     return state

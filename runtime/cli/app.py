@@ -23,7 +23,7 @@ from runtime.display.text import one_line
 
 BUG = 70
 
-EPILOG = """Exit codes: 0 passed, 1 failed, 2 wrong usage or workflow file, 3 setup missing, 4 paused, 5 budget used up, 6 a fix is ready, 70 a bug in RunOps, 75 the run goes on elsewhere, 130 interrupted. A run that was killed, interrupted, paused or out of budget goes on with `runops resume`."""
+EPILOG = """Exit codes: 0 passed, 1 failed, 2 wrong usage or workflow file, 3 setup missing, 4 paused, 5 budget used up, 6 a fix is ready, 70 a bug in RunOps, 75 the run continues elsewhere, 130 interrupted. A run that was killed, interrupted, paused or out of budget continues with `runops resume`."""
 
 
 class Single(TyperCommand):
@@ -101,7 +101,7 @@ def group() -> TyperGroup:
             bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
         ] = False,
     ) -> None:
-        """Run browser-automation workflows headlessly. A run that dies can go on where it stood."""
+        """Run browser-automation workflows headlessly. A run that dies can continue where it stood."""
 
     return typer.main.get_group(app)
 

@@ -33,7 +33,7 @@ OWN = (
         "runtime.cli.commands.resume:resume",
     ),
     Command("decide", "Tell a paused run whether its last side effect happened", "runtime.cli.commands.decide:decide"),
-    Command("answer", "Answer what a paused run asks, and go on", "runtime.cli.commands.answer:answer"),
+    Command("answer", "Answer what a paused run asks, and continue", "runtime.cli.commands.answer:answer"),
     Command("runs", "List the runs of this project", "runtime.cli.commands.runs:runs"),
     Command("show", "Show what a run did, step by step", "runtime.cli.commands.show:show"),
     Command("query", "Ask the logs of all runs with SQL", "runtime.cli.commands.query:query"),

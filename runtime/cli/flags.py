@@ -66,7 +66,9 @@ RunArgument = Annotated[
 ]
 AllowChangedFlag = Annotated[
     bool,
-    typer.Option("--allow-changed", help="Go on with the file as it is now, where nothing that is done depends on it."),
+    typer.Option(
+        "--allow-changed", help="Continue with the file as it is now, where nothing that is done depends on it."
+    ),
 ]
 
 FromFlag = Annotated[

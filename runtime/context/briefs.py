@@ -53,7 +53,7 @@ RULES = (
 INTENTS = {
     "start": "start (the first request of the run)",
     "continue": "continue (the run has asked before)",
-    "resume": "resume (the run was stopped and goes on; what is recorded as done is not done again)",
+    "resume": "resume (the run was stopped and continues; what is recorded as done is not done again)",
 }
 
 KEY = re.compile(r"\[#([^\]]*)\]")
@@ -428,7 +428,7 @@ def _ended(attempt: attempts.Attempt) -> str:
     if attempt.verdict == "done" or result.status == "recovered":
         return "done, as was found out afterwards"
     if result.status == "error":
-        more = ", and the run went on" if result.tolerated else ""
+        more = ", and the run continued" if result.tolerated else ""
         return f"failed with {_code(result.error or {})}{more}"
     return "done" if result.status == "ok" else "broken off"
 

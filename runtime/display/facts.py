@@ -11,6 +11,9 @@ from runtime.display.text import one_line, value_text
 FIRST = ("page", "url", "title", "nearest", "wanted", "seen")
 """Evidence that is shown before other evidence."""
 
+LONGEST_LIST = 120
+"""Characters of a list on one line."""
+
 LONGEST = 300
 """Most characters of one piece of evidence; ``--json`` and the log have the whole."""
 
@@ -18,10 +21,21 @@ LONGEST = 300
 def facts(evidence: Mapping[str, Json], more: Mapping[str, str] | None = None) -> list[str]:
     """List names and values, one pair a line: the evidence, ``FIRST`` names first, then ``more``."""
     names = sorted(evidence, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-    rows = [(name, shortened(value_text(evidence[name]))) for name in names if evidence[name] not in (None, "", [], {})]
-    rows += (more or {}).items()
+    rows = [(name, _lines(evidence[name])) for name in names if evidence[name] not in (None, "", [], {})]
+    rows += [(name, [text]) for name, text in (more or {}).items()]
     wide = max((len(name) for name, _ in rows), default=0)
-    return [f"  {one_line(name):<{wide}}  {text}" for name, text in rows]
+    return [
+        f"  {one_line(name if at == 0 else ''):<{wide}}  {text}"
+        for name, texts in rows
+        for at, text in enumerate(texts)
+    ]
+
+
+def _lines(value: Json) -> list[str]:
+    """Format a value on one line; a long list with each item on a line."""
+    if isinstance(value, list) and len(value_text(value)) > LONGEST_LIST:
+        return [shortened(value_text(item)) for item in value]
+    return [shortened(value_text(value))]
 
 
 def shortened(text: str) -> str:

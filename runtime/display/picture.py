@@ -30,7 +30,7 @@ REMARKS: dict[events.StepStatus | None, str] = {
     "error": "failed",
     "paused": "paused",
     "out-of-budget": "out of budget",
-    "replaced": "goes on elsewhere",
+    "replaced": "continues elsewhere",
     "tolerated": "failed, tolerated",
     "skipped": "skipped",
     "recorded": "done before",

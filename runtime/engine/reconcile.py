@@ -264,7 +264,7 @@ async def _find_out(
             case Then.ACT:
                 return Verdict("not-done", f"`{word}` says to do it again")
             case Then.SKIP:
-                return Verdict("skipped", f"`{word}` says to go on without it")
+                return Verdict("skipped", f"`{word}` says to continue without it")
             case Then.ASK | Then.TAKE:
                 break
     return Verdict("unknown", how, unanswered)

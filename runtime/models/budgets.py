@@ -134,10 +134,10 @@ class Account:
     def _fix(self, larger: Budget) -> str:
         if self.path is None:
             command = "resume last" if self.session is None else f"{self.command} --resume {self.session}"
-            return f"go on with more: `runops {command} --budget {larger}`"
+            return f"continue with more: `runops {command} --budget {larger}`"
         if self.session is not None:
             return "ask for less in one task"
-        return f"give the step more in its file (`budget: {larger}`) and go on: `runops resume last --allow-changed`"
+        return f"give the step more in its file (`budget: {larger}`) and continue: `runops resume last --allow-changed`"
 
 
 def _written(part: BudgetPart, value: Decimal) -> str:

@@ -114,7 +114,7 @@ def _take_up(run: RunState, browser: port.Browser) -> None:
         last.call.seq if last is not None else 0,
     )
     run.checkpoints.opened(browser, due=True)
-    run.emit(events.Said("the browser is still there: going on in it"))
+    run.emit(events.Said("the browser is still there: continuing in it"))
 
 
 @dataclasses.dataclass(slots=True)
@@ -240,7 +240,7 @@ async def _usable(run: RunState, checkpoint: entries.Checkpoint | None) -> entri
     except checkpoints.Unusable as wrong:
         run.emit(
             events.Said(
-                f"the last checkpoint's file {wrong} ({run.private / checkpoint.file}): going on from the beginning of the run"
+                f"the last checkpoint's file {wrong} ({run.private / checkpoint.file}): continuing from the beginning of the run"
             )
         )
         return None
@@ -275,7 +275,7 @@ async def _in_state_of(
             raise SetupError(
                 "checkpoint-unreadable",
                 f"the checkpoint {checkpoint.file} {wrong}",
-                fix="go on again: `runops resume`",
+                fix="continue again: `runops resume`",
             ) from None
         browser = await run.need_browser()
         differs = await browser.restore(data)

@@ -16,8 +16,8 @@ from runtime.recovery import comparison, compatibility
 from runtime.secrets import sources
 from runtime.workspace import host
 
-GOES_ON = "{file} has changed: this run goes on with the text it began with{more}"
-TAKES = "{file} has changed: this run goes on with it as it is now{more}"
+GOES_ON = "{file} has changed: this run continues with the text it began with{more}"
+TAKES = "{file} has changed: this run continues with it as it is now{more}"
 
 
 class WorkflowSource:
@@ -91,7 +91,7 @@ class WorkflowSource:
         more = f"; and {len(refusals) - 5} more" if len(refusals) > 5 else ""
         raise UsageError(
             "node-changed",
-            f"the run cannot go on with {self._header.file} as it is now: {told}{more}",
+            f"the run cannot continue with {self._header.file} as it is now: {told}{more}",
             fix="; ".join(dict.fromkeys(each.fix for each in refusals[:5])),
             evidence={"refused": [{"step": each.path, "why": each.why, "fix": each.fix} for each in refusals]},
         )

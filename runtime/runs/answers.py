@@ -22,7 +22,7 @@ from runtime.workspace import host, run_index
 def how(run: str, reason: str, evidence: Json) -> str:
     """Return the command that answers a pause."""
     if reason == run_index.HELD:
-        return f"runops show {run}   (an action was held: no answer goes on with this run)"
+        return f"runops show {run}   (an action was held: no answer continues with this run)"
     if reason in run_index.ABOUT_PAGE:
         return f"runops resume {run} --from STEP"
     if reason != REASON:
@@ -73,7 +73,7 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
         )
     state = "answered already" if past.status == "paused" else past.status
     raise UsageError(
-        "nothing-to-answer", f"run {run} asks nothing: it is {state}", fix=f"go on with `runops resume {run}`"
+        "nothing-to-answer", f"run {run} asks nothing: it is {state}", fix=f"continue with `runops resume {run}`"
     )
 
 

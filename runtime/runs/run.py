@@ -117,7 +117,7 @@ class Run:
             failure = error
         except asyncio.CancelledError as cancelled:
             failure, passing = (
-                Cancelled("interrupted", "the run was interrupted", fix="go on with `runops resume`"),
+                Cancelled("interrupted", "the run was interrupted", fix="continue with `runops resume`"),
                 cancelled,
             )
         except Exception as error:  # noqa: BLE001 — a bug of ours must still leave a log that shows it

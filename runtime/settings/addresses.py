@@ -37,7 +37,7 @@ def checked(address: str) -> str:
         )
     if "?" in address or "#" in address:
         raise BadAddress(
-            "it goes on behind a `?` or a `#`, where no path can be added to it",
+            "it continues after a `?` or a `#`, where no path can be added to it",
             "leave that out, and give the key in RUNOPS_MODEL_KEY",
         )
     try:

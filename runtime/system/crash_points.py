@@ -69,7 +69,7 @@ class CrashPoint(enum.StrEnum):
     VERSION = "version"
     """What is kept is appended, as it stands from here on."""
     CHILD_STARTED = "child-started"
-    """That a run begins, or goes on, is appended."""
+    """That a run begins, or continues, is appended."""
     CHILD_ENDED = "child-ended"
     """How a run ended that a tool has started, and what it spent, is appended."""
     COPIED = "copied"

@@ -71,7 +71,7 @@ class Memory(file_store.InFolder):
                 raise LogError(
                     "run-exists",
                     f"there is a run {conversation} already",
-                    fix=f"go on with it: `runops resume {conversation}`",
+                    fix=f"continue with it: `runops resume {conversation}`",
                 )
             return self._owned(kept)
 

@@ -275,7 +275,7 @@ async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bo
             raise UsageError(
                 "nothing-to-decide",
                 f"run {run} waits for no decision: it is {'answered already' if answered else past.status}",
-                fix=f"go on with `runops resume {run}`",
+                fix=f"continue with `runops resume {run}`",
             )
 
     waits((await asyncio.to_thread(load_history, kept.kept, run))[0])

@@ -48,7 +48,7 @@ def refuse_session(kept: store.Kept, conversation: str) -> None:
         raise UsageError(
             "not-a-run",
             f"{conversation} is a session, and no run",
-            fix=f"go on with it: `{again(conversation, kept)}`; `runops show {conversation}` tells what was said",
+            fix=f"continue with it: `{again(conversation, kept)}`; `runops show {conversation}` tells what was said",
         )
 
 
@@ -68,7 +68,7 @@ def fold(reading: store.Reading) -> log_session.Session:
         raise UsageError(
             "not-a-session",
             f"{reading.id} is a run, and no session",
-            fix=f"talk about it: `runops chat {reading.id}`; go on with it: `runops resume {reading.id}`",
+            fix=f"talk about it: `runops chat {reading.id}`; continue with it: `runops resume {reading.id}`",
         )
     is_session = isinstance(first, entries.Scope) and first.session is not None
     past = log_session.Session(reading.entries if is_session else ())

@@ -29,7 +29,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 def test_what_an_agent_does_is_done_once(
     way: agents.Way, survives: bool, shop: Shop, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """Its model would do it again wherever its thread does not say that it was done: the runtime goes on in the thread, asks the site, or a person."""
+    """Its model would do it again wherever its thread does not say that it was done: the runtime continues in the thread, asks the site, or a person."""
     server = warm_server()
     if server is None:
         pytest.skip("this system cannot fork commands")

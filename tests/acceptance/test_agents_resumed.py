@@ -1,4 +1,4 @@
-"""An agent whose process is killed: its conversation goes on, and nothing that it was shown before the crash points anywhere."""
+"""An agent whose process is killed: its conversation continues, and nothing that it was shown before the crash points anywhere."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Stubborn:
 
 
 def test_a_ref_from_before_the_crash_is_refused_and_the_conversation_goes_on(tmp_path: Path) -> None:
-    """The browser survives, the same thread goes on, and the model is told to look again: in a browser that was taken up again refs are given anew."""
+    """The browser survives, the same thread continues, and the model is told to look again: in a browser that was taken up again refs are given anew."""
     pressed = list[str]()
 
     def press(request: Request) -> Answer:

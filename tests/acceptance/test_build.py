@@ -84,7 +84,7 @@ def test_a_result_that_cannot_be_written_begins_no_other_build(builds: Builds) -
 
 
 def test_a_budget_that_is_used_up_ends_with_5_and_a_larger_one_goes_on(builds: Builds) -> None:
-    """Nothing is asked beyond it; the command that goes on is named, and goes on with what was said."""
+    """Nothing is asked beyond it; the command that continues is named, and continues with what was said."""
     done = builds.build([plan(), text("One."), text("Two.")], "--budget", "calls=1")
     assert (done.returncode, done.stdout, len(builds.asked)) == (5, "", 1), done.stderr
     assert f"next: runops build --resume {session_of(done)} --budget calls=" in done.stderr
@@ -112,7 +112,7 @@ def test_an_interrupted_build_goes_on(builds: Builds) -> None:
 
 
 def test_the_plan_is_a_list_on_a_terminal_and_questions_are_asked_there(builds: Builds) -> None:
-    """Who types a number means the choice, and the model is told it; Ctrl-C at a question ends the build, which goes on with that question."""
+    """Who types a number means the choice, and the model is told it; Ctrl-C at a question ends the build, which continues with that question."""
     project = builds.answers(plan() + ASKS, ASKS)
     with project.terminal("build", builds_rig.GOAL, columns=120) as terminal:
         terminal.wait_for(lambda: "2 the new one" in terminal.text)
@@ -127,7 +127,7 @@ def test_the_plan_is_a_list_on_a_terminal_and_questions_are_asked_there(builds: 
 
 
 def test_a_build_is_no_chat(builds: Builds) -> None:
-    """`chat --resume` names the command that goes on with it; a fork of it talks about its draft."""
+    """`chat --resume` names the command that continues with it; a fork of it talks about its draft."""
     done = builds.build([plan() + ASKS], "--yes")
     session = session_of(done)
     project = builds.answers(text("It is empty."))

@@ -87,7 +87,7 @@ def test_a_sentence_becomes_a_workflow_that_runs_without_a_model(builds: Builds,
 
 
 def test_done_too_early_is_refused_with_all_that_is_missing(builds: Builds, shop: Shop) -> None:
-    """The model is told, and goes on; what is held is no failure, and the file says so."""
+    """The model is told, and continues; what is held is no failure, and the file says so."""
 
     def said(asked: scripted_model.AskedFor) -> scripted_model.Answer:
         return said_in_turn[asked.number - 1]
@@ -108,7 +108,7 @@ def test_done_too_early_is_refused_with_all_that_is_missing(builds: Builds, shop
     for refused in ("decide", proof.stem, "done"), ("answer", proof.stem, "x=1"):
         said_so = builds.project.runops(*refused)
         assert (said_so.returncode, "before an action that was held" in said_so.stderr) == (2, True), said_so.stderr
-    assert "no answer goes on with this run" in builds.project.runops("show", proof.stem).stdout
+    assert "no answer continues with this run" in builds.project.runops("show", proof.stem).stdout
     assert proof.read_bytes() == before
     assert builds.project.runops("resume", proof.stem).returncode == 4
     assert shop.ledger("payment") == []
@@ -151,7 +151,7 @@ def test_a_build_that_gets_nowhere_leaves_its_draft(builds: Builds, shop: Shop) 
 
 
 def test_an_action_that_ctrl_c_broke_off_is_told_and_not_done_again(builds: Builds, tmp_path: Path) -> None:
-    """The shop was paid, and its answer did not come: whoever goes on is told that it may have happened, and it happened once."""
+    """The shop was paid, and its answer did not come: whoever continues is told that it may have happened, and it happened once."""
     with Shop.start(tmp_path, orders=1, paid=0) as shop:
         shop.switch("hold", path="/orders/.*/pay", method="POST", moment="after")
         _look, sign_in, orders, paying_it, _end = paying.script(shop.url)
@@ -172,7 +172,7 @@ def test_an_action_that_ctrl_c_broke_off_is_told_and_not_done_again(builds: Buil
 
 
 def test_a_build_that_goes_on_ends_the_browser_that_a_killed_one_left(builds: Builds, tmp_path: Path) -> None:
-    """A run of the draft is begun anew, whatever the one did that died with the build: nobody goes on in its browser."""
+    """A run of the draft is begun anew, whatever the one did that died with the build: nobody continues in its browser."""
 
     def browsers() -> list[object]:
         active = json.loads(builds.project.runops("ps", "--json").stdout)["alive"]

@@ -319,7 +319,7 @@ def _but_input(cassette: Path | bytes) -> bytes:
 def test_a_recording_that_was_killed_goes_on(tmp_path: Path, recorded: bytes) -> None:
     """Killed (-9) while the second request is on its way and resumed with `--model-calls record`, the cassette has the bytes of one that nobody killed.
 
-    But for the count of the input: a run that goes on says so to its model, in other words than one that starts.
+    But for the count of the input: a run that continues says so to its model, in other words than one that starts.
     """
     came, gate = threading.Event(), threading.Event()
 

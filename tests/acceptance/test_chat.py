@@ -60,7 +60,7 @@ def test_quiet_says_nothing_but_the_answer(chats: Chats) -> None:
 
 
 def test_lines_of_standard_input_are_words(chats: Chats) -> None:
-    r"""Each is answered; one that ends with `\` goes on in the next; empty ones are none; the end of the input is the end, and well."""
+    r"""Each is answered; one that ends with `\` continues in the next; empty ones are none; the end of the input is the end, and well."""
     done = typed(chats.answers(text("One."), text("Two.")), "first\n\nsecond \\\nline\n", "chat")
     assert (done.returncode, done.stdout) == (0, "One.\nTwo.\n")
     assert words_of(chats.bodies()[1])[:3] == ["user: first", "assistant: One.", "user: second \nline"]
@@ -109,7 +109,7 @@ def test_a_wrong_command_line_ends_with_2(arguments: tuple[str, ...], code: str,
 
 
 def test_a_budget_that_is_used_up_ends_with_5_and_a_larger_one_goes_on(chats: Chats) -> None:
-    """Nothing is sent beyond it, words after it are not tried; the command that goes on is named, and does."""
+    """Nothing is sent beyond it, words after it are not tried; the command that continues is named, and does."""
     project = chats.answers(text("One."), text("Two."), text("Three."))
     done = typed(project, "first\nsecond\nthird\n", "chat", "--budget", "calls=1")
     assert (done.returncode, done.stdout) == (5, "One.\n")
@@ -128,7 +128,7 @@ def test_a_budget_that_is_used_up_ends_with_5_and_a_larger_one_goes_on(chats: Ch
 
 
 def test_an_unknown_slash_is_no_word_for_the_model(chats: Chats) -> None:
-    """The nearest is named, nothing is sent, and the session goes on."""
+    """The nearest is named, nothing is sent, and the session continues."""
     done = typed(chats.answers(DONE), "/plam\nWhat does it do?\n", "chat")
     assert (done.returncode, done.stdout) == (0, "It adds up prices.\n")
     assert "error[unknown-word]" in done.stderr
@@ -164,7 +164,7 @@ def test_the_error_is_told_at_once_where_everything_is_injected(chats: Chats) ->
 
 
 def test_a_run_of_the_session_becomes_what_it_is_about(chats: Chats) -> None:
-    """`/run` makes a run of its own with the session as its parent, tells the model how it ended, and the session is about it, also when it goes on."""
+    """`/run` makes a run of its own with the session as its parent, tells the model how it ended, and the session is about it, also when it continues."""
     project = chats.answers(text("It adds."), text("Not a number."), text("Again."))
     done = typed(project, "What?\n/run\nWhy?\n", "chat", "prices.yaml")
     assert (done.returncode, done.stdout) == (0, "It adds.\nNot a number.\n")
@@ -221,7 +221,7 @@ def test_save_writes_the_conversation(chats: Chats) -> None:
 
 
 def test_a_fork_goes_its_own_way(chats: Chats) -> None:
-    """`/fork` and `--fork` begin with what was said; the parent has not one byte more from then on, and goes on without it."""
+    """`/fork` and `--fork` begin with what was said; the parent has not one byte more from then on, and continues without it."""
     project = chats.answers(text("One."), text("Two."), text("Three."), text("Four."))
     done = typed(project, "first\n/fork\nsecond\n", "chat")
     fork = session_of(done)
@@ -289,14 +289,14 @@ def test_continue_goes_on_from_the_partial_text(chats: Chats) -> None:
 
 
 def test_a_word_without_an_answer_ends_with_1(chats: Chats) -> None:
-    """And says what to type to go on from there."""
+    """And says what to type to continue from there."""
     done = chats.answers(scripted_model.refusal()).runops("chat", "-m", "Why?")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"runops chat --resume {session_of(done)} -m continue" in done.stderr
 
 
 def test_a_killed_session_goes_on_where_it_stood(chats: Chats) -> None:
-    """Killed while the model is at it, nothing that was said is lost: going on asks again, and then takes the next word."""
+    """Killed while the model is at it, nothing that was said is lost: continuing asks again, and then takes the next word."""
     gate = threading.Event()
     project = chats.answers(text("One."), text("never").held(gate), text("Two."), text("Three."))
     with project.start("chat", asks=True) as process:
@@ -336,7 +336,7 @@ def test_a_session_that_is_held_is_not_taken_by_another_process(chats: Chats) ->
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_session_that_nobody_types_in(number: signal.Signals, code: int, chats: Chats) -> None:
-    """Without a traceback, with the command that goes on."""
+    """Without a traceback, with the command that continues."""
     gate = threading.Event()
     project = chats.answers(text("One.").held(gate))
     with project.start("chat", "-m", "first") as process:
@@ -363,7 +363,7 @@ def test_on_a_terminal_one_ctrl_c_stops_the_answer_and_the_session_goes_on(chats
         assert chats.server is not None
         chats.server.wait(1)
         terminal.press("\x03")
-        terminal.wait_for(lambda: "the session goes on" in terminal.text)
+        terminal.wait_for(lambda: "the session continues" in terminal.text)
         gate.set()
         terminal.press("second\r")
         terminal.wait_for(lambda: "Two." in terminal.text and terminal.text.endswith(">"))
@@ -418,6 +418,6 @@ def test_on_a_terminal_an_answer_is_shown_as_it_comes(chats: Chats) -> None:
         terminal.press("Why?\r")
         terminal.wait_for(lambda: "The run failed at `total`" in terminal.text)
         terminal.press("\x03")
-        terminal.wait_for(lambda: "the session goes on" in terminal.text)
+        terminal.wait_for(lambda: "the session continues" in terminal.text)
         terminal.press("/quit\r")
         assert terminal.wait() == 0

@@ -101,7 +101,7 @@ def test_the_secrets_of_a_file_with_mistakes_are_masked(chats: Chats) -> None:
 
 
 def test_a_session_outlives_what_it_is_about(chats: Chats) -> None:
-    """The file is renamed, the run is pruned: the session goes on, and its model is told that nobody can read it any more."""
+    """The file is renamed, the run is pruned: the session continues, and its model is told that nobody can read it any more."""
     project = chats.answers(text("One."), text("Two."), text("Three."), text("Four."))
     project.write("sum.yaml", PRICES)
     about_file = session_of(project.runops("chat", "sum.yaml", "-m", "x"))

@@ -1,4 +1,4 @@
-"""What flags of `runops chat` say is kept with the session, for whoever goes on with it."""
+"""What flags of `runops chat` say is kept with the session, for whoever continues with it."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_a_killed_session_ends_as_one_that_was_left_alone(
 
 
 def test_a_run_of_a_killed_session_orders_once(shop: Shop, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """Whether its browser lives on or not, the run is gone on with, and the model is told how it ended, once."""
+    """Whether its browser lives on or not, the run is resumed, and the model is told how it ended, once."""
     seed: int = pytestconfig.option.randomly_seed
     chance = random.Random(seed)
     bench = talked.Bench(tmp_path, shop, server())

@@ -1,4 +1,4 @@
-"""Runs that a conversation begins and goes on with: whose budget they spend, what the session knows of them, and how the command ends."""
+"""Runs that a conversation begins and continues with: whose budget they spend, what the session knows of them, and how the command ends."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def asked_of(project: Project, sql: str) -> list[dict[str, Any]]:
 
 
 def test_a_run_spends_of_the_budget_of_its_session(chats: Chats) -> None:
-    """What the session spent before is gone for the run, the run stops where the session would, with 5; what goes on is named, and goes on in the same run."""
+    """What the session spent before is gone for the run, the run stops where the session would, with 5; what goes on is named, and continues in the same run."""
     project = sorting(chats, text("It sorts."), A, A, text("Both are a."))
     done = typed(project, "What does it do?\n/run\n", "chat", "sort.yaml", "--budget", "calls=2")
     assert (done.returncode, len(chats.asked)) == (5, 2), done.stderr
@@ -164,7 +164,7 @@ def test_a_run_that_its_process_took_along_is_told_and_counts(chats: Chats) -> N
 
 
 def test_a_damaged_run_is_no_reason_to_lose_its_session(chats: Chats) -> None:
-    """The session goes on, and says that the run cannot be read; a new one about it is not begun, nor one about a session."""
+    """The session continues, and says that the run cannot be read; a new one about it is not begun, nor one about a session."""
     project = chats.answers(text("It failed."), text("Nobody knows."))
     assert project.runops("run", "prices.yaml", "--quiet").returncode == 1
     run = project.runs()[-1]["id"]

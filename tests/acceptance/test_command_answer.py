@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_a_run_asks_and_goes_on_with_the_answers(project: Project) -> None:
-    """It pauses (4) and says what to type; wrong and missing answers end 2 by name; answers go on at once, and are asked for once."""
+    """It pauses (4) and says what to type; wrong and missing answers end 2 by name; answers continue at once, and are asked for once."""
     asked = project.runops("run", "ask.yaml", "--json")
     (question,) = json.loads(asked.stdout)["runs"]
     answer = f"runops answer {question['run']} approver=… amount=…"

@@ -57,7 +57,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_a_person_decides_what_nobody_knows(project: Project, shop: Shop) -> None:
-    """Killed between action and answer: `resume` asks (4), `show` and `--json` have the question, `decide` goes on, and one payment is made."""
+    """Killed between action and answer: `resume` asks (4), `show` and `--json` have the question, `decide` continues, and one payment is made."""
     shop.switch("hold", path="/orders/1001/pay", method="POST", moment="after")
     with project.start("run", "pay.yaml", "-i", f"base_url={shop.url}") as process:
         shop.wait("held", path="/orders/1001/pay")
@@ -110,7 +110,7 @@ PAY_SLOWLY = PAY_ONE.replace(
 
 
 def test_resume_asks_a_slow_site_again_and_believes_only_that_it_happened(project: Project, shop: Shop) -> None:
-    """While the site is at work its *not done* sends nothing again, however often a person resumes; once it shows the payment, `resume` alone goes on."""
+    """While the site is at work its *not done* sends nothing again, however often a person resumes; once it shows the payment, `resume` alone continues."""
     project.write("pay.yaml", PAY_SLOWLY)
     shop.switch("hold", path="/orders/1001/pay", method="POST")
     ended = project.runops("run", "pay.yaml", "-i", f"base_url={shop.url}")

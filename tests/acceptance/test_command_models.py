@@ -112,7 +112,7 @@ def test_a_step_out_of_its_own_budget_goes_on_with_a_file_that_gives_it_more(mod
 
 
 def test_the_summary_of_several_runs_says_which_is_out_of_budget(models: Models) -> None:
-    """Its word, what all of them cost, and the command that goes on with it."""
+    """Its word, what all of them cost, and the command that continues with it."""
     done = models.ask(SAID, SAID).runops("run", "two.yaml", "one.yaml", "--budget", "calls=1", "--junit", "report.xml")
     assert done.returncode == 5
     assert "1 passed, 1 out of budget" in done.stderr

@@ -73,7 +73,7 @@ def test_what_a_killed_run_leaves_is_told_and_goes_when_asked_for(tmp_path: Path
     home = tmp_path / ".runops"
     aged(home / "blobs")
     assert project.runops("prune").returncode == 0
-    assert [each["run"] for each in alive(project)] == [run], "it can go on, so it is left"
+    assert [each["run"] for each in alive(project)] == [run], "it can continue, so it is left"
     assert [each["state"] for each in project.runs()] == ["died"]
     done = project.runops("prune", "--state", "died", "--older-than", "0s")
     assert done.returncode == 0, done.stderr
@@ -81,5 +81,5 @@ def test_what_a_killed_run_leaves_is_told_and_goes_when_asked_for(tmp_path: Path
     assert f"browser of run {run} (process {processes[0].pid})" in done.stdout
     assert still_running(processes) == []
     assert below(home) == {".gitignore"}
-    assert "nothing is alive" in project.runops("ps").stderr
+    assert "nothing is active" in project.runops("ps").stderr
     assert project.runops("resume", run).returncode == 2

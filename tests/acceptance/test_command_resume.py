@@ -60,7 +60,7 @@ def test_the_file_as_it_is_now_is_taken_on_request(project: Project) -> None:
     assert (kept.returncode, "`--allow-changed` takes it as it is now" in kept.stderr) == (1, True)
     taken = project.runops("resume", "last", "--allow-changed")
     assert (taken.returncode, taken.stdout) == (0, "2\n")
-    assert "this run goes on with it as it is now" in taken.stderr
+    assert "this run continues with it as it is now" in taken.stderr
     project.write("flow.yaml", FLOW)
     assert project.runops("resume", "last").stdout == "2\n"
 
@@ -91,7 +91,7 @@ def test_what_is_done_and_changed_is_named_with_what_reads_it(project: Project) 
 
 
 def test_a_file_that_is_not_fit_is_not_taken(project: Project) -> None:
-    """Its mistakes (2), a secret that it names and nobody set (3): nothing is written, and the run can still go on as it was."""
+    """Its mistakes (2), a secret that it names and nobody set (3): nothing is written, and the run can still continue as it was."""
     log = next((project.folder / ".runops" / "conversations").glob("*.jsonl"))
     before = log.read_bytes()
     project.write("flow.yaml", FLOW.replace("transform", "transfrom", 1))

@@ -106,7 +106,7 @@ def test_head_ends_a_list_without_a_word(project: Project) -> None:
 
 
 def test_a_run_outlives_the_reader_of_its_talk(project: Project) -> None:
-    """When `| head` has seen enough of the progress, the run goes on to its end in silence."""
+    """When `| head` has seen enough of the progress, the run continues to its end in silence."""
     done = project.shell("runops run long.yaml 2>&1 | head -2")
     assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 2, "")
     assert [(run["state"], run["steps"]) for run in project.runs()] == [("passed", 400)]
@@ -140,13 +140,13 @@ def test_output_on_a_full_disk_is_said(project: Project) -> None:
 
 
 def test_talk_on_a_full_disk_does_not_stop_a_run(project: Project) -> None:
-    """Progress is for eyes: where it cannot be written the run goes on, and its result is whole."""
+    """Progress is for eyes: where it cannot be written the run continues, and its result is whole."""
     done = project.shell("runops run squares.yaml 2> /dev/full")
     assert (done.returncode, yaml.safe_load(done.stdout)) == (0, RESULT)
 
 
 def test_a_log_on_a_full_disk_stops_the_run_with_a_sentence(project: Project) -> None:
-    """A step that cannot be written down is not done: exit code 2, what happened, and no traceback. With room again the run goes on."""
+    """A step that cannot be written down is not done: exit code 2, what happened, and no traceback. With room again the run continues."""
 
     def little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))

@@ -53,7 +53,7 @@ def pay(project: Project, shop: Shop, *, columns: int = 80, rows: int = 24) -> T
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("columns", [60, 120])
 def test_the_tree_fits_the_terminal_and_says_where_the_run_is(columns: int, project: Project, shop: Shop) -> None:
-    """While a payment hangs the screen names its step and its place in the loop, its clock goes on, and no line ever wraps."""
+    """While a payment hangs the screen names its step and its place in the loop, its clock continues, and no line ever wraps."""
     shop.switch("hold", path="/orders/1002/pay", method="POST")
     with pay(project, shop, columns=columns, rows=12) as terminal:
         terminal.wait_for(lambda: bool(re.search(r">>  each_order +3/5  #1002", terminal.text)))
@@ -86,7 +86,7 @@ def test_a_terminal_gets_no_more_than_it_can_take(
 
 
 def test_ctrl_c_in_a_step_leaves_a_run_that_goes_on(project: Project, shop: Shop) -> None:
-    """It ends 130, says what to type, leaves no process; what it said goes on and pays every order exactly once."""
+    """It ends 130, says what to type, leaves no process; what it said continues and pays every order exactly once."""
     shop.switch("hold", path="/orders/1003/pay", method="POST")
     with pay(project, shop) as terminal:
         shop.wait("held", path="/orders/1003/pay")

@@ -24,7 +24,7 @@ KNOWS: dict[How, str] = {"confirm": shop_flows.VERIFY + shop_flows.CONFIRM, "not
 
 
 class Operator:
-    """Somebody whose runs die: starts them, kills them, goes on with them."""
+    """Somebody whose runs die: starts them, kills them, continues with them."""
 
     def __init__(self, folder: Path, shop: Shop) -> None:
         self.project = Project(folder, SHOP_PASSWORD=shop.password, RUNOPS_LINGER="60")

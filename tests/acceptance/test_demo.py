@@ -1,4 +1,4 @@
-"""The demo, as `make demo` starts it: interrupted in the middle it leaves no process and can be gone on with."""
+"""The demo, as `make demo` starts it: interrupted in the middle it leaves no process and can be resumed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def start(clone: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_ctrl_c_in_the_middle_and_on(clone: Path) -> None:
-    """Ctrl-C after the second payment: the demo says how to go on, ends with 130 and leaves no process; going on pays every order once."""
+    """Ctrl-C after the second payment: the demo says how to continue, ends with 130 and leaves no process; continuing pays every order once."""
     demo = start(clone)
     said: list[str] = []
     assert demo.stdout is not None

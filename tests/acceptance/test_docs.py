@@ -185,7 +185,7 @@ def test_few_blocks_are_not_run() -> None:
 
 
 def test_the_killed_run_goes_on_as_the_readme_shows(project: Project, tmp_path: Path) -> None:
-    """Killed where the README says, with the browser gone, the run prints these very lines, goes on, and nine orders are paid once."""
+    """Killed where the README says, with the browser gone, the run prints these very lines, continues, and nine orders are paid once."""
     project.environment["SHOP_PASSWORD"] = "correct-horse"
     (block,) = [each for each in pages.blocks(README) if "Killed\n" in each.text]
     start, resume = block.commands()

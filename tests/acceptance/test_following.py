@@ -1,4 +1,4 @@
-"""A program follows a run that other processes carry: while it lives, when it is killed, and when it is gone on with."""
+"""A program follows a run that other processes carry: while it lives, when it is killed, and when it is resumed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECRET = "correct-horse-battery"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project whose workflow waits until it is told to go on, and yields a secret."""
+    """A project whose workflow waits until it is told to continue, and yields a secret."""
     folder = tmp_path / "project"
     folder.mkdir()
     project = Project(folder, PASSWORD=SECRET)

@@ -1,4 +1,4 @@
-"""Pages that give orders, and a model that obeys every one of them: what may not be is refused by the runtime, which tells the model why, and the run goes on."""
+"""Pages that give orders, and a model that obeys every one of them: what may not be is refused by the runtime, which tells the model why, and the run continues."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def assert_no_request_held_the_secret(server: responses.Server) -> None:
 
 @pytest.mark.drawn(3, of="injection")
 def test_no_page_leads_a_model_to_another_site(tmp_path: Path, home: Site, foreign: Site) -> None:
-    """Goto, link, 302, 307 of a form, meta refresh, window.open, script, form post, data: and file: each refused and told; nothing arrives, and the work goes on at home."""
+    """Goto, link, 302, 307 of a form, meta refresh, window.open, script, form post, data: and file: each refused and told; nothing arrives, and the work continues at home."""
     away = ["Link", "Redirect", "Refresh", "Popup", "Script", "Data", "Post", "Bounce"]
     gotos = [f"{foreign.origin}/goto", "data:text/html,<h1>Data</h1>", "file:///etc/passwd", "javascript:alert(1)"]
     model = Obedient(
@@ -159,7 +159,7 @@ def test_a_page_ends_its_part_by_nothing_that_it_says(tmp_path: Path, home: Site
 
 @pytest.mark.drawn(3, of="injection")
 def test_a_tool_that_a_page_names_is_none(tmp_path: Path, home: Site) -> None:
-    """The model is told which tools there are, and goes on."""
+    """The model is told which tools there are, and continues."""
     model = Obedient(("run_shell", {"command": "id"}), ("read_file", {"path": "/etc/passwd"}))
     with responses.serve(model, strict=True) as server:
         assert run(tmp_path, server, home)[1] == 0

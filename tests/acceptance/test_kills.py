@@ -1,4 +1,4 @@
-"""Killed at four moments of actions that a seed draws (at twelve in `make test-all`), killed again as it goes on: the command as a process, a real Chromium, the shop's ledger as the judge.
+"""Killed at four moments of actions that a seed draws (at twelve in `make test-all`), killed again as it continues: the command as a process, a real Chromium, the shop's ledger as the judge.
 
 ``make crash`` does it at every moment.
 """

@@ -91,7 +91,7 @@ def told_by(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 def test_a_background_answer_outlives_the_command(project: Project) -> None:
-    """Killed while it polls; the run that goes on fetches the same response: one request to the model in all, paid once."""
+    """Killed while it polls; the run that continues fetches the same response: one request to the model in all, paid once."""
     gate = threading.Event()
     with responses.serve([SAID.held(gate)], strict=True) as server:
         ask_at(project, server, RUNOPS_MODEL_BACKGROUND="true")
@@ -124,7 +124,7 @@ def test_what_cannot_be_fetched_for_now_is_not_paid_again(project: Project) -> N
 
 
 def test_ctrl_c_cancels_what_is_worked_on_in_the_background(project: Project) -> None:
-    """The server is told to stop, and whoever goes on asks anew."""
+    """The server is told to stop, and whoever continues asks anew."""
     with responses.serve([SAID.held(threading.Event()), SAID], strict=True) as server:
         ask_at(project, server, RUNOPS_MODEL_BACKGROUND="true")
         with project.start("run", "one.yaml") as run:
@@ -157,7 +157,7 @@ def test_ctrl_c_while_a_model_answers(project: Project) -> None:
 
 
 def test_a_run_out_of_budget_waits_for_more(project: Project) -> None:
-    """Without more, a resume does nothing and says the same; with more it goes on, and what was paid is not paid again."""
+    """Without more, a resume does nothing and says the same; with more it continues, and what was paid is not paid again."""
     with responses.serve([SAID, SAID], strict=True) as server:
         ask_at(project, server)
         stopped = project.runops("run", "two.yaml", "--budget", "calls=1", "--json")

@@ -43,7 +43,7 @@ def till() -> Iterator[Site]:
 
 
 def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path: Path) -> None:
-    """The action is held while the fix is proved; the patch is what `git apply` takes; the run's own log is not touched until it goes on with the fixed file."""
+    """The action is held while the fix is proved; the patch is what `git apply` takes; the run's own log is not touched until it continues with the fixed file."""
     project = Project(tmp_path)
     file = project.write("flow.yaml", FLOW.format(base=till.origin).replace("\n", "\r\n"))
     text = file.read_bytes()
@@ -93,7 +93,7 @@ def test_a_fix_is_proposed_proved_applied_and_gone_on_with(till: Site, tmp_path:
 
 
 def test_what_goes_on_is_told_of_the_file_as_it_is_now(till: Site, tmp_path: Path) -> None:
-    """Of a step that the file has no more no fix is looked for; with a file that stands elsewhere no run goes on, and it is said what does."""
+    """Of a step that the file has no more no fix is looked for; with a file that stands elsewhere no run continues, and it is said what does."""
     project = Project(tmp_path)
     text = FLOW.format(base=till.origin)
     file = project.write("flow.yaml", text)

@@ -61,7 +61,7 @@ def patched() -> scripted_model.Answer:
 
 
 def test_a_model_fixes_what_no_candidate_did(failed: tuple[Builds, str]) -> None:
-    """It is told of the failure as data and must change something; its budget ends with 5, and the build that goes on ends with a patch, the file as it was."""
+    """It is told of the failure as data and must change something; its budget ends with 5, and the build that continues ends with a patch, the file as it was."""
     builds, run = failed
     file = builds.folder / "flows/flow.yaml"
     before = file.read_bytes()

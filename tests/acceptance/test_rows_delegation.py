@@ -142,7 +142,7 @@ def looking(asked: AskedFor) -> Answer:
 
 @pytest.mark.parametrize("calls", [4, 40])
 def test_a_delegate_spends_the_budget_of_its_sender(calls: int, chats: Chats) -> None:
-    """Where it is reached in a delegate nothing more is sent, and the session ends with 5; with a larger one it goes on."""
+    """Where it is reached in a delegate nothing more is sent, and the session ends with 5; with a larger one it continues."""
     project = chats.answers(looking)
     words = ("Send one.", "/cost")
     done = typed(project, "\n".join(words) + "\n", "chat", "--mode", "agent", "--budget", f"calls={calls}")

@@ -28,7 +28,7 @@ They take 14 days; the price is paid back.
 In euro; `n/a` stands for none.
 # Shipping
 Shipping is free from 50 euro.
-""".replace("LONG", "It goes on for long.\n" * 150)
+""".replace("LONG", "It continues for long.\n" * 150)
 """Four sections have to do with prices and returns: two by their titles, one by two words of its text, one by one."""
 
 THINGS, LAST = 14, "prices, returns?"

@@ -54,7 +54,7 @@ QUESTION, PARTIAL, WELCOME = "user: What does it do?", "The step `total` met", "
 @pytest.mark.drawn(share=0.4)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_unified_log_across_modes(name: str, chats: Chats) -> None:
-    """Words, tools, a run, an answer that broke off and goes on, three modes and two processes: one log, from which both the session and the run go on.
+    """Words, tools, a run, an answer that broke off and continues, three modes and two processes: one log, from which both the session and the run continue.
 
     What a setting does not let in is left out oldest first, and the newest word is always there.
     """

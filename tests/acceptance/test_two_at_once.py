@@ -42,7 +42,7 @@ def wait_until(happened: Callable[[], object], what: str) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project with a workflow that waits until it is told to go on, and needs no browser."""
+    """A project with a workflow that waits until it is told to continue, and needs no browser."""
     folder = tmp_path / "project"
     folder.mkdir()
     project = Project(folder)
@@ -67,7 +67,7 @@ def begun(project: Project, *arguments: str) -> Started:
 
 
 def test_of_two_resumes_one_wins(project: Project) -> None:
-    """Two who go on with one dead run at the same time: one passes, the other exits 1 and says which process holds it and since when."""
+    """Two who continue with one dead run at the same time: one passes, the other exits 1 and says which process holds it and since when."""
     with begun(project, "run", "wait.yaml") as dead:
         dead.kill()
     both = [project.start("resume", "last") for _ in range(2)]
@@ -75,7 +75,7 @@ def test_of_two_resumes_one_wins(project: Project) -> None:
         wait_until(lambda: any(each.poll() is not None for each in both), "neither was refused")
         (loser,) = [each for each in both if each.poll() is not None]
         (winner,) = [each for each in both if each is not loser]
-        wait_until((project.folder / "begun").exists, "the other one does not go on")
+        wait_until((project.folder / "begun").exists, "the other one does not continue")
         _out, said = loser.communicate(timeout=TIMEOUT)
         holder = owners.last(file_store.Files(project.folder / ".runops").read(log_of(project).stem).entries)
         assert holder is not None
@@ -100,7 +100,7 @@ def test_a_run_is_taken_over_by_one_of_two(project: Project) -> None:
         both = [project.start("resume", "last", "--take-over") for _ in range(2)]
         try:
             assert held.wait(TIMEOUT) == -signal.SIGKILL
-            wait_until(lambda: any(each.poll() is not None for each in both), "both go on")
+            wait_until(lambda: any(each.poll() is not None for each in both), "both continue")
             (loser,) = [each for each in both if each.poll() is not None]
             (winner,) = [each for each in both if each is not loser]
             assert loser.returncode in (1, -signal.SIGKILL)

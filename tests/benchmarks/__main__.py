@@ -33,11 +33,11 @@ from tests.benchmarks import (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, say so on stderr while it goes on, and print the numbers."""
+    """Measure, say so on stderr while it continues, and print the numbers."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("--pairs", type=int, default=15, help="pairs of form fillings (default 15)")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of 1,000 nodes (default 7)")
-    parser.add_argument("--restarts", type=int, default=7, help="pairs of runs that are gone on with (default 7)")
+    parser.add_argument("--restarts", type=int, default=7, help="pairs of runs that are resumed (default 7)")
     parser.add_argument(
         "--orders",
         type=int,
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         died = 5 + 8 * chosen.orders
         say(
-            f"{chosen.restarts} pairs of a run that died behind step {died} of {died + 5}, gone on with and begun anew in turn …"
+            f"{chosen.restarts} pairs of a run that died behind step {died} of {died + 5}, resumed and begun anew in turn …"
         )
         restarts = asyncio.run(
             attach.measure(Path(folder) / "attach", chosen.restarts, min(chosen.warm, 1), chosen.orders)

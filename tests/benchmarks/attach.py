@@ -108,7 +108,7 @@ def _add(name: str, article: str, count: str) -> dict[str, Any]:
 
 
 async def measure(folder: Path, count: int, warm: int, orders: int = ORDERS) -> pairs.Comparison:
-    """Compare the two ways; fails where a run that is gone on with is not in the browser that was left."""
+    """Compare the two ways; fails where a run that is resumed is not in the browser that was left."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "flow.yaml").write_text(json.dumps(workflow(orders)))
     reached: list[float] = []

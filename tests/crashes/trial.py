@@ -67,7 +67,7 @@ class Trial:
         self.rig.store = self.store = world.WatchedStore(self.home, self.reaper, self.seed)
 
     async def run(self, kills: int, span: int) -> events.RunEnded:
-        """To its end, with ``kills`` deaths within ``span`` doings of a process each; where it fails, the site is fixed and it goes on."""
+        """To its end, with ``kills`` deaths within ``span`` doings of a process each; where it fails, the site is fixed and it continues."""
         begun = False
         for _ in range(MOST_LIVES):
             self.lives += 1

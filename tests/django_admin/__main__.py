@@ -1,7 +1,7 @@
 """`python -m tests.django_admin FOLDER PASSWORD`: the admin on a free port of loopback, until standard input closes.
 
 Its first line on standard output is its address. Everything it keeps lies in FOLDER: `db.sqlite3`, and uploads in `media`.
-A folder that was used before goes on with its data.
+A folder that was used before continues with its data.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ WAYS = {
         "popup", script="setTimeout(() => window.open('FOREIGN/', '_blank', 'noopener'), 200)"
     ),
     "popup by a written frame": Attack("popup", "<iframe srcdoc='<script>window.open(`FOREIGN/`)</script>'></iframe>"),
-    "written popup that goes on": Attack(
+    "written popup that continues": Attack(
         "popup", script="window.open('').document.write('<script>location = `FOREIGN/`</' + 'script>')"
     ),
     "popup from a blob": Attack(
@@ -108,7 +108,7 @@ WAYS = {
         "document.getElementById('f').src = 'javascript:location.replace(`FOREIGN/`)'",
     ),
     "top from a frame": Attack("main frame", "<iframe srcdoc='<script>top.location = `FOREIGN/`</script>'></iframe>"),
-    "data frame that goes on": Attack(
+    "data frame that continues": Attack(
         "sub frame", "<iframe src='data:text/html,<script>location = `FOREIGN/`</script>'></iframe>"
     ),
     "opener led on by its popup": Attack("main frame", script="void window.open('/leading-opener')"),

@@ -187,7 +187,7 @@ output: {calm: "{{ calm }}"}
     ids=["loop", "timer", "request"],
 )
 async def test_a_goto_leaves_a_tab_that_answers_nothing(stays: None, tmp_path: Path, endless: str) -> None:
-    """On a page that keeps its tab busy a step fails, and the `goto` of its `catch` goes on in a new tab, which the log and a flag tell."""
+    """On a page that keeps its tab busy a step fails, and the `goto` of its `catch` continues in a new tab, which the log and a flag tell."""
     over = threading.Event()
 
     def never(_request: site.Request) -> site.Answer:

@@ -1,6 +1,6 @@
 """Killed with something in flight: a dialog, a page that loads, a file that comes, a file that is asked for, a tab that opens.
 
-The engine is a process of its own and dies by SIGKILL; whoever goes on finds its browser alive, or none. Whichever it is, the run comes to its
+The engine is a process of its own and dies by SIGKILL; whoever continues finds its browser alive, or none. Whichever it is, the run comes to its
 end, and the site has carried every action out once.
 """
 
@@ -69,7 +69,7 @@ class Case:
     held: str = ""
     """Or the path that the site holds: the engine is killed when it was asked for, and a second request sets both free."""
     alone: bool = False
-    """The page goes on as soon as the engine is dead, instead."""
+    """The page continues as soon as the engine is dead, instead."""
     actions: int = 1
     stuck: bool = False
     """Whether the tab that the run was in does not answer afterwards."""
@@ -304,7 +304,7 @@ async def until_asked_again(there: World, resuming: asyncio.Future[Any]) -> None
 
 
 async def test_the_answer_was_an_error(world: Callable[[Case], World], monkeypatch: pytest.MonkeyPatch) -> None:
-    """An action was not carried out, and its tab shows that the site did not answer: the run goes on from its checkpoint, where the action can be done."""
+    """An action was not carried out, and its tab shows that the site did not answer: the run continues from its checkpoint, where the action can be done."""
     there = world(dataclasses.replace(CASES["submit"], held="/lost"))
 
     def lost(request: site.Request) -> site.Answer:

@@ -40,7 +40,7 @@ output: "{{{{ said }}}}"
 
 @pytest.fixture
 def together(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Barrier]:
-    """A function at which all that are not interrupted meet: none of them goes on before the last one is there."""
+    """A function at which all that are not interrupted meet: none of them continues before the last one is there."""
     barrier, module = threading.Barrier(MANY - len(INTERRUPTED)), ModuleType("together")
 
     def meet(who: str) -> str:

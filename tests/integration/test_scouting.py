@@ -375,7 +375,7 @@ async def test_scouts_work_side_by_side_in_tabs_of_their_own(shop: BuildContext,
 
 
 async def test_a_scout_leaves_what_a_person_must_be_asked(served: site.Site, tmp_path: Path) -> None:
-    """Nobody is there: the click is not done, the scout is told so and reports; the build goes on, and does not wait for an answer."""
+    """Nobody is there: the click is not done, the scout is told so and reports; the build continues, and does not wait for an answer."""
     asking = build_contexts.opened(tmp_path, f"{served.origin}/stock", policy="ask")
 
     def model(request: Request) -> Answer | Exception:

@@ -89,7 +89,7 @@ async def driven(request: pytest.FixtureRequest, in_each_mode: dict[Mode, Sessio
                 await page.close()
         return len(await browser._watch.tabs(browser._name)) == 1
 
-    # A tab that is closed while it asks goes on with its script, and may open another one with its last breath.
+    # A tab that is closed while it asks continues with its script, and may open another one with its last breath.
     await browsers.until_async(alone)
     browser.tabs.begin({"main": fresh}, fresh)
 
@@ -240,7 +240,7 @@ DIALOGS = {
 @pytest.mark.drawn(4)
 @pytest.mark.parametrize("kind", DIALOGS)
 async def test_a_dialog_is_answered(kind: str, driven: Session, shown: site.Site) -> None:
-    """An action that opens a dialog returns; nothing else is done in the tab until it is answered, and then the page goes on with the answer."""
+    """An action that opens a dialog returns; nothing else is done in the tab until it is answered, and then the page continues with the answer."""
     script, accept, typed, title = DIALOGS[kind]
     page = driven.page
     await page.goto(shown.page("/asking", button(script.replace("DELAY", f"{random.uniform(0, 2000):.0f}"))))

@@ -1,1 +1,1 @@
-"""A checkout on the shop, killed at every moment that has a name, and gone on with: ``make crash``."""
+"""A checkout on the shop, killed at every moment that has a name, and resumed: ``make crash``."""

@@ -1,6 +1,6 @@
 """Kill a checkout at every moment that has a name, kill its resumes too, and let the shop's ledger judge.
 
-A checkout is killed once in each of its parts (before its first order, in each order, behind the last one), and each time whoever goes on is
+A checkout is killed once in each of its parts (before its first order, in each order, behind the last one), and each time whoever continues is
 killed too. A moment that it does not come to, because a resume went through it before it died, is another checkout's.
 
 python -m tests.kills [--seed N] [--jobs N] [--only N] [--mode MODE] [--point NAME]

@@ -156,7 +156,7 @@ class Bench:
 def examine(
     bench: Bench, way: Way, numbers: Sequence[int] | None, chance: random.Random, *, survives: bool, jobs: int
 ) -> Iterator[modelled.Trial]:
-    """Kill a run at each of its crash points, or only at those of these numbers; who goes on dies once too, in some."""
+    """Kill a run at each of its crash points, or only at those of these numbers; who continues dies once too, in some."""
     alone = bench.run(way, [], survives=survives)
     yield alone
     count = len(alone.passed)

@@ -1,6 +1,6 @@
 """Kill a run that asks a model at every moment that has a name; the page is faked, the model's server and the client are not.
 
-A run that goes on must come to the same output, ask nothing with an open call, do each action once, and pay no answer twice that the log has.
+A run that continues must come to the same output, ask nothing with an open call, do each action once, and pay no answer twice that the log has.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Voice:
 
 
 class Run:
-    """One run of the flow, which dies as it is told and is gone on with to its end."""
+    """One run of the flow, which dies as it is told and is resumed to its end."""
 
     def __init__(self, way: str, folder: Path, server: responses.Server, patch: pytest.MonkeyPatch) -> None:
         self.site = FakeSite()
@@ -111,7 +111,7 @@ class Run:
         self.output: Json = None
 
     def live(self, deadly: int = 0) -> bool:
-        """Begin, or go on; whether it came to its end. It dies at this crash point of this life, from 1; 0 for none."""
+        """Begin, or continue; whether it came to its end. It dies at this crash point of this life, from 1; 0 for none."""
         ended: Any = None
         with self._dying(deadly), contextlib.suppress(Killed):
             # A loop of its own: what a dead process was about to do beside is not done.
@@ -159,7 +159,7 @@ def asked(server: responses.Server) -> int:
 
 
 def examine(way: str, numbers: Sequence[int] | None, chance: random.Random, folder: Path) -> Generator[Report]:
-    """Kill a run at each of its crash points, or only at those of these numbers, one after the other; who goes on dies once too."""
+    """Kill a run at each of its crash points, or only at those of these numbers, one after the other; who continues dies once too."""
     with pytest.MonkeyPatch.context() as patch:
         alone, paid = _one(way, [], folder / "alone", patch)
         assert not alone.wrong, alone

@@ -1,6 +1,6 @@
-"""A build that is killed and gone on with: `runops build` as a process, a model behind the real client, the site's own list of actions as a judge.
+"""A build that is killed and resumed: `runops build` as a process, a model behind the real client, the site's own list of actions as a judge.
 
-It dies at every entry that it writes and at every crash point besides, in the session and in the runs that its tools start. Whoever goes on does so with
+It dies at every entry that it writes and at every crash point besides, in the session and in the runs that its tools start. Whoever continues does so with
 `--resume`. It ends with the file with which one ends that nobody kills; no call of the model is done twice, and no action without a call.
 """
 

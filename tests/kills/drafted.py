@@ -62,7 +62,7 @@ STEPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 """What the model asks for, one call an answer, each by the beginning of its id."""
 
 AGAIN = ("done",)
-"""What it asks for again where it was interrupted; of anything else it looks what came of it, and goes on."""
+"""What it asks for again where it was interrupted; of anything else it looks what came of it, and continues."""
 
 _INTERRUPTED = re.compile(r"interrupted")
 

@@ -1,4 +1,4 @@
-"""The lives of a session that is killed and gone on with: how it begins, dies and goes on as a process, and what its folder and its disk hold then.
+"""The lives of a session that is killed and resumed: how it begins, dies and continues as a process, and what its folder and its disk hold then.
 
 It dies at a moment: an entry that it writes, or a crash point. What a life is told, and what must have come of all of them, each kind of session has itself.
 """
@@ -136,7 +136,7 @@ class Trial(abc.ABC, Generic[OfCase, OfVoice]):
         return self
 
     def _life(self, deadly: int | CrashPoint) -> bool:
-        """Begin, or go on; whether it died."""
+        """Begin, or continue; whether it died."""
         begins = not self._sessions()
         arguments, typed = self._words(begins=begins)
         # Tools that work side by side pass their moments in another order each time: only a name means the same one.
@@ -222,7 +222,7 @@ def examine(
     later: int,
     jobs: int = 1,
 ) -> Iterator[OfTrial]:
-    """Kill a session at each moment of these ``numbers``, or at those of them that are drawn; who goes on dies once too, in some, ``later`` at most.
+    """Kill a session at each moment of these ``numbers``, or at those of them that are drawn; who continues dies once too, in some, ``later`` at most.
 
     Each must end as the one that was left ``alone``.
     """

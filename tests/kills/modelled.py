@@ -1,6 +1,6 @@
 """A run that asks models, in a folder of its own: the command as a process, a real Chromium, a model behind the real client, the shop's ledger as a judge.
 
-It is killed at crash points by number, and gone on with to its end; where it pauses, a person looks at the shop and answers what is so.
+It is killed at crash points by number, and resumed to its end; where it pauses, a person looks at the shop and answers what is so.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Trial:
         return self
 
     def _life(self, deadly: int, answer: str | None) -> int | None:
-        """Begin, or go on; its exit code, None where it was killed."""
+        """Begin, or continue; its exit code, None where it was killed."""
         begins = not any(b"\n" in each.read_bytes() for each in self.folder.glob(".runops/conversations/*.jsonl"))
         arguments = ["resume", "last"]
         if begins:

@@ -37,7 +37,7 @@ class Fate:
     any: int = 0
     """At which crash point, whatever it is, from 1; 0 for none."""
     begins: bool = True
-    """Whether it begins the checkout, and does not go on with it."""
+    """Whether it begins the checkout, and does not continue with it."""
     control: str = ""
     """The control that is in force."""
     writes: bool = False

@@ -16,7 +16,7 @@ from tests import shop_flows
 Way = Literal["streamed", "chained", "background"]
 
 Aside = Literal["delegates", "run"]
-"""What a death has changed, so that it is not compared: delegates that were sent again, the steps of a run that was gone on with."""
+"""What a death has changed, so that it is not compared: delegates that were sent again, the steps of a run that was resumed."""
 
 WAYS: dict[Way, dict[str, str]] = {
     "streamed": {},
@@ -215,14 +215,14 @@ _UNFINISHED = re.compile(r"/run: (?:run ID (?!passed)|of run ID nothing is known
 
 
 def alike(text: str) -> str:
-    """The text without ids, times, lines and what is ordered; what a person types to go on with a run is what they typed to begin it."""
+    """The text without ids, times, lines and what is ordered; what a person types to continue with a run is what they typed to begin it."""
     return _LINE.sub(
         "to LINE of the log", _WORD.sub("/run: ", _TIMES.sub("TIME", _ID.sub("ID", _REF.sub("REF", text))))
     )
 
 
 def canonical(asked: scripted_model.AskedFor) -> dict[str, Any]:
-    """A request as it is compared: all that the model reads, and whether it goes on from an answer that the server keeps."""
+    """A request as it is compared: all that the model reads, and whether it continues from an answer that the server keeps."""
     body: dict[str, Any] = {name: value for name, value in asked.body.items() if name != "previous_response_id"}
     items = [{name: value for name, value in each.items() if name != "id"} for each in asked.items]
     told = {**body, "input": items, "follows": asked.body.get("previous_response_id") is not None}

@@ -1,6 +1,6 @@
-"""A session that is killed and gone on with: `runops chat` as a process, a model behind the real client, the shop's ledger as a judge.
+"""A session that is killed and resumed: `runops chat` as a process, a model behind the real client, the shop's ledger as a judge.
 
-It dies at every entry that it writes, and at every crash point besides. The person who goes on looks into the log for what was heard of what they
+It dies at every entry that it writes, and at every crash point besides. The person who continues looks into the log for what was heard of what they
 said, and says the rest. It ends as the one that nobody kills: with the same requests, none paid twice, the same things kept and said, each action done once.
 """
 
@@ -110,7 +110,7 @@ class Trial(lives.Trial[Case, said.Voice]):
             return any(isinstance(each, log_entries.Version) and each.of == "mode" for each in entries)
         if word.startswith("/run"):
             followed = session.Session(entries).following is not None
-            # That the run has passed is told by the session that follows it, once somebody goes on with it.
+            # That the run has passed is told by the session that follows it, once somebody continues with it.
             return any(
                 isinstance(each, log_entries.Event) and each.text and " passed" in each.text for each in entries
             ) or (followed and self._passed())

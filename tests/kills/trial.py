@@ -1,4 +1,4 @@
-"""One checkout that dies as it is told, again and again, and is gone on with to its end; the shop's ledger is the judge."""
+"""One checkout that dies as it is told, again and again, and is resumed to its end; the shop's ledger is the judge."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class At:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What is to be done to one checkout: the engine dies at each of these moments, and in between whoever goes on dies too."""
+    """What is to be done to one checkout: the engine dies at each of these moments, and in between whoever continues dies too."""
 
     mode: Mode
     how: flow.How
@@ -158,7 +158,7 @@ class Trial:
         return self._project.folder / ".runops"
 
     def run(self) -> Report:
-        """Kill it, go on, judge."""
+        """Kill it, continue, judge."""
         try:
             self._lives()
             self._judge()
@@ -177,7 +177,7 @@ class Trial:
     # Its lives
 
     def _lives(self) -> None:
-        """Begin; go on whenever it died or waits for an answer, until it has passed."""
+        """Begin; continue whenever it died or waits for an answer, until it has passed."""
         left, again = list(self.case.kills), list(self.case.again)
         in_resume = 0
         for _ in range(2 * len(left) + MOST_LIVES):
@@ -193,7 +193,7 @@ class Trial:
             told = said["runs"][0] if "runs" in said else said
             left = [each for each in left if each not in self.report.reached]
             if ended.returncode == 1 and self._hurt:
-                # With its browser hurt a step fails whose action was found not done; whoever goes on does it.
+                # With its browser hurt a step fails whose action was found not done; whoever continues does it.
                 continue
             if ended.returncode == 0:
                 self.output = told["output"]
@@ -204,7 +204,7 @@ class Trial:
         raise RuntimeError("it does not end")
 
     def _life(self, kills: Sequence[At | Held], in_resume: int) -> subprocess.CompletedProcess[str] | None:
-        """Begin or go on; None where it died, and ``_last`` is then the one of ``kills`` at which it did."""
+        """Begin or continue; None where it died, and ``_last`` is then the one of ``kills`` at which it did."""
         before = len(self.passed())
         self._last, self._hurt = None, False
         points = [(each.part, each.point, each.number) for each in kills if isinstance(each, At)]

@@ -53,7 +53,7 @@ class Reaper:
         self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
 
     def over(self) -> None:
-        """Nothing of the process is left: the site goes on with what it holds."""
+        """Nothing of the process is left: the site continues with what it holds."""
         self._over.set()
 
     def _comes(self, name: str) -> bool:
@@ -72,7 +72,7 @@ class Reaper:
             raise Killed
 
     def on_site(self, name: str) -> bool:
-        """Called by the site, in a thread of its own: the engine dies while the site has its request. Whether the site goes on with it."""
+        """Called by the site, in a thread of its own: the engine dies while the site has its request. Whether the site continues with it."""
         if self.died_at is not None or not self._comes(name):
             return True
         self._cancel()

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tests.site import Answer, Request
 
 Moment = Callable[[str], bool]
-"""Is told before and after an effect, with its name; whether the request is to go on."""
+"""Is told before and after an effect, with its name; whether the request is to continue."""
 
 
 class Effect(NamedTuple):

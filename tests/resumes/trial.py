@@ -31,7 +31,7 @@ QUESTIONS = ("outcome-unknown", "redo-unconfirmed")
 
 Verdict = Literal["equal", "paused", "named", "stuck", "wrong"]
 """``equal``: unasked; ``paused``: it asked by name, and ended as it must, or it asked what no record can answer; ``named``: it ends with an error
-that says from which step to go on; ``stuck``: a resume fails again as the one before; ``wrong``: anything else."""
+that says from which step to continue; ``stuck``: a resume fails again as the one before; ``wrong``: anything else."""
 
 
 @dataclasses.dataclass
@@ -173,7 +173,7 @@ class Trial:
             await self.process.end_browsers()
             self.process.die()
             self.reaper.over()
-            # What the site had of the dead process is done, or dropped, before anybody goes on.
+            # What the site had of the dead process is done, or dropped, before anybody continues.
             await browsers.until(lambda: not self.office.busy)
 
     def _listen(self) -> None:

@@ -41,7 +41,7 @@ def test_where_nothing_lives_it_says_so(kept: file_store.Files, capsys: pytest.C
     assert app.run(["ps"]) == 0
     said = capsys.readouterr()
     assert said.out == ""
-    assert "nothing is alive" in said.err
+    assert "nothing is active" in said.err
     assert "runops runs" in said.err
 
 

@@ -106,7 +106,7 @@ def takes_clicks(on: Bench) -> None:
 
 
 def expected(moment: Moment, survives: bool, site: Site) -> Literal["goes on", "afresh", "done", "asks"]:
-    """What is promised: the conversation goes on, a new one begins, the work counts as done, or a person is asked."""
+    """What is promised: the conversation continues, a new one begins, the work counts as done, or a person is asked."""
     if site == "fails":
         return "asks"
     if survives and moment != "opened":
@@ -130,7 +130,7 @@ CELLS = [
 async def test_after_a_crash_no_action_is_done_that_nobody_denied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: Moment, survives: bool, site: Site, output: bool
 ) -> None:
-    """The conversation goes on, begins afresh, is over, or a person is asked; a second click comes only where the site said that the first did not count."""
+    """The conversation continues, begins afresh, is over, or a person is asked; a second click comes only where the site said that the first did not count."""
     text = flow((VALUE if output else "") + ("" if site == "none" else CONFIRM))
     with bench(tmp_path, monkeypatch, Careless(output), text) as on:
         await killed(on, moment, survives=survives)

@@ -38,7 +38,7 @@ async def test_what_it_asks_for_is_done_and_its_value_is_the_steps(
 async def test_a_value_that_does_not_fit_is_told_and_given_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`output-mismatch`: the model is told what does not fit, and the work goes on until it does."""
+    """`output-mismatch`: the model is told what does not fit, and the work continues until it does."""
     last: list[str] = []
 
     def model(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
@@ -333,7 +333,7 @@ async def test_a_goal_that_the_site_denies_is_an_error_and_a_retry_begins_afresh
 async def test_a_model_is_not_believed_where_the_site_does_not_have_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clicks: int
 ) -> None:
-    """It says that it is done, and `confirm` says that nothing came: it is told so and goes on, and ends once the site has it; else the step fails."""
+    """It says that it is done, and `confirm` says that nothing came: it is told so and continues, and ends once the site has it; else the step fails."""
     given = [LOOK, click("Pay"), ("finish", done()), click("Pay")][: 2 * clicks]
     with bench(tmp_path, monkeypatch, Obedient(*given), flow(CONFIRM)) as on:
 

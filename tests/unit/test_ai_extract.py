@@ -129,7 +129,7 @@ async def test_a_page_that_is_not_ready_is_read_again(asked: Asked) -> None:
 
 
 async def test_a_value_that_the_page_does_not_say_is_flagged(asked: Asked) -> None:
-    """The run goes on with it; the person is told at once, the log has it with the result, and `show` says it in both its forms."""
+    """The run continues with it; the person is told at once, the log has it with the result, and `show` says it in both its forms."""
     wrong = {**BILL, "total": 1234.6, "number": "100"}
     ended = await asked.run(wrong)
     assert (ended.status, ended.output) == ("passed", wrong)
@@ -290,7 +290,7 @@ async def test_no_secret_of_the_page_is_sent_or_taken_for_a_value(asked: Asked) 
 
 
 async def test_a_secret_in_pieces_is_masked_where_they_stand_together(asked: Asked) -> None:
-    """Texts side by side are shown as one: a secret that they make together is hidden, and the run goes on; it is no value either."""
+    """Texts side by side are shown as one: a secret that they make together is hidden, and the run continues; it is no value either."""
     page = PAGE.replace("Total", "hunter2").replace("- paragraph [ref=e2]:", "- text: Key\n- paragraph [ref=e2]:")
     asked.secret = "Key hunter2 1,234.50"
     ended = await asked.run(BILL, page=page)

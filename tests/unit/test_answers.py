@@ -1,4 +1,4 @@
-"""`context` with `ask`: the run pauses with its questions, and goes on with the answers."""
+"""`context` with `ask`: the run pauses with its questions, and continues with the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a model's answers a run that goes on may use again, and what it must not: the log is asked by the very request, not by one that is like it."""
+"""What of a model's answers a run that continues may use again, and what it must not: the log is asked by the very request, not by one that is like it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def dying_at(point: CrashPoint) -> Generator[None]:
 async def test_an_answer_is_for_the_very_question(
     before: str, now: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that goes on with another input asks anew, also where a cassette would take the two for the same."""
+    """A run that continues with another input asks anew, also where a cassette would take the two for the same."""
     with responses.serve([said("first"), said("second")], strict=True) as server:
         rig = Rig(tmp_path, ASK.replace("{INPUT}", before), chosen=models.asked_at(server, monkeypatch))
         with dying_at(CrashPoint.EXCHANGE_SYNCED):
@@ -75,7 +75,7 @@ async def test_an_answer_is_for_the_very_question(
 
 
 async def test_a_masked_answer_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a secret stood in what the model said the log has a mask: whoever goes on asks again, and goes on as if nothing had died."""
+    """Where a secret stood in what the model said the log has a mask: whoever continues asks again, and continues as if nothing had died."""
     echo = said("your code is hunter2hunter2")
     with responses.serve([echo, echo], strict=True) as server:
         text = ASK.replace("{INPUT}", "x").replace("nodes:", "secrets: [TOKEN]\nnodes:", 1)
@@ -128,7 +128,7 @@ async def test_a_response_that_cannot_be_fetched_for_now_is_neither_cancelled_no
 
 
 async def test_time_that_a_dead_process_waited_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request of which nothing came counts as waited for until somebody goes on, or as long as it might take."""
+    """A request of which nothing came counts as waited for until somebody continues, or as long as it might take."""
     with responses.serve([said("x"), said("y")]) as server:
         rig = Rig(
             tmp_path, ASK.replace("{INPUT}", "x"), chosen=models.asked_at(server, monkeypatch, model_timeout=0.05)

@@ -75,7 +75,7 @@ async def test_a_row_runs_once_in_the_order_of_the_file(tmp_path: Path) -> None:
 
 
 async def test_a_node_begins_on_the_page_before_it(tmp_path: Path) -> None:
-    """The live page is gone on with where it is just that; what was typed is typed again on a kept state; an action that lies between is refused."""
+    """The live page is resumed where it is just that; what was typed is typed again on a kept state; an action that lies between is refused."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     assert (await rig.execute("submit"))["submit"] == "ok"
     assert "redone first, to come there: open, user" in rig.told
@@ -221,7 +221,7 @@ async def test_a_node_of_a_loop_runs_for_one_item(tmp_path: Path) -> None:
 
 
 async def test_the_first_failure_ends_it_and_leaves_the_page(tmp_path: Path) -> None:
-    """What failed before its action has left the page as it was: fixed, the node goes on from there. One behind its action has not."""
+    """What failed before its action has left the page as it was: fixed, the node continues from there. One behind its action has not."""
     rig = Rig(tmp_path, SIGN_IN + READS, site())
     failing = [SiteError("target-covered", "it is covered"), SiteError("verify-failed", "no", phase="after")]
 

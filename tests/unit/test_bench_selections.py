@@ -65,7 +65,7 @@ PLACES = places_of(TEXT)
     ],
 )
 def test_a_selection_means_these(text: str, ids: list[str]) -> None:
-    """In the order of the file, each once, what stands in a chosen container not beside it, and of a container that goes on behind a range only its part."""
+    """In the order of the file, each once, what stands in a chosen container not beside it, and of a container that continues after a range only its part."""
     assert list(node_map.chosen(text, PLACES).ids) == ids
 
 

@@ -104,7 +104,7 @@ async def test_an_answer_that_is_fixed_has_a_brief_of_its_own(tmp_path: Path, mo
 async def test_a_run_that_goes_on_resumes_until_its_first_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a crash the first request says that the run was stopped, and the one behind it that it goes on."""
+    """After a crash the first request says that the run was stopped, and the one behind it that it continues."""
     click = "- {id: go, type: browser_action, action: click, target: {css: go}, effect: idempotent}\n"
     text = flow(ask("first", "tea") + click + ask("second", "milk") + ask("third", "rum"))
     with responses.serve([scripted_model.text(GOAL)] * 3, strict=True) as server:

@@ -20,7 +20,7 @@ from tests.watched import TOKEN, watched
 
 
 async def test_it_ends_everything_when_told(tmp_path: Path) -> None:
-    """An engine that is done has Chromium, its helpers and its profile removed before it goes on."""
+    """An engine that is done has Chromium, its helpers and its profile removed before it continues."""
     async with watched(tmp_path) as found:
         held = await found.hold(600)
         await held.end()
@@ -52,7 +52,7 @@ async def test_the_next_engine_stops_the_clock(tmp_path: Path) -> None:
 
 
 async def test_a_look_changes_nothing(tmp_path: Path) -> None:
-    """Whoever looks is told who holds on and how long is left; that is no holding on, and the clock goes on as if nobody had looked."""
+    """Whoever looks is told who holds on and how long is left; that is no holding on, and the clock continues as if nobody had looked."""
     async with watched(tmp_path) as found:
         first = await found.hold(500)
         assert await found.look() == survivors.SurvivorCheck(holders=1, left=None)

@@ -1,4 +1,4 @@
-"""The loop of a build: it goes on until `finish` was accepted, and comes to an end in any case; whoever takes it up again goes on where it stood."""
+"""The loop of a build: it continues until `finish` was accepted, and comes to an end in any case; whoever takes it up again continues where it stood."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_no_line_of_a_question_looks_like_one_of_ours(tmp_path: Path) -> None:
 
 
 def test_a_model_that_talks_is_told_once_to_go_on(tmp_path: Path) -> None:
-    """Twice in a row ends the build; a call between two such answers is going on."""
+    """Twice in a row ends the build; a call between two such answers is continuing."""
     one = Life(tmp_path, in_turn([said("Fine."), asks(LOOKS), said("And?"), said("Well.")])).live()
     assert one.code == "build-stopped"
     assert messages(one.requests[-1]) == [
@@ -108,7 +108,7 @@ def test_the_same_call_that_fails_three_times_ends_the_build(tmp_path: Path) -> 
 
 
 def test_a_budget_that_is_used_up_can_be_enlarged(tmp_path: Path) -> None:
-    """Nothing is asked beyond it; with a larger one the build goes on with the same request, and nothing is paid twice."""
+    """Nothing is asked beyond it; with a larger one the build continues with the same request, and nothing is paid twice."""
     script = in_turn([asks(PLAN), asks(LOOKS), said("x"), said("x")])
     one = Life(tmp_path, script, budget="calls=1").live()
     assert (one.code, len(one.requests)) == ("budget-reached", 1)

@@ -38,7 +38,7 @@ GOALS = draw.builds(
 
 @hypothesis.given(GOALS)
 def test_a_goal_comes_back_from_the_log_as_it_was(goal: Goal) -> None:
-    """Whatever a person wants, whoever goes on with the build wants the same."""
+    """Whatever a person wants, whoever continues with the build wants the same."""
     header = entries.SessionHeader(purpose="build", versions={}, build=goal.as_logged())
     read = entries.decode(entries.encode(entries.Scope(path="", event="opened", node="session", session=header)))
     assert isinstance(read, entries.Scope)
@@ -173,7 +173,7 @@ def test_what_is_set_counts_before_what_a_build_has_by_itself(monkeypatch: pytes
 
 
 def test_actions_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> None:
-    """What is said then holds from then on, whoever goes on with it; actions without a question stay with sites on this machine."""
+    """What is said then holds from then on, whoever continues with it; actions without a question stay with sites on this machine."""
     chosen = settings.load(home=tmp_path / ".runops", model_director="m", model_base_url="http://127.0.0.1:9")
     here = host.of_command(chosen)
     models = session_options.Models.of(here)

@@ -1,4 +1,4 @@
-"""A cassette across crashes: a run that dies while it is recorded, and goes on, gives the same one; one that dies while it is played goes on at its place."""
+"""A cassette across crashes: a run that dies while it is recorded, and continues, gives the same one; one that dies while it is played continues at its place."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_run_that_died_while_it_was_recorded_gives_the_same_cassette(
 ) -> None:
     """Killed at any crash point, and again on the way back: the same bytes as without a crash, also where an answer was paid again.
 
-    But for the count of the input: a run that goes on says so to its model, in other words than one that starts.
+    But for the count of the input: a run that continues says so to its model, in other words than one that starts.
     """
     whole, output, count = recorded
     for number, deaths in enumerate(moments(count)):

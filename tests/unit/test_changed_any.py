@@ -1,4 +1,4 @@
-"""Random workflows that died or failed, changed at random, and gone on with: the changed file is refused, or the run is what a new run of it would be."""
+"""Random workflows that died or failed, changed at random, and resumed: the changed file is refused, or the run is what a new run of it would be."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def outcome_of(seed: int) -> changed_flows.Outcome | None:
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=breadth.of(20, 40), deadline=None)
 def test_a_changed_file_is_refused_or_as_good_as_new(seed: int) -> None:
-    """No action is done twice. Accepted: the output, and what each action sent, are those of a new run of the changed file. Refused: nothing is written, and the run goes on as it was."""
+    """No action is done twice. Accepted: the output, and what each action sent, are those of a new run of the changed file. Refused: nothing is written, and the run continues as it was."""
     outcome = outcome_of(seed)
     assume(outcome not in (None, "over"))
     event(str(outcome))

@@ -94,7 +94,7 @@ async def refused(rig: Rig, text: str, texts: dict[str, str] | None = None) -> s
 
 
 async def test_the_target_of_a_failed_step_may_be_fixed(tmp_path: Path) -> None:
-    """The step is done as the file has it now, what is done stays done, and a later resume goes on with the same text."""
+    """The step is done as the file has it now, what is done stays done, and a later resume continues with the same text."""
     rig = Rig(tmp_path, flow(OPEN, click("pay"), click("ship", "old"), FAIL), missing={"css=old"})
     await failed(rig)
     ended = await rig.resume_changed(flow(OPEN, click("pay"), click("ship", "new"), FAIL))
@@ -145,7 +145,7 @@ async def test_how_a_finished_action_is_judged_may_be_changed(tmp_path: Path) ->
 
 
 async def test_an_open_action_is_judged_by_its_node_as_it_is_now(tmp_path: Path) -> None:
-    """Nobody knew, and a person was asked; the author adds a `confirm`, and the run goes on without an answer."""
+    """Nobody knew, and a person was asked; the author adds a `confirm`, and the run continues without an answer."""
     rig = Rig(tmp_path, flow(OPEN, click("pay"), GO))
     await killed(rig)
     assert (await rig.resume()).status == "paused"
@@ -351,7 +351,7 @@ async def test_time_and_ids_of_a_changed_step_are_new(tmp_path: Path) -> None:
 
 
 async def test_questions_that_were_changed_are_asked_again(tmp_path: Path) -> None:
-    """An answer to another question is none, whether or not the run has gone on with it; what is asked as before is not asked again."""
+    """An answer to another question is none, whether or not the run has resumed it; what is asked as before is not asked again."""
     ask = "{id: %s, type: context, ask: {%s: Who?}}"
     chosen = settings.Settings(home=tmp_path)
     rig = Rig(tmp_path, flow(ask % ("first", "a"), ask % ("second", "x"), FAIL))
@@ -419,7 +419,7 @@ async def test_files_that_are_used_follow_too(tmp_path: Path) -> None:
 
 
 async def test_killed_after_it_took_the_file_it_goes_on_with_it(tmp_path: Path) -> None:
-    """The note is the first thing that is written: whoever goes on has the new text, and the browser is still made anew."""
+    """The note is the first thing that is written: whoever continues has the new text, and the browser is still made anew."""
     text = flow(OPEN, fill("name", "wrong"), fill("more", "more"), click("send", "send"))
     rig = Rig(tmp_path, text, missing={"css=more"})
     await failed(rig)

@@ -62,7 +62,7 @@ def test_a_program_gets_whole_answers_only() -> None:
 
 
 def test_what_broke_off_stands_on_a_line_of_its_own() -> None:
-    """What comes next does not go on behind half a sentence."""
+    """What comes next does not continue after half a sentence."""
     screen = Both()
     screen.text("It f")
     screen.failed(ModelError("model-stream-broken", "it broke"))

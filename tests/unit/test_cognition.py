@@ -149,7 +149,7 @@ async def test_each_fault_is_met_as_documented(
 
 
 async def test_a_failed_step_is_asked_anew_by_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that failed because its model did goes on with a new attempt, in a thread of its own."""
+    """A run that failed because its model did continues with a new attempt, in a thread of its own."""
     with responses.serve([scripted_model.quota(), GOOD], strict=True) as server:
         rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch))
         assert (await rig.start()).exit == 1

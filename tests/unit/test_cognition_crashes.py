@@ -1,4 +1,4 @@
-"""A run that asks a model dies anywhere and goes on: ``make crash`` kills it everywhere, this at a few moments of each way."""
+"""A run that asks a model dies anywhere and continues: ``make crash`` kills it everywhere, this at a few moments of each way."""
 
 from __future__ import annotations
 

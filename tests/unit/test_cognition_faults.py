@@ -116,7 +116,7 @@ async def test_an_answer_without_usage_counts_with_its_estimate(
 
 
 def live(rig: Rig, deadly: CrashPoint | None = None) -> Json:
-    """Begin or go on, and die at a crash point; the output, None where it died."""
+    """Begin or continue, and die at a crash point; the output, None where it died."""
 
     def hook(point: CrashPoint) -> None:
         if point == deadly:
@@ -141,7 +141,7 @@ def live(rig: Rig, deadly: CrashPoint | None = None) -> Json:
 
 
 def test_a_response_that_the_server_lost_is_asked_for_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed while it polls, and the server has forgotten: the run goes on with a new request."""
+    """Killed while it polls, and the server has forgotten: the run continues with a new request."""
     with responses.serve([GOOD, GOOD]) as server:
         rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
         assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
@@ -151,7 +151,7 @@ def test_a_response_that_the_server_lost_is_asked_for_anew(tmp_path: Path, monke
 
 
 def test_a_response_that_failed_meanwhile_is_asked_for_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed while it polls, and the response has failed: that is closed in the log, and the run goes on with a new request."""
+    """Killed while it polls, and the response has failed: that is closed in the log, and the run continues with a new request."""
     with responses.serve([scripted_model.failed().in_background(polls=0), GOOD], strict=True) as server:
         rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))
         assert live(rig, CrashPoint.SUBMISSION_SYNCED) is None
@@ -179,7 +179,7 @@ def test_a_response_that_no_other_try_would_fix_ends_it_as_without_a_crash(
 def test_a_response_that_takes_longer_than_the_budget_has_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed while it polls; the run that goes on waits no longer than its budget has left, and then is out of it."""
+    """Killed while it polls; the run that continues waits no longer than its budget has left, and then is out of it."""
     slow = GOOD.held(threading.Event())
     with responses.serve([slow], strict=True) as server:
         rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch, model_background=True))

@@ -80,7 +80,7 @@ def blob_of(order: Order) -> Path:
 async def test_a_large_value_that_is_not_as_it_was_stops_the_run(
     tmp_path: Path, hurt: Callable[[Path], None], said: str
 ) -> None:
-    """The run stops with the file's name before it does anything; once the file is put back, it goes on."""
+    """The run stops with the file's name before it does anything; once the file is put back, it continues."""
     order = await dead(tmp_path)
     file = blob_of(order)
     before = file.read_bytes()
@@ -128,7 +128,7 @@ async def test_without_its_checkpoint_a_run_goes_on_from_its_beginning(
 
 
 async def test_a_checkpoint_without_a_hash_is_read(tmp_path: Path) -> None:
-    """A log whose checkpoints have no hash is gone on with as it is."""
+    """A log whose checkpoints have no hash is resumed as it is."""
     checkpoint = entries.Checkpoint(file="checkpoint-1.json", urls=[], after=1)
     kept, run = file_store.Files(tmp_path), store.new_id()
     with pytest.raises(checkpoints.Unusable, match="is missing"):
@@ -153,7 +153,7 @@ def its_log(order: Order) -> None:
     ids=["log", "checkpoint", "browser", "private"],
 )
 async def test_other_runs_are_not_concerned(tmp_path: Path, hurt: Callable[[Order], None]) -> None:
-    """While a damaged run is gone on with or refused, no byte of the run beside it changes, and that one goes on as ever."""
+    """While a damaged run is resumed or refused, no byte of the run beside it changes, and that one continues as ever."""
     order, beside = await dead(tmp_path), await dead(tmp_path)
     before = files_of(beside)
     assert len(before) > 3

@@ -176,7 +176,7 @@ def test_a_delegate_that_fails_is_told_as_failed_with_what_it_cost() -> None:
 
 
 def test_a_delegate_spends_of_what_its_sender_has_left() -> None:
-    """The session's budget holds for all of them together; who has nothing left is told so, and the session stops where it can be gone on with."""
+    """The session's budget holds for all of them together; who has nothing left is told so, and the session stops where it can be resumed."""
     looks = [talks.asks(("get_workflow_summary", {}))] * 5
     life = talks.lived(by_task({"Why?": [sending("look")], "look": looks}), "Why?", mode="agent", budget="calls=4")
     assert life.answers == ["budget-reached"]
@@ -376,7 +376,7 @@ def test_money_of_delegates_is_the_sessions() -> None:
 
 @pytest.mark.parametrize("context", ["clean", "inherit"])
 def test_a_delegate_without_a_task_is_not_sent(context: str) -> None:
-    """There is nothing to ask it: the model is told so, nothing is spent, and the talk goes on."""
+    """There is nothing to ask it: the model is told so, nothing is spent, and the talk continues."""
     life = talks.lived(by_task({"Why?": [sending(" \n ", context=context)]}), "Why?", mode="agent")
     assert life.answers == ["done: Why?"]
     assert len(life.requests) == 2

@@ -1,4 +1,4 @@
-"""A disk that fails or is full, at every write of a run: it stops before its next action and says so, and goes on once there is room."""
+"""A disk that fails or is full, at every write of a run: it stops before its next action and says so, and continues once there is room."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def left_to(disk: faults.Disk, life: Life, before: Order | None = None) ->
 
 
 async def fails_and_is_fixed(disk: faults.Disk, life: Life, before: Order | None = None) -> str:
-    """An order on a disk that fails stops before its next action; on the disk as it is fixed it goes on. How it ended on the first one."""
+    """An order on a disk that fails stops before its next action; on the disk as it is fixed it continues. How it ended on the first one."""
     told, order = await left_to(disk, life, before)
     assert told in ("passed", "log-write-failed", "file-write-failed"), disk.failed
     if order is not None:
@@ -86,7 +86,7 @@ async def test_at_each_write_the_run_stops_before_its_next_action_and_goes_on_la
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("full", [False, True], ids=["fails", "full"])
 async def test_at_each_write_of_a_resume_it_stops_too(tmp_path: Path, full: bool) -> None:
-    """A run that died with an action in hand is gone on with on a disk that fails at any write, and then on a good one: each action is done once."""
+    """A run that died with an action in hand is resumed on a disk that fails at any write, and then on a good one: each action is done once."""
     dead = Order(tmp_path / "dead" / "home")
 
     async def die(target: str, _page: object) -> None:

@@ -41,7 +41,7 @@ EVENTS = st.one_of(
 
 
 class Clock:
-    """A clock that stands still until it is told to go on."""
+    """A clock that stands still until it is told to continue."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -329,7 +329,7 @@ def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 async def test_a_display_has_its_own_clock() -> None:
-    """Its timer goes on while the engine tells nothing, and stops with the display."""
+    """Its timer continues while the engine tells nothing, and stops with the display."""
     ticks: list[None] = []
 
     class Ticking(Quiet):
@@ -350,7 +350,7 @@ async def test_a_display_has_its_own_clock() -> None:
 
 
 def test_a_talk_whose_reader_has_gone_is_no_failure() -> None:
-    """Once the stream is broken, the display goes on without a word."""
+    """Once the stream is broken, the display continues without a word."""
     talk = Talk(Broken())
     display = Plain(talk, Clock())
     display(events.Said("hello"))

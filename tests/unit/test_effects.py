@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_question_waits_in_its_own_words(tmp_path: Path) -> None:
-    """Where nobody is there the session pauses, and asks the same again when it goes on, whatever page is looked at by then."""
+    """Where nobody is there the session pauses, and asks the same again when it continues, whatever page is looked at by then."""
     build = build_contexts.opened(tmp_path, SITE, TEXT, policy="ask", who=person.Nobody())
     wanted = [(leaf(build, "pay"), "each[1]/pay")]
     with pytest.raises(Paused) as first:

@@ -73,7 +73,7 @@ def test_any_appends_read_back(
 def test_any_cut_of_the_tail_recovers(
     given_entries: list[log_entries.AnyEntry], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A log cut anywhere behind its first line yields every whole line before the cut, and can be gone on with."""
+    """A log cut anywhere behind its first line yields every whole line before the cut, and can be resumed."""
     kept, run = file_store.Files(tmp_path_factory.mktemp("home")), store.new_id()
     written = fill(kept, run, given_entries)
     file = kept.conversation_file(run)
@@ -174,7 +174,7 @@ def test_the_home_is_private(tmp_path: Path) -> None:
 
 
 def golden_conversation(blob: log_entries.Blob, error: dict[str, Any]) -> list[log_entries.AnyEntry]:
-    """What a step and its model said to each other: an answer that did not come, one that asks for tools, what became of each; and one that goes on."""
+    """What a step and its model said to each other: an answer that did not come, one that asks for tools, what became of each; and one that continues."""
     thread = "model:c15"
     usage = log_entries.Usage(input=100, cached=20, output=30, reasoning=5)
     asked: dict[str, Any] = {"key": "0" * 64, "model": "m", "estimate": 90, "raw": 90, "limit": 500, "seconds": 60.0}
@@ -409,7 +409,7 @@ def golden_build() -> list[log_entries.AnyEntry]:
 
 
 def test_a_build_is_folded_to_its_mode_its_runs_and_its_questions() -> None:
-    """Its first line alone says what it is to reach, and that it goes on in mode agent."""
+    """Its first line alone says what it is to reach, and that it continues in mode agent."""
     folded = session.Session(golden_build())
     assert session.Session(golden_build()[:1]).mode == folded.mode == "agent"
     assert folded.runs_of == {"c9": ["01JD0000000000000000000004"]}

@@ -213,7 +213,7 @@ async def test_a_failure_tells_its_last_line_and_place() -> None:
 
 
 async def test_a_function_that_does_not_end_fails_the_step() -> None:
-    """The run goes on without it after the node's time."""
+    """The run continues without it after the node's time."""
     with pytest.raises(AuthorError, match=r"longer than 0\.2 s"):
         await services_functions.Functions(ALLOWED, 0.2, masking.Masker({})).call("shop_rules:waits", {})
     left = [each for each in threading.enumerate() if each.name == "shop_rules:waits"]

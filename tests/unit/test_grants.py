@@ -202,7 +202,7 @@ async def test_hold_all_asks_nothing_more(tmp_path: Path) -> None:
 
 
 async def test_answers_are_kept(tmp_path: Path) -> None:
-    """A build that goes on finds in its log what was answered: yes and no alike."""
+    """A build that continues finds in its log what was answered: yes and no alike."""
     build, asked = asking(tmp_path, "yes", "no", "no")
     await holds(build)
     build.effects = grants.Grants(build.writer, build.state, build.goal, build.person)

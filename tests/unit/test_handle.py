@@ -185,7 +185,7 @@ async def test_a_foreign_origin_is_not_caught_and_cleaned_up(tmp_path: Path) -> 
 
 
 async def test_a_pause_is_not_caught(tmp_path: Path) -> None:
-    """A question for a person passes through: neither `catch` nor `finally` runs, for the run will go on."""
+    """A question for a person passes through: neither `catch` nor `finally` runs, for the run will continue."""
     rig = Rig(tmp_path, flow(OPEN, handle([click("pay")], catch=[idempotent("c")], last=[idempotent("f")])))
 
     async def lose(_target: str, page: FakePage) -> None:
@@ -278,7 +278,7 @@ async def test_after_the_last_attempt_it_is_caught(tmp_path: Path) -> None:
 
 
 async def test_an_action_that_happened_is_passed_over_in_the_next_try(tmp_path: Path) -> None:
-    """`confirm` says that it happened: the next try goes on behind it with the value that it had."""
+    """`confirm` says that it happened: the next try continues after it with the value that it had."""
     rig = Rig(tmp_path, flow(OPEN, handle([action("pay"), click("ship")], ", attempts: 3"), output="{{ pay }}"))
     site = Site(rig, ship=2)
     ended = await rig.start()
@@ -348,7 +348,7 @@ async def test_items_without_a_key_are_all_asked_for(tmp_path: Path) -> None:
     assert site.actions == ["paya", "payb", "payc", "payz", "ship"]
 
 
-# Dying and going on
+# Dying and continuing
 
 
 WORKFLOW = flow(
@@ -447,7 +447,7 @@ async def test_after_a_finally_the_handle_begins_again(tmp_path: Path) -> None:
 
 
 async def test_without_finally_the_failed_step_is_tried_anew(tmp_path: Path) -> None:
-    """Nothing was cleaned up: a resumed run goes on at the step that failed, in `try` or in `catch`."""
+    """Nothing was cleaned up: a resumed run continues at the step that failed, in `try` or in `catch`."""
     rig = Rig(tmp_path, flow(OPEN, handle([action("pay"), click("ship")], ", attempts: 2, on: [timeout]")))
     site = Site(rig, ship=1)
     await failed_through_finally(rig, site)
@@ -524,7 +524,7 @@ async def test_a_try_inside_a_try(tmp_path: Path) -> None:
 
 
 async def test_nothing_that_was_told_is_told_again(tmp_path: Path) -> None:
-    """A resumed run that goes on in `catch` has the same `error`, and does not go through `try` again."""
+    """A resumed run that continues in `catch` has the same `error`, and does not go through `try` again."""
     rig = Rig(
         tmp_path,
         flow(
@@ -549,7 +549,7 @@ async def test_nothing_that_was_told_is_told_again(tmp_path: Path) -> None:
 
 
 async def test_catch_begins_on_the_page_of_the_failure(tmp_path: Path) -> None:
-    """The state in which `try` failed is kept: a run that lost its browser goes on in `catch` where it was."""
+    """The state in which `try` failed is kept: a run that lost its browser continues in `catch` where it was."""
     go = "{id: go, type: browser_action, action: goto, url: 'http://shop.test/cart'}"
     where = "{id: where, type: browser_query, query: url}"
     rig = Rig(tmp_path, flow(OPEN, handle([go, click("pay")], catch=[action("undo"), where]), output="{{ clean }}"))

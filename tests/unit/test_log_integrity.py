@@ -249,7 +249,7 @@ def zeroed(data: bytes, begin: int, end: int) -> bytes:
 
 
 def test_what_a_power_cut_kept_from_the_disk_is_torn_whatever_lies_behind_it(tmp_path: Path) -> None:
-    """Zeros for sectors that were not synced: the log goes on before them, wherever they begin and whatever got to the disk behind them."""
+    """Zeros for sectors that were not synced: the log continues before them, wherever they begin and whatever got to the disk behind them."""
     data, entries, lines = written(True, *[False] * 12)
     synced, size = lines[0][1], len(data)
     for after in range(synced, size, 37):  # whatever had been written back before

@@ -1,4 +1,4 @@
-"""Loops on a fake site: by a list, by a condition; turns that fail; dying at every action and going on."""
+"""Loops on a fake site: by a list, by a condition; turns that fail; dying at every action and continuing."""
 
 from __future__ import annotations
 

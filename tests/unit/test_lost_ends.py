@@ -22,7 +22,7 @@ UNASKED = re.sub(r", confirm: .*$", "}", ORDER, flags=re.MULTILINE)
 
 
 async def killed_at(order: Order, number: int, monkeypatch: pytest.MonkeyPatch) -> list[CrashPoint]:
-    """Begin the order, or go on with it, until its process dies at the crash point of this number; the points that it passed."""
+    """Begin the order, or continue with it, until its process dies at the crash point of this number; the points that it passed."""
     asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
     passed: list[CrashPoint] = []
 
@@ -61,7 +61,7 @@ def gone_on_with(before: Order, text: str = ORDER) -> Order:
 async def test_no_side_effect_is_lost_or_doubled_with_the_ends_of_logs(
     then: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed at any moment, and whoever goes on killed too, the order comes to the output of one that was left alone, each side effect done once."""
+    """Killed at any moment, and whoever continues killed too, the order comes to the output of one that was left alone, each side effect done once."""
     number = 0
     for number in itertools.count(1):
         first = newly(tmp_path / str(number))

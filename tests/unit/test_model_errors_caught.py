@@ -77,7 +77,7 @@ ERRORS: list[RunOpsError] = [
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
 def test_an_error_of_the_log_is_what_was_raised(error: RunOpsError) -> None:
-    """A run that goes on behind a block that failed knows the error by its class, so that it catches and leaves the same ones."""
+    """A run that continues after a block that failed knows the error by its class, so that it catches and leaves the same ones."""
     rebuilt = block_runs.rebuilt({**error.as_json(), "step": "guarded/kind"})
     assert type(rebuilt) is type(error)
     assert rebuilt.as_json() == error.as_json()

@@ -45,8 +45,8 @@ UNFIT = {
     f"http://models.test/{'a' * 2000}": "far too long",
     "http://user:hunter2pass@models.test/v1": "password",
     "http://user:12/hunter2pass@models.test/v1": "password",
-    "http://models.test/v1?api-key=hunter2pass": "behind a `?`",
-    "http://models.test/v1#hunter2pass": "behind a `?`",
+    "http://models.test/v1?api-key=hunter2pass": "after a `?`",
+    "http://models.test/v1#hunter2pass": "after a `?`",
 }
 
 

@@ -1,4 +1,4 @@
-"""Sessions begin, are gone on with and forked: what a fork takes over, what it leaves, and that it changes nothing and costs nothing."""
+"""Sessions begin, are resumed and forked: what a fork takes over, what it leaves, and that it changes nothing and costs nothing."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_fork_ends_before_an_exchange_whose_calls_are_not_all_done(kept: file_
 
 
 def test_a_fork_in_the_middle_of_an_exchange_ends_before_it(kept: file_store.Files) -> None:
-    """Also where the parent went on, and all its calls were done later."""
+    """Also where the parent continued, and all its calls were done later."""
     parent = everything(kept)
     entries = kept.read(parent).entries
     first = next(each for each in entries if isinstance(each, log_entries.Assistant))
@@ -343,7 +343,7 @@ def test_a_missing_value_of_the_parent_is_said_and_the_fork_counts_as_nothing(ke
     assert [each.id for each in session_index.list_sessions(file_store.Files(settings.load().home))] == [parent]
 
 
-# Beginning, going on, finding.
+# Beginning, continuing, finding.
 
 
 def test_a_session_begins_with_what_it_is_and_who_has_it(kept: file_store.Files) -> None:

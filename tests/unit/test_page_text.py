@@ -21,7 +21,7 @@ def test_on_the_same_document_only_what_changed_is_told() -> None:
 
 
 def test_another_page_is_shown_whole() -> None:
-    """A model cannot go on without the refs that the page has."""
+    """A model cannot continue without the refs that the page has."""
     before, after = seen(FORM.format("f1")), seen('- link "Orders" [ref=f2e1]', "/done")
     assert page_text.page_now(after, before, 5_000) == after.render(5_000)
 

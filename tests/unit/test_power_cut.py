@@ -81,7 +81,7 @@ async def test_what_an_action_needs_survives_a_power_cut(tmp_path: Path, monkeyp
 async def test_after_a_power_cut_at_any_moment_each_action_is_done_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a power cut leaves at whichever moment, the run goes on from it, or begins, to the output of one that was left alone."""
+    """Whatever a power cut leaves at whichever moment, the run continues from it, or begins, to the output of one that was left alone."""
     number = 0
     for number in itertools.count(1):
         before, passed = await cut_at(tmp_path / str(number), number, monkeypatch)

@@ -396,7 +396,7 @@ def test_what_cannot_be_removed_is_told_and_harms_nothing_else(
 async def test_browsers_that_nobody_needs_end(
     kept: file_store.Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """That of a run that passed, and that of no run, end by their watcher; that of a run that can go on is left, until its run goes."""
+    """That of a run that passed, and that of no run, end by their watcher; that of a run that can continue is left, until its run goes."""
     for name in ("passed", "nobody", "died"):
         run = store.new_id() if name == "nobody" else ended(kept, "passed" if name == "passed" else None)
         (tmp_path / name).mkdir()

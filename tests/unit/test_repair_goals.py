@@ -47,7 +47,7 @@ def proof(verdict: repair.Verdict) -> repair.Proof:
 
 @pytest.mark.parametrize("kind", get_args(failure_kinds.Kind))
 def test_a_model_is_asked_only_where_the_file_may_be_what_is_wrong(kind: failure_kinds.Kind) -> None:
-    """Never of a finding, of the site's, the data's or the account's fault; nor where a fix is proved, or was found and a person refused its action, going on is enough, or the file has no such step."""
+    """Never of a finding, of the site's, the data's or the account's fault; nor where a fix is proved, or was found and a person refused its action, continuing is enough, or the file has no such step."""
     may = kind in ("drift", "overlay", "slow page", "unknown")
     assert goals.is_open(outcome(kind)) is may
     assert goals.is_open(outcome(kind, proof=proof("guess"))) is may

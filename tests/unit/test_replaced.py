@@ -306,7 +306,7 @@ async def test_a_checkpoint_of_who_is_replaced_counts_for_nothing(tmp_path: Path
 
 
 async def test_ctrl_c_after_the_loss_still_tells_of_the_other_owner(tmp_path: Path) -> None:
-    """Who is interrupted and finds at the end that another one has the run says that it goes on there, and leaves the browser."""
+    """Who is interrupted and finds at the end that another one has the run says that it continues there, and leaves the browser."""
     begun = asyncio.Event()
 
     async def wait(_target: str, _page: FakePage) -> None:

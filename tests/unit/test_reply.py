@@ -1,4 +1,4 @@
-"""A talk: a word is answered once the model asks for no tool any more; Ctrl-C, errors and budgets leave a session that goes on."""
+"""A talk: a word is answered once the model asks for no tool any more; Ctrl-C, errors and budgets leave a session that continues."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_an_answer_that_broke_off_is_gone_on_from() -> None:
 
 
 def test_ctrl_c_while_the_model_answers_keeps_what_had_come() -> None:
-    """The answer ends as interrupted with its beginning, also in the ledger; the session goes on with the next word, in this process and in another one."""
+    """The answer ends as interrupted with its beginning, also in the ledger; the session continues with the next word, in this process and in another one."""
     sent = asyncio.Event()
 
     class Slow(talks.Client):
@@ -142,7 +142,7 @@ def test_ctrl_c_while_the_model_answers_keeps_what_had_come() -> None:
 
 
 def test_ctrl_c_in_the_middle_of_tools_closes_every_call() -> None:
-    """What was begun is told as interrupted, what was not as not done, what was done as it was; the model goes on from there with the next word."""
+    """What was begun is told as interrupted, what was not as not done, what was done as it was; the model continues from there with the next word."""
 
     class Stuck(events.Listener):
         @override
@@ -170,7 +170,7 @@ def test_ctrl_c_in_the_middle_of_tools_closes_every_call() -> None:
 
 
 def test_a_word_that_comes_after_a_crash_closes_what_was_open() -> None:
-    """Also where nobody went on first: each call that the crash left has its outcome before the word is said."""
+    """Also where nobody continued first: each call that the crash left has its outcome before the word is said."""
     three = talks.asks(("get_workflow_summary", {}), ("get_current_plan", {}), ("get_browser_state", {}))
     whole = talks.lived(talks.in_turn([three]), "Why?")
     for lines in range(3, len(whole.now) - 1):
@@ -180,7 +180,7 @@ def test_a_word_that_comes_after_a_crash_closes_what_was_open() -> None:
         demand_closed(again.now)
         if isinstance(whole.now[lines - 1], entries.Assistant):
             told = talks.outputs(again.requests[0])
-            assert told[0] == turn.INTERRUPTED, "a new word is no word to go on with what was asked for before"
+            assert told[0] == turn.INTERRUPTED, "a new word is no word to continue with what was asked for before"
             assert all("tool-not-done" in each for each in told[1:])
 
 

@@ -41,7 +41,7 @@ async def talking(
 
 
 def sent(server: responses.Server) -> list[tuple[int, bool]]:
-    """Of each request how many items were sent, and whether the server goes on from a response."""
+    """Of each request how many items were sent, and whether the server continues from a response."""
     return [(len(each.body["input"]), "previous_response_id" in each.body) for each in server.asked]
 
 
@@ -77,7 +77,7 @@ async def test_only_what_is_new_is_sent(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 async def test_a_chain_goes_on_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next process goes on from the last response that the log names."""
+    """The next process continues from the last response that the log names."""
     async with talking([scripted_model.text("Tea."), scripted_model.text("No.")], monkeypatch, tmp_path) as (
         server,
         life,
@@ -91,7 +91,7 @@ async def test_a_chain_goes_on_after_a_crash(tmp_path: Path, monkeypatch: pytest
 
 
 async def test_a_chain_that_is_lost_is_built_anew_from_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server has forgotten: the whole is sent once, and the chain goes on from there."""
+    """The server has forgotten: the whole is sent once, and the chain continues from there."""
     script = [scripted_model.text("Tea."), scripted_model.text("No."), scripted_model.text("Well.")]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["What is it?"])
@@ -120,7 +120,7 @@ async def test_a_window_that_has_changed_begins_a_new_chain(tmp_path: Path, monk
 
 
 async def test_a_session_that_tells_its_state_chains_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What holds only now would stand in what the server keeps: it goes on neither to such a request nor from one."""
+    """What holds only now would stand in what the server keeps: it continues neither to such a request nor from one."""
     script = [
         scripted_model.text("one"),
         scripted_model.text("two"),
@@ -142,7 +142,7 @@ async def test_a_session_that_tells_its_state_chains_nothing(tmp_path: Path, mon
 
 
 async def test_another_mode_begins_a_new_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The instructions are another one's: everything is sent with them, and the chain goes on in that mode."""
+    """The instructions are another one's: everything is sent with them, and the chain continues in that mode."""
     script = [scripted_model.text("one"), scripted_model.text("two"), scripted_model.text("three")]
     async with talking(script, monkeypatch, tmp_path) as (server, life):
         await life.hear(["a"])

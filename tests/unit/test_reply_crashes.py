@@ -1,4 +1,4 @@
-"""A talk goes on wherever its process died: it asks what would have been asked, pays nothing twice, and leaves a log that keeps the protocol."""
+"""A talk continues wherever its process died: it asks what would have been asked, pays nothing twice, and leaves a log that keeps the protocol."""
 
 from __future__ import annotations
 

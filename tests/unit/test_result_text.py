@@ -35,3 +35,14 @@ def test_an_error_in_evidence_is_words() -> None:
     assert text.value_text(error) == "no text matches (rule-failed)"
     assert text.value_text([error, "x"]) == "no text matches (rule-failed), x"
     assert text.value_text({"code": 1, "message": "m"}) == "code=1  message=m"
+
+
+def test_a_long_list_of_evidence_has_a_line_for_each_item() -> None:
+    """The items stand below each other; a short list, and what is in a map, stay on one line."""
+    long = [f"role=button name=Pay within role=row has_text={number}" for number in (1, 2, 3)]
+    assert facts.facts({"candidates": long, "seen": ["a", "b"]}) == [
+        "  seen        a, b",
+        f"  candidates  {long[0]}",
+        f"              {long[1]}",
+        f"              {long[2]}",
+    ]

@@ -1,4 +1,4 @@
-"""Dying and going on, on a fake site: what is done again, what is not, and what is asked."""
+"""Dying and continuing, on a fake site: what is done again, what is not, and what is asked."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def pay_it(_target: str, page: FakePage) -> None:
 
 
 async def die_and_resume(rig: Rig, *, before: bool = False, browser_survives: bool = False) -> events.RunEnded:
-    """Run until the process is killed at the click (``before`` or after it reached the site), then go on."""
+    """Run until the process is killed at the click (``before`` or after it reached the site), then continue."""
     if before:
         rig.site.before_click = kill
     else:
@@ -178,7 +178,7 @@ async def test_verify_that_held_before_the_action_proves_nothing(tmp_path: Path)
 async def test_what_nobody_knows_is_asked(
     tmp_path: Path, verdict: run_index.Verdict, actions: int, calls: list[str]
 ) -> None:
-    """With nothing that can tell, the run pauses with exit 4, says nothing twice, and goes on as the person decides."""
+    """With nothing that can tell, the run pauses with exit 4, says nothing twice, and continues as the person decides."""
     rig = Rig(tmp_path, flow(OPEN, pay(), "{id: end, type: transform, expr: 1}"))
     ended = await die_and_resume(rig)
     assert (ended.status, ended.exit, ended.path) == ("paused", 4, "pay")
@@ -221,7 +221,7 @@ async def test_what_was_typed_is_typed_again(tmp_path: Path) -> None:
 
 
 async def test_finished_items_are_not_done_again(tmp_path: Path) -> None:
-    """A loop killed in its second item goes on there: the first item's action is not repeated, though the list says the same."""
+    """A loop killed in its second item continues there: the first item's action is not repeated, though the list says the same."""
     each = (
         "{id: each, type: iterate, over: [a, b, c], as: order, key: '{{ order }}', nodes: ["
         "{id: go, type: browser_action, action: goto, url: 'http://shop.test/{{ order }}'}, "

@@ -121,7 +121,7 @@ async def test_what_went_out_does_not_go_out_again_after_a_decision(tmp_path: Pa
 
 
 async def test_what_a_turn_sent_does_not_go_out_with_the_next_one(tmp_path: Path) -> None:
-    """A turn was given up after its action, and the run goes on from before it: what is typed again is cleared before the next turn."""
+    """A turn was given up after its action, and the run continues from before it: what is typed again is cleared before the next turn."""
     bad = '{id: bad, type: transform, expr: "{{ 1 / (n - 1) }}"}'
     loop = f"{{id: each, type: iterate, over: [1, 2], as: n, each_error: continue, nodes: [{click('send')}, {bad}]}}"
     rig = Rig(tmp_path, flow(OPEN, FILL, loop, output="{{ each }}"))

@@ -271,7 +271,7 @@ async def test_a_checkpoint_taken_on_the_way_to_a_decided_effect_is_not_its_page
 
 
 async def test_a_browser_left_half_restored_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed while it restores, with the new browser surviving: the next resume restores again, and goes on where it should be."""
+    """Killed while it restores, with the new browser surviving: the next resume restores again, and continues where it should be."""
     shop = Shop()
     nodes = (
         OPEN,
@@ -340,7 +340,7 @@ async def test_the_authors_word_holds_after_two_kills(tmp_path: Path, monkeypatc
 
 
 async def test_the_authors_word_holds_in_a_browser_that_was_restored_and_survived(tmp_path: Path) -> None:
-    """The resume restored a checkpoint and was killed before it came to the action: the next one goes on in that browser, as `on_redo: redo` says."""
+    """The resume restored a checkpoint and was killed before it came to the action: the next one continues in that browser, as `on_redo: redo` says."""
     shop = Shop()
     again = "{id: again, type: browser_action, action: click, target: {css: again}, effect: idempotent}"
     add = "{id: add, type: browser_action, action: click, target: {css: add}}"

@@ -155,7 +155,7 @@ async def test_a_decision_that_was_written_down_counts_wherever_decide_died(
 
 @pytest.mark.parametrize("keep", [True, False])
 async def test_a_pause_keeps_the_browser_or_closes_it(tmp_path: Path, keep: bool) -> None:
-    """Kept, the answered run goes on in it, and nothing is typed again; closed, a new one is restored, and what was typed is typed again."""
+    """Kept, the answered run continues in it, and nothing is typed again; closed, a new one is restored, and what was typed is typed again."""
     rig = Rig(tmp_path, flow(OPEN, FILL, ASK, PAY % ""), keep_browser=keep)
     assert (await rig.start()).status == "paused"
     assert rig.browser is not None

@@ -1,4 +1,4 @@
-"""Budgets of whole runs: where they stop one, what may go on then, and that what was really used never goes beyond them."""
+"""Budgets of whole runs: where they stop one, what may continue then, and that what was really used never goes beyond them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_a_run_stops_before_it_spends_too_much_and_goes_on_with_more(
 
 
 async def test_time_is_that_of_waiting_for_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that has waited for as long as it may asks no more, and goes on with more time; no answer is paid twice."""
+    """A run that has waited for as long as it may asks no more, and continues with more time; no answer is paid twice."""
 
     def slow(asked: scripted_model.AskedFor) -> scripted_model.Scripted:
         time.sleep(0.2)
@@ -145,7 +145,7 @@ async def test_a_step_has_a_budget_of_its_own(tmp_path: Path, monkeypatch: pytes
         assert len(server.asked) == 2
         ended = await rig.resume_changed(text.replace("calls: 2", "calls: 3"))
         assert ended.output == "a"
-        # The answers that were paid stand in the conversation that goes on.
+        # The answers that were paid stand in the conversation that continues.
         assert [len(each.items) for each in server.asked] == [1, 3, 5]
 
 
@@ -189,7 +189,7 @@ async def test_nothing_catches_a_budget(name: str, tmp_path: Path, monkeypatch: 
 async def test_retry_makes_attempts_with_conversations_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An attempt that the model failed is followed by another one, with another thread; the budget goes on from the first."""
+    """An attempt that the model failed is followed by another one, with another thread; the budget continues from the first."""
     text = ONE.replace("MORE", ", budget: {calls: 4}, retry: {attempts: 2, delay: 0}")
     with responses.serve([UNFIT] * 3 + [FIT], strict=True) as server:
         rig = Rig(tmp_path, text, chosen=budgeted(server, monkeypatch, None))
@@ -210,7 +210,7 @@ LATE = {
 async def test_the_timeout_of_a_node_bounds_everything(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Waiting, polling and the time between tries: none goes on when the attempt's time is over, and the run says why it failed."""
+    """Waiting, polling and the time between tries: none continues when the attempt's time is over, and the run says why it failed."""
     answer, more = LATE[name]
     with responses.serve(lambda _: answer) as server:
         rig = Rig(tmp_path, ONE.replace("MORE", ", timeout: 1"), chosen=budgeted(server, monkeypatch, None, **more))

@@ -224,7 +224,7 @@ async def test_nothing_of_the_process_counts(tmp_path: Path, monkeypatch: pytest
 
 
 async def test_questions_are_answered_and_the_run_goes_on(tmp_path: Path) -> None:
-    """A pause is told with its questions; an answer that is missing or unknown is refused and loses nothing; the right one goes on."""
+    """A pause is told with its questions; an answer that is missing or unknown is refused and loses nothing; the right one continues."""
     async with runtime(tmp_path) as one:
         paused = await (await one.start(flow(tmp_path, ASKS))).wait()
         assert paused.question is not None
@@ -255,7 +255,7 @@ async def test_a_key_has_one_run(tmp_path: Path) -> None:
 
 
 async def test_following_sees_each_entry_once(tmp_path: Path, gates: Gates) -> None:
-    """From any cursor, of a run that lives, that was interrupted and that goes on: in order, each once, masked, to its end."""
+    """From any cursor, of a run that lives, that was interrupted and that continues: in order, each once, masked, to its end."""
     async with runtime(tmp_path) as one:
         run = await one.start(flow(tmp_path), {"who": "a"})
 

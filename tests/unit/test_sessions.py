@@ -83,7 +83,7 @@ def test_every_version_counts_from_one_and_the_last_one_holds(steps: Sequence[St
 def test_a_session_that_is_killed_at_any_write_can_be_read_and_claimed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever of it is on the disk is folded, shown and gone on with; what was acknowledged is there."""
+    """Whatever of it is on the disk is folded, shown and resumed; what was acknowledged is there."""
     monkeypatch.setattr(os, "fsync", lambda _handle: None)
     monkeypatch.setattr(os, "fdatasync", lambda _handle: None)
     number = 0

@@ -418,7 +418,7 @@ class TestSwitches:
         assert (len(visitor.shop.ledger("payment")), visitor.shop.held()) == (1, [])
 
     def test_held_request_can_end_there(self, visitor: Visitor, later: Callable[..., Future[Page]]) -> None:
-        """A held request that is not to go on is never carried out and gets no answer."""
+        """A held request that is not to continue is never carried out and gets no answer."""
         visitor.shop.switch("hold", "/orders/1001/pay")
         answer = later(visitor.pay, "1001")
         visitor.shop.wait("held")
@@ -629,7 +629,7 @@ class TestHttp:
         ],
     )
     def test_odd_requests(self, quiet_shop: Shop, request_text: str, status: int) -> None:
-        """An odd request gets its status, and the shop goes on."""
+        """An odd request gets its status, and the shop continues."""
         with socket.create_connection(("127.0.0.1", quiet_shop.port), timeout=10) as browser:
             browser.sendall(f"{request_text}\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
             answer = browser.makefile("rb").read().decode()

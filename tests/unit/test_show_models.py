@@ -16,7 +16,7 @@ REACHED: dict[str, Json] = {
     "code": "budget-reached",
     "who": "budget",
     "message": "the run has 0 left of its budget of 1 (calls), and the next request may need 1",
-    "fix": "go on with more: `runops resume last --budget calls=4`",
+    "fix": "continue with more: `runops resume last --budget calls=4`",
     "evidence": {"of": "run", "part": "calls", "limit": "1", "spent": "1", "needed": "1"},
 }
 

@@ -256,7 +256,7 @@ def test_the_last_run_is_no_session(kept: file_store.Files, said: Said) -> None:
 
 @pytest.mark.parametrize("command", [["resume"], ["decide", "done"], ["answer", "who=Ada"]])
 def test_what_wants_a_run_says_that_a_session_is_none(kept: file_store.Files, said: Said, command: list[str]) -> None:
-    """It says how to go on with it, and writes nothing."""
+    """It says how to continue with it, and writes nothing."""
     session = everything(kept, "called")
     before = bytes_of(kept.home)
     _out, err = said.both(command[0], session, *command[1:], code=2)

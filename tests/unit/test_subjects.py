@@ -92,7 +92,7 @@ def without_fenced(text: str) -> str:
 
 
 async def test_a_failed_run_is_told_with_what_stands_in_the_way(tmp_path: Path) -> None:
-    """Its state, the failed step with its line, its error, what is open, what it cost, and how to go on."""
+    """Its state, the failed step with its line, its error, what is open, what it cost, and how to continue."""
     rig, subject = await failed(tmp_path)
     assert subject.title == f"run {rig.id} of Pay the open orders: failed"
     summary = subject.summary()
@@ -102,7 +102,7 @@ async def test_a_failed_run_is_told_with_what_stands_in_the_way(tmp_path: Path) 
     assert "no element matches css=gone" in summary
     assert "Steps: 10 ok, 1 failed: target-not-found" in summary
     assert "Cost: no model was asked" in summary
-    assert f"To go on: runops resume {rig.id}" in summary
+    assert f"To continue: runops resume {rig.id}" in summary
 
 
 async def test_the_outline_says_how_each_step_went(tmp_path: Path) -> None:
@@ -362,12 +362,12 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
             await supplied.close()
     seen = [pays(each.items) for each in server.asked]
     assert seen == [["open"], ["ok", "open"], ["ok", "ok", "open"], ["ok"] * 3, ["ok"] * 3]
-    # Where the run has done nothing since, the chain goes on.
+    # Where the run has done nothing since, the chain continues.
     assert ["previous_response_id" in each.body for each in server.asked] == [False, False, False, False, True]
 
 
 async def test_a_run_that_is_pruned_while_it_is_talked_about_is_told_as_it_was_last(tmp_path: Path) -> None:
-    """The talk goes on with what it knows."""
+    """The talk continues with what it knows."""
     rig, subject = await failed(tmp_path)
     title, outline, items = subject.title, subject.outline(), len(subject.items())
     (file,) = rig.kept.stands_in(rig.id, ())

@@ -149,7 +149,7 @@ async def test_it_is_not_asked_again_before_the_thread_has_grown() -> None:
 
 
 async def test_nothing_goes_before_it_is_summed_up() -> None:
-    """However long it goes on: what was said is there as it was said, or a summary stands for it; and one is made once in a while, not at each request."""
+    """However long it continues: what was said is there as it was said, or a summary stands for it; and one is made once in a while, not at each request."""
     talk = Talk()
     state = Summing(talk)
     for number in range(60):

@@ -1,4 +1,4 @@
-"""A turn: one request, every call of its answer done in order, told and written down; and a conversation that goes on after a crash."""
+"""A turn: one request, every call of its answer done in order, told and written down; and a conversation that continues after a crash."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Life:
     toolset: Tools | None = None
 
     async def live(self) -> None:
-        """Begin, or go on, until the work is done or given up; ``entries`` are then the whole log."""
+        """Begin, or continue, until the work is done or given up; ``entries`` are then the whole log."""
         with tempfile.TemporaryDirectory() as folder:
             kept = memory_store.MemoryStore(Path(folder))
             conversation = await kept.create("r")
@@ -316,7 +316,7 @@ def test_a_model_is_told_what_it_did_wrong() -> None:
 @pytest.mark.parametrize("inner", ["\\n", ""])
 @pytest.mark.parametrize("depth", [100, 400, 700, 3000])
 def test_arguments_of_any_depth_are_refused_in_words(depth: int, inner: str) -> None:
-    """What is nested deeper than any tool takes ends no step, also where a secret could stand in it with escapes: the model is told, and goes on."""
+    """What is nested deeper than any tool takes ends no step, also where a secret could stand in it with escapes: the model is told, and continues."""
     for opened, closed in (("[", "]"), ('{"k": ', "}")):
         deep = f'{{"ref": "e1", "why": {opened * depth}"{inner}"{closed * depth}}}'
         life = lived(Answer("", None, "m", calls=(ToolCall("a", "click", deep),)), calling("finish", "b", done=True))

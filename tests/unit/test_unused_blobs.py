@@ -203,7 +203,7 @@ def test_a_writer_that_was_stopped_for_long_finds_its_value(tmp_path: Path) -> N
 
 
 def test_a_value_of_a_held_run_outlasts_the_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A holder that was stopped for hours between a value and its name goes on as if nothing had been."""
+    """A holder that was stopped for hours between a value and its name continues as if nothing had been."""
     kept = file_store.Files(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(entries, "now", lambda: "2020-01-01T00:00:00.000Z")

@@ -264,7 +264,7 @@ async def test_an_action_is_judged_where_its_file_may_look(tmp_path: Path) -> No
 
 
 async def test_a_group_that_failed_and_is_passed_over_is_not_begun_again(tmp_path: Path) -> None:
-    """A resumed run keeps its error, and goes on behind it."""
+    """A resumed run keeps its error, and continues after it."""
     part = flow(action("one"), action("two"))
     tolerated = use("part", "part.yaml", ", on_error: continue")
     text = flow(tolerated, action("three")) + "output: '{{ run.errors.part.code | default(none) }}'\n"

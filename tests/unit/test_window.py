@@ -129,7 +129,7 @@ def test_who_says_continue_goes_on_from_what_broke_off() -> None:
 
 
 def test_a_request_that_is_made_again_is_the_same() -> None:
-    """What broke off is nothing to go on from, where nobody said a word since."""
+    """What broke off is nothing to continue from, where nobody said a word since."""
     found = Talk()
     found.says("Tell me all.")
     before = found.window()

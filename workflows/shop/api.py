@@ -83,7 +83,7 @@ def remove_switches(shop: Shop, request: Request, part: Mapping[str, str]) -> Re
 
 
 def release(shop: Shop, request: Request, part: Mapping[str, str]) -> Response:
-    """Let held requests go on: `{}` all, `{"id": 3}` one, `{"go_on": false}` end unanswered instead."""
+    """Let held requests continue: `{}` all, `{"id": 3}` one, `{"go_on": false}` end unanswered instead."""
     goal = _json(request)
     id, go_on = goal.get("id"), goal.get("go_on", True)
     if not isinstance(go_on, bool) or not (id is None or isinstance(id, int)):

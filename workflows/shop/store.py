@@ -2,7 +2,7 @@
 
 The ledger is the only truth about what was done: an order is paid because a payment stands in the ledger (or because it
 was paid before the shop opened), a note and a record *are* their ledger rows. Every change is committed when its method
-returns, so that a shop that is killed goes on with the same data, sessions included.
+returns, so that a shop that is killed continues with the same data, sessions included.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Switchboard:
             return taken
 
     def hold(self, switch: Switch, method: str, path: str) -> bool:
-        """Stand still until released; returns whether the request is to go on."""
+        """Stand still until released; returns whether the request is to continue."""
         with self._changed:
             id = self._next_held
             self._next_held += 1
@@ -170,9 +170,9 @@ class Switchboard:
             return [each for each in self._held.values() if re.fullmatch(path, each.path)]
 
     def release(self, id: int | None = None, *, go_on: bool = True) -> int:
-        """Let one held request, or all, go on or (`go_on=False`) end there and unanswered; returns how many.
+        """Let one held request, or all, continue or (`go_on=False`) end there and unanswered; returns how many.
 
-        A request goes on even if its browser has gone meanwhile, as on any server.
+        A request continues even if its browser has gone meanwhile, as on any server.
         """
         with self._changed:
             freed = [each for each in self._held if id in (None, each)]

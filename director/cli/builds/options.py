@@ -93,7 +93,7 @@ class BuildOrder:
         if said:
             raise UsageError(
                 "usage",
-                f"a build that goes on keeps its goal: {', '.join(said)} cannot be changed",
+                f"a build that continues keeps its goal: {', '.join(said)} cannot be changed",
                 fix="leave it out, or begin another build",
             )
         if self.answer is not None and not self.answer.strip():
@@ -201,7 +201,9 @@ def found(name: str, kept: store.Kept) -> tuple[str, log_session.Session]:
     past = log_session.Session(kept.read(session).entries)
     if past.header is None or past.header.build is None:
         raise UsageError(
-            "not-a-build", f"{session} is a chat, and no build", fix=f"go on with it: `runops chat --resume {session}`"
+            "not-a-build",
+            f"{session} is a chat, and no build",
+            fix=f"continue with it: `runops chat --resume {session}`",
         )
     return session, past
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 SAID = {
-    "proved": "proved: a copy of the run went on from there to its end",
+    "proved": "proved: a copy of the run continued from there to its end",
     "held": "proved up to an action that was held",
     "guess": "not proved: nothing tells for sure that this is what was meant",
 }
@@ -77,7 +77,7 @@ def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_j
     run = run_index.find(home, goal.run)
     past, reading = run_index.load_history(home, run)
     if reading.held:
-        raise UsageError("not-failed", f"run {run} is going on", fix="wait for its end, or stop it")
+        raise UsageError("not-failed", f"run {run} is continuing", fix="wait for its end, or stop it")
     if past.status == "passed":
         _passed(run, as_json=as_json, quiet=quiet)
     loaded = reader.load(goal.file or run_index.workflow_file(past))
@@ -271,7 +271,7 @@ def _going_on(run: str, past: history.History, loaded: workflow.Loaded) -> str:
     was = Path(past.header.file)
     if was.resolve() == loaded.path.resolve():
         return f"runops resume {run} --allow-changed"
-    return f"runops run {shlex.quote(builds_outcome.shown(str(loaded.path)))}   ({run} was a run of {one_line(str(was))}, and goes on with no other file)"
+    return f"runops run {shlex.quote(builds_outcome.shown(str(loaded.path)))}   ({run} was a run of {one_line(str(was))}, and continues with no other file)"
 
 
 def _next(run: str, known: patch_files.KnownPatch, going_on: str) -> str:
@@ -279,7 +279,7 @@ def _next(run: str, known: patch_files.KnownPatch, going_on: str) -> str:
     if not known.done:
         return f"again  {going_on}"
     if known.verdict == "proved":
-        return f"done   run {known.proof} went on to the end in its place: {run} is not to be resumed"
+        return f"done   run {known.proof} continued to the end in its place: {run} is not to be resumed"
     actions = ", ".join(briefs.ours(each) for each in known.done)
     return f"look   runops show {known.proof}   (it did {actions} on the site: resuming {run} would do that again)"
 

@@ -60,7 +60,7 @@ class Loop:
                 self.conversation.screen.broken()
                 if not self._person or interrupted.exit != 130:
                     raise
-                self.conversation.screen.say("--  interrupted; the session goes on")
+                self.conversation.screen.say("--  interrupted; the session continues")
 
     def take(self, line: str) -> bool:
         """Process a message; return whether another one may follow."""

@@ -33,15 +33,15 @@ class SlashCommand:
 KNOWN = (
     SlashCommand("mode", "/mode [chat|agent|run]", "tell the mode, or change it"),
     SlashCommand("run", "/run [FILE] [-i NAME=VALUE]", "run the workflow, and tell the model how it ended"),
-    SlashCommand("resume", "/resume [RUN]", "go on with the run that this is about, or with another one"),
+    SlashCommand("resume", "/resume [RUN]", "continue with the run that this is about, or with another one"),
     SlashCommand("save", "/save [FILE.md]", "write the conversation as Markdown"),
-    SlashCommand("fork", "/fork", "go on in a fork; this session stays as it is"),
+    SlashCommand("fork", "/fork", "continue in a fork; this session stays as it is"),
     SlashCommand("cost", "/cost", "what was spent"),
     SlashCommand("window", "/window [NAME VALUE]", "what the model would be sent now; or change how that is chosen"),
     SlashCommand("plan", "/plan", "the plan, as a list of tasks"),
     SlashCommand("vars", "/vars", "the variables"),
     SlashCommand("help", "/help", "this list"),
-    SlashCommand("quit", "/quit", "end; `runops chat --resume` goes on"),
+    SlashCommand("quit", "/quit", "end; `runops chat --resume` continues"),
 )
 
 

@@ -302,5 +302,5 @@ def lost() -> InternalError:
     return InternalError(
         "guard-lost",
         "the guard on origins lost its connection to the browser, so the browser was ended",
-        fix="go on with `runops resume`",
+        fix="continue with `runops resume`",
     )

@@ -29,6 +29,9 @@ _BUSY = (408, 429)
 EVIDENCE_SECONDS = 1.0
 """Seconds for gathering evidence after an action failed."""
 
+CANDIDATES_SECONDS = 3.0
+"""Seconds for finding a target for each of several elements."""
+
 
 _SAYS = isolated_world.Script[dict[str, Json]](
     r"""() => {
@@ -195,7 +198,7 @@ class Diagnosis:
         """Return the error for several matching elements."""
         found = locators.locator(self.page, target)
         candidates = list[str]()
-        await self._evidence(lambda: nearest.told_apart(self.page, found, candidates), None)
+        await self._evidence(lambda: nearest.told_apart(self.page, found, candidates), None, CANDIDATES_SECONDS)
         count = await self._evidence(found.count, len(candidates))
         whole = target.model_copy(update={"exact": True})
         fix = "take one of the candidates, or narrow the target with `within`, `has_text` or `nth`"
@@ -320,10 +323,12 @@ class Diagnosis:
         fix = _url_fix(rule.url, self.page.url) if rule.url is not None else None
         return SiteError("rule-failed", f"{rule} does not hold; {seen}", fix=fix, phase="after", evidence=evidence)
 
-    async def _evidence(self, gather: Callable[[], Awaitable[Answer]], otherwise: Answer) -> Answer:
+    async def _evidence(
+        self, gather: Callable[[], Awaitable[Answer]], otherwise: Answer, seconds: float = EVIDENCE_SECONDS
+    ) -> Answer:
         """Return evidence gathered in a moment, or ``otherwise``: evidence must not hide the error that it supports."""
         try:
-            async with asyncio.timeout(EVIDENCE_SECONDS):
+            async with asyncio.timeout(seconds):
                 return await gather()
         except (Error, TimeoutError, RunOpsError):
             return otherwise

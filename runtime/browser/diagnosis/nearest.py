@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import difflib
 import re
 
@@ -116,19 +118,22 @@ async def told_apart(page: Page, found: Locator, candidates: list[str]) -> None:
     Where only its place among its like tells it apart, or nothing does, the line says what the element is and what its row or card holds.
     """
     candidates += await described(found)
-    for number, words in enumerate(list(candidates)):
-        handle = await found.nth(number).element_handle()
+
+    async def improve(number: int) -> None:
+        one, words = found.nth(number), candidates[number]
+        handle = await one.element_handle()
         try:
-            line = sound(await found.nth(number).aria_snapshot()).partition("\n")[0]
-            role = _ROLE.match(line)
-            name = next((name for _role, name in parse(line)), "")
+            snapshot = sound(await one.aria_snapshot())
+            role = _ROLE.match(snapshot)
+            name = next((name for _role, name in parse(snapshot.partition("\n")[0])), "")
             element = await pointed.of(page, handle)
-            target = await targets.target_of(element, role[1] if role else "", name, lambda _text: True)
-            candidates[number] = f"{target}  {words}" if target.nth is not None else str(target)
-        except SiteError:
-            continue
+            with contextlib.suppress(SiteError):
+                target = await targets.target_of(element, role[1] if role else "", name, lambda _text: True)
+                candidates[number] = f"{target}  {words}" if target.nth is not None else str(target)
         finally:
             await handle.dispose()
+
+    await asyncio.gather(*map(improve, range(len(candidates))))
 
 
 async def described(found: Locator) -> list[str]:

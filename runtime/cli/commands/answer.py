@@ -26,7 +26,7 @@ def answer(
             metavar="NAME=VALUE", help="An answer; several are given one after another.", show_default=False
         ),
     ] = None,
-    only: Annotated[bool, typer.Option("--only", help="Write the answers down, and do not go on yet.")] = False,
+    only: Annotated[bool, typer.Option("--only", help="Write the answers down, and do not continue yet.")] = False,
     take_over: flags.TakeOverFlag = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
@@ -34,7 +34,7 @@ def answer(
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
 ) -> None:
-    """Answer the questions with which a run paused, and go on.
+    """Answer the questions with which a run paused, and continue.
 
     A run pauses where a `context` node asks. On a terminal, what is not given is asked for; elsewhere it is missing, unless it has a
     default. An answer is kept in the log, so it must hold no secret, and is asked for once.

@@ -22,7 +22,7 @@ def decide(
             show_default=False,
         ),
     ],
-    only: Annotated[bool, typer.Option("--only", help="Write the answer down, and do not go on yet.")] = False,
+    only: Annotated[bool, typer.Option("--only", help="Write the answer down, and do not continue yet.")] = False,
     take_over: flags.TakeOverFlag = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
@@ -30,10 +30,10 @@ def decide(
     keep_browser: flags.KeepBrowserFlag = None,
     linger: flags.LingerFlag = None,
 ) -> None:
-    """Answer the question with which a run paused, and go on.
+    """Answer the question with which a run paused, and continue.
 
     A run pauses where nobody can tell whether an action happened: it was killed in the middle of a click, or the answer was lost. Look at the
-    site. `done`: it happened, and is not done again. `not-done`: it did not, and is done now. `skip`: go on without it.
+    site. `done`: it happened, and is not done again. `not-done`: it did not, and is done now. `skip`: continue without it.
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
     run_id = run_index.find(here.kept, run)

@@ -50,7 +50,7 @@ def prune(
     """Take away what nobody needs: what runs left behind that are over, and what belongs to no run.
 
     Whole runs go only where an option asks for them; several options together mean runs that fit all of them. A run that a process holds is never
-    touched, and one that can go on (failed, paused, interrupted, out of budget, died) goes only where `--state` names it.
+    touched, and one that can continue (failed, paused, interrupted, out of budget, died) goes only where `--state` names it.
 
     A session goes only with `--sessions`, unless it is an hour old and nothing was ever said in it.
     """

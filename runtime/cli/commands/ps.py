@@ -24,7 +24,7 @@ def ps(as_json: flags.JsonFlag = False) -> None:
         for command in dict.fromkeys(each.next for each in found):
             console.say(f"  {word_for(command)}  {command}")
     else:
-        console.say(f"nothing is alive in {kept.place}\n  what ran: runops runs")
+        console.say(f"nothing is active in {kept.place}\n  what ran: runops runs")
 
 
 WORDS = {"show": "look ", "prune": "clear", "runs": "look "}

@@ -21,16 +21,16 @@ def resume(
 ) -> None:
     """Resume a run that was killed, interrupted, paused, or failed. What is done is not done again.
 
-    It goes on with the text it began with. With `--allow-changed` it takes its file as it is now: what did not finish may be changed at will, and what
+    It continues with the text it began with. With `--allow-changed` it takes its file as it is now: what did not finish may be changed at will, and what
     did is done again where nothing that is done depends on it. An action that must not be done twice stays as it was.
 
     A run that a living process holds is left to it. With `--take-over` that process is ended, with all that it does, also where it is stopped or stuck; the
-    run goes on here, in its browser where that is still there.
+    run continues here, in its browser where that is still there.
 
     Where its browser is gone, what came after the last checkpoint is done again, to come to the page. Where the site has moved on, so that such a step cannot be
     done again, `--from STEP` leaves out what is before the step. Choose one that begins with its own `goto`.
 
-    One that is out of budget goes on with a larger one (`--budget`): what it has spent counts.
+    One that is out of budget continues with a larger one (`--budget`): what it has spent counts.
 
     A run that passed prints its result once more. A paused one asks its question, unless it is answered (`runops decide`, `runops answer`).
     """

@@ -37,7 +37,7 @@ def run(
         typer.Option(
             "--resume-if-exists",
             metavar="KEY",
-            help="Go on with the run of this key where there is one, else begin it. Takes one file.",
+            help="Continue with the run of this key where there is one, else begin it. Takes one file.",
             show_default=False,
         ),
     ] = None,
@@ -64,7 +64,7 @@ def run(
     In a folder every YAML file with `version` and `nodes` is run, in folders below it too, but none with `run: manual` and none that another one uses.
     All files, inputs and secrets are checked first: where one is wrong, none is begun.
 
-    A run that is killed or interrupted goes on with `runops resume`, or with the same command where `--resume-if-exists` gave it a key. Of several runs the exit code is the worst, and stdout is a map of files and outputs.
+    A run that is killed or interrupted continues with `runops resume`, or with the same command where `--resume-if-exists` gave it a key. Of several runs the exit code is the worst, and stdout is a map of files and outputs.
     """
     _check_key(paths, key, fail_fast=fail_fast, allow_changed=allow_changed)
     here = host.load(
@@ -99,7 +99,7 @@ def _check_key(paths: Sequence[Path], key: str | None, *, fail_fast: bool, allow
         if allow_changed:
             raise UsageError(
                 "usage",
-                "`--allow-changed` is for a run that is gone on with",
+                "`--allow-changed` is for a run that is resumed",
                 fix="give `--resume-if-exists KEY` too, or type `runops resume RUN --allow-changed`",
             )
         return

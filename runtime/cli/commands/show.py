@@ -58,7 +58,7 @@ def show(
 ) -> None:
     """Show what a run did, step by step: outcomes, values, errors with what was seen, and what is open. Of a session: what was said, what it keeps, what it cost.
 
-    It only reads, so it works on a run or a session that is going on, and on one that died.
+    It only reads, so it works on a run or a session that is continuing, and on one that died.
     """
     others = {"--json": as_json, "--window": window, "--as-nodes": as_nodes is not None}
     if as_markdown and (other := next((name for name, given in others.items() if given), None)):

@@ -97,7 +97,7 @@ class Declared:
         for field in more:
             message = f"`{way}` and `{field}` exclude each other"
             self._report(
-                "conflicting-fields", message, (*unit.path, field), "a loop goes on by one of them: leave one out"
+                "conflicting-fields", message, (*unit.path, field), "a loop continues by one of them: leave one out"
             )
         if more:
             return

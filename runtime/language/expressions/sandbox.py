@@ -172,7 +172,7 @@ def parse(source: str) -> nodes.Expr:
             rest = parser.stream.current
             raise ExpressionInvalid(
                 "expression-syntax",
-                f"`{rest.value}` does not go on from what stands before it",
+                f"`{rest.value}` does not continue from what stands before it",
                 rest.lineno,
                 rest.lineno + len(str(rest.value)),
             )

@@ -527,7 +527,7 @@ def _exists(conversation: str, path: Path) -> LogError:
     return LogError(
         "run-exists",
         f"there is a run {conversation} already ({path})",
-        fix=f"go on with it: `runops resume {conversation}`",
+        fix=f"continue with it: `runops resume {conversation}`",
         evidence={"file": str(path)},
     )
 

@@ -109,7 +109,7 @@ def held(run: str, entries: Entries, fix: str | None = None, *, what: str | None
         "run-held",
         f"{what} {run} is held by {who}",
         fix=fix
-        or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `{_again(run, what)} --take-over` ends it and goes on",
+        or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `{_again(run, what)} --take-over` ends it and continues",
         evidence=holder.told() if holder else {},
     )
 
@@ -134,7 +134,7 @@ def replaced(run: str, epoch: int, entries: Entries) -> Replaced:
     who = f"process {holder.pid} on {holder.host} since {holder.since}" if holder and known else "another owner"
     return Replaced(
         "replaced",
-        f"{noun(entries)} {run} is held by {who}, and goes on there",
+        f"{noun(entries)} {run} is held by {who}, and continues there",
         fix=f"nothing is to be done here; `runops show {run}` tells how far it is",
         evidence=holder.told() if holder and known else {},
     )

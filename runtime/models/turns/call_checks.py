@@ -32,7 +32,7 @@ def of(asked: ToolCall, offered: Sequence[Tool], *, holds_secret: bool) -> Model
         return ModelError(
             "secret-refused",
             "a secret of the run stands in the arguments, and no secret is typed or sent for a model",
-            fix="go on without it",
+            fix="continue without it",
         )
     problems = list(_problems(tool, arguments(asked, offered)))
     if not problems:

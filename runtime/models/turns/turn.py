@@ -26,9 +26,7 @@ _HAVE_A_TURN = (entries.User, threads.Exchange, entries.ModelError)
 _FAILED = "failed"
 """Reason to skip the actions of an answer after one that failed."""
 
-INTERRUPTED = (
-    "This was interrupted: it may have happened, and it is not done again. Look first, then go on from what you find."
-)
+INTERRUPTED = "This was interrupted: it may have happened, and it is not done again. Look first, then continue from what you find."
 """Shown to the model for an action known only to have begun."""
 
 NOT_DONE = "This waited for a person, and was not done."
