@@ -29,15 +29,15 @@ ENVELOPE = frozenset(
 class Clock(Protocol):
     """Source of ``now()`` and ``uuid()``."""
 
-    def now(self) -> str: ...  # noqa: D102
+    def now(self) -> str: ...
 
-    def uuid(self) -> str: ...  # noqa: D102
+    def uuid(self) -> str: ...
 
 
 class Compiled(Protocol):
     """A compiled template."""
 
-    def render(self, values: Mapping[str, Json], clock: Clock) -> Json: ...  # noqa: D102
+    def render(self, values: Mapping[str, Json], clock: Clock) -> Json: ...
 
 
 Place = tuple[str | int, ...]
