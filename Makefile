@@ -8,7 +8,7 @@ BIN := .venv/bin
 ARGS ?=
 # As many tests at once; 0 runs them in one process, for a debugger.
 JOBS ?= 3
-# What `make test` draws and in which order: the same each time. Another number tries other cases.
+# The order of the tests, and by `make test-all` what they draw.
 SEED ?= 1
 
 CHECKS := check-format check-lint check-types check-imports check-lock check-tree check-words check-switches check-docs
@@ -38,7 +38,7 @@ demo-resume: setup browser ## continue with the run that the demo left
 test: setup browser shell ## run the tests
 	@exec env PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal --randomly-seed=$(SEED) $(ARGS)
 
-test-all: setup browser shell ## run the tests with all their cases, of which `make test` draws a sample
+test-all: setup browser shell ## run the tests with all their cases, of which `make test` tries a sample
 	@exec env RUNOPS_TEST_WHOLE=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=worksteal $(ARGS)
 
 bench: setup browser ## measure

@@ -1,17 +1,19 @@
-"""How much of what could be tried is tried: `make test` a sample that a seed draws of what is many times alike, `make test-all` all of it."""
+"""How much of what could be tried is tried: `make test` tries a fixed sample of what is many times alike, `make test-all` all of it."""
 
 from __future__ import annotations
 
 import collections
 import math
 import os
-import random
 from collections.abc import Sequence
+from typing import TypeVar
 
 import pytest
 
 WHOLE = "RUNOPS_TEST_WHOLE" in os.environ
 """Whether all of it is tried."""
+
+_T = TypeVar("_T")
 
 
 def of(few: int, all_of_them: int) -> int:
@@ -19,11 +21,18 @@ def of(few: int, all_of_them: int) -> int:
     return all_of_them if WHOLE else few
 
 
-def left_out(items: Sequence[pytest.Item], seed: object) -> list[pytest.Item]:
-    """Of each test or family with the mark ``drawn`` the cases that are too many, the same for the same seed.
+def some(cases: Sequence[_T], few: int) -> Sequence[_T]:
+    """So many of the cases, spread evenly over their order, the first one among them; all of them where all is tried."""
+    if WHOLE or few >= len(cases):
+        return cases
+    return [cases[number * len(cases) // few] for number in range(few)]
 
-    The mark says how many are tried (``drawn(3)``) or which share (``drawn(share=0.5)``, at least one: a case that somebody names is tried).
-    Tests with one name behind ``of`` are a family, and drawn from together.
+
+def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Of each test or family with the mark ``drawn`` the cases that are too many, always the same.
+
+    The mark says how many are tried (``drawn(3)``, also none) or which share (``drawn(share=0.5)``, at least one: a case that somebody names is tried).
+    Tests with one name behind ``of`` are a family, and sampled together.
     """
     cases: dict[str, list[pytest.Item]] = collections.defaultdict(list)
     marks: dict[str, pytest.Mark] = {}
@@ -34,9 +43,8 @@ def left_out(items: Sequence[pytest.Item], seed: object) -> list[pytest.Item]:
             marks[family] = mark
     out: list[pytest.Item] = []
     for family, found in cases.items():
-        # In an order that does not depend on that of the tests.
-        found.sort(key=lambda item: item.nodeid)
         mark = marks[family]
         tried = mark.args[0] if mark.args else math.ceil(mark.kwargs["share"] * len(found))
-        out += random.Random(f"{seed} {family}").sample(found, max(0, len(found) - tried))
+        kept = {id(each) for each in some(found, tried)}
+        out += [each for each in found if id(each) not in kept]
     return out

@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import random
 from collections.abc import Iterator
 
 import hypothesis
@@ -19,6 +20,18 @@ hypothesis.settings.load_profile("runops")
 def anyio_backend() -> str:
     """Run the async tests as RunOps itself runs: on asyncio."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """Number by which tests draw: always the same one, but for `make test-all`, where it is that of the order."""
+    return pytestconfig.option.randomly_seed if breadth.WHOLE else 1
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest, seed: int) -> random.Random:
+    """Random numbers of one test."""
+    return random.Random(f"{seed} {request.node.name}")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,12 +63,12 @@ def _environment() -> dict[str, str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not drawn, and put the tests with fixtures of pytest-playwright last, else in the order that they have.
+    """Leave out what is too many, and put the tests with fixtures of pytest-playwright last, else in the order that they have.
 
     Those fixtures keep an event loop running in this thread until the session ends, and no async test can start
     another one beside it.
     """
-    if config.pluginmanager.has_plugin("randomly") and (out := breadth.left_out(items, config.option.randomly_seed)):
+    if out := breadth.left_out(items):
         gone = set(out)
         config.hook.pytest_deselected(items=out)
         items[:] = [each for each in items if each not in gone]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Any
 
-import jsonschema
+import jsonschema_rs
 import pytest
 
 from runtime.report import endings, models, parts, schemas
@@ -27,8 +26,8 @@ NAMES: dict[type[parts.Printed], schemas.Name] = {
 
 
 @functools.cache
-def _validator(name: schemas.Name) -> Any:
-    return jsonschema.Draft202012Validator(schemas.schema_of(name))
+def _validator(name: schemas.Name) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(schemas.schema_of(name))
 
 
 def fits(name: schemas.Name, printed: object) -> bool:

@@ -14,9 +14,9 @@ import itertools
 import re
 import threading
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pytest
 from typing_extensions import override
@@ -34,6 +34,7 @@ from tests import agents, browsers, site
 from tests.now import now
 from tests.rig import Rig
 
+_T = TypeVar("_T")
 Fault = Literal["late", "slow", "lost", "refused", "error", "failed", "redirect"]
 """What the site does with the first request of an order: takes it and answers late; works on it for longer than a step waits, takes it and answers;
 takes it and closes the connection; closes it untaken; takes it and answers 500; answers 500 untaken; takes it and redirects to a page that is late."""
@@ -381,16 +382,21 @@ def wrong(lived: Iterable[Lived]) -> dict[str, list[str]]:
     return {str(each.case): found for each in lived if (found := list(each.wrong()))}
 
 
-async def live_all(cases: Iterable[Case], orders: Orders, folder: Path, at_once: int = 6) -> list[Lived]:
+async def side_by_side(cases: Iterable[Case], live: Callable[[Case], Awaitable[_T]], at_once: int = 6) -> list[_T]:
     """Run cases, so many side by side: they mostly wait."""
     room, one_drag = asyncio.Semaphore(at_once), asyncio.Semaphore()
 
-    async def one(number: int, case: Case) -> Lived:
+    async def one(case: Case) -> _T:
         # Chromium does the drags of one browser one after the other, and each of them more slowly.
         async with one_drag if case.action == "drag" else contextlib.nullcontext(), room:
-            return await live(case, orders, folder / str(number))
+            return await live(case)
 
-    return await asyncio.gather(*(one(number, case) for number, case in enumerate(cases)))
+    return await asyncio.gather(*map(one, cases))
+
+
+async def live_all(cases: Iterable[Case], orders: Orders, folder: Path) -> list[Lived]:
+    """Run cases side by side, and resume each while that is of use."""
+    return await side_by_side(cases, lambda case: live(case, orders, folder / str(case)))
 
 
 def begun(case: Case, orders: Orders, folder: Path, text: str, chosen: settings.Settings | None = None) -> Live:

@@ -27,13 +27,12 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize(("way", "survives"), agents.WAYS)
 def test_what_an_agent_does_is_done_once(
-    way: agents.Way, survives: bool, shop: Shop, tmp_path: Path, pytestconfig: pytest.Config
+    way: agents.Way, survives: bool, shop: Shop, tmp_path: Path, seed: int
 ) -> None:
     """Its model would do it again wherever its thread does not say that it was done: the runtime continues in the thread, asks the site, or a person."""
     server = warm_server()
     if server is None:
         pytest.skip("this system cannot fork commands")
-    seed: int = pytestconfig.option.randomly_seed
     chance = random.Random(f"{seed} {way} {survives}")
     numbers = [chance.randint(1, 1000) for _ in range(EACH)]
     bench = agents.Bench(tmp_path, shop, server)

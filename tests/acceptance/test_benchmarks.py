@@ -7,43 +7,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
-    """One pair and one round: both ways leave the right record with the shop, and the numbers are there."""
+FEWEST = dict.fromkeys(("pairs", "rounds", "restarts", "orders", "looks", "lists", "batches", "besides"), "1") | {
+    "entries": "3000",
+    "words": "4",
+    "warm": "0",
+    "files": "2",
+    "megabytes": "4",
+}
+
+
+def measured(*only: str) -> dict[str, float]:
+    """What the command prints in its last line, with one pair and one round of each of these."""
+    given = [part for name, count in FEWEST.items() for part in (f"--{name}", count)]
+    given += [part for name in only for part in ("--only", name)]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.benchmarks",
-            "--pairs",
-            "1",
-            "--rounds",
-            "1",
-            "--restarts",
-            "1",
-            "--orders",
-            "1",
-            "--looks",
-            "1",
-            "--entries",
-            "3000",
-            "--words",
-            "4",
-            "--warm",
-            "0",
-            "--lists",
-            "1",
-            "--batches",
-            "1",
-            "--files",
-            "2",
-            "--besides",
-            "1",
-            "--megabytes",
-            "4",
-        ],
+        [sys.executable, "-m", "tests.benchmarks", *given],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -51,7 +34,13 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    numbers = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.drawn(0)
+def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
+    """One pair and one round: both ways leave the right record with the shop, and the numbers are there."""
+    numbers = measured()
     assert numbers["form_engine_over_raw_same_flags"] > 0
     assert numbers["node_overhead_ms"] > 0
     assert numbers["log_off_over_on"] > 0
@@ -63,6 +52,14 @@ def test_the_last_line_is_one_json_object_with_the_promised_numbers() -> None:
     assert numbers["context_300k_over_1k"] > 0
     assert 0 < numbers["tool_schema_tokens"] <= 4000
     assert 0 < numbers["context_clean_over_injected"] <= numbers["context_hybrid_over_injected"] < 1
+
+
+def test_one_is_measured_alone() -> None:
+    """`--only` leaves the other numbers out, and the tools of a build keep to their tokens."""
+    numbers = measured("nodes", "schemas")
+    assert numbers["node_overhead_ms"] > 0
+    assert 0 < numbers["tool_schema_tokens"] <= 4000
+    assert "form_engine_over_raw_same_flags" not in numbers
 
 
 def test_the_raw_script_is_short() -> None:

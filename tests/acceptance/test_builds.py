@@ -19,7 +19,7 @@ from tests.builds.goals import GOALS, MOST_FAILED, MOST_REQUESTS, MOST_TOKENS
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "docs" / "builds"
 
-REPLAYED = ("shop-open-orders", "shop-triage", "django-vendor")
+REPLAYED = ("shop-triage", "shop-open-orders", "django-vendor")
 """Those that need no program but what the tests have."""
 
 FEW = 14
@@ -39,6 +39,7 @@ def answers(name: str, url: str) -> Iterator[scripted_model.Answer]:
         yield sum(calls[1:], calls[0]) if calls else scripted_model.text(answer["text"])
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", REPLAYED)
 def test_a_build_by_hand_is_built_again_from_its_answers(name: str, tmp_path: Path) -> None:
     """The same answers lead to an accepted `finish` in no more requests, and to a file that does what its record does."""

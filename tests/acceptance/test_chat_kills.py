@@ -37,11 +37,8 @@ CASES = {**{way: talked.Case(way) for way in said.WAYS}, "power": talked.Case("s
 
 @pytest.mark.drawn(share=0.5)
 @pytest.mark.parametrize("way", CASES)
-def test_a_killed_session_ends_as_one_that_was_left_alone(
-    way: str, tmp_path: Path, pytestconfig: pytest.Config
-) -> None:
+def test_a_killed_session_ends_as_one_that_was_left_alone(way: str, tmp_path: Path, seed: int) -> None:
     """The model is asked the same, no answer that the log has is asked for again, and the session shows the same: words, tools, plan, summary, delegates, run, fork."""
-    seed: int = pytestconfig.option.randomly_seed
     chance = random.Random(f"{seed} {way}")
     bench = talked.Bench(tmp_path, None, server())
     draws = [chance.randrange(10**6) for _ in range(EACH)]
@@ -49,9 +46,8 @@ def test_a_killed_session_ends_as_one_that_was_left_alone(
         assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
 
 
-def test_a_run_of_a_killed_session_orders_once(shop: Shop, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+def test_a_run_of_a_killed_session_orders_once(shop: Shop, tmp_path: Path, seed: int) -> None:
     """Whether its browser lives on or not, the run is resumed, and the model is told how it ended, once."""
-    seed: int = pytestconfig.option.randomly_seed
     chance = random.Random(seed)
     bench = talked.Bench(tmp_path, shop, server())
     draws = [chance.randrange(10**6) for _ in range(EACH)]

@@ -17,7 +17,13 @@ from tests.terminal import Terminal, processes_of, still_running
 
 pytestmark = pytest.mark.drawn(share=0.6, of="command_terminal")
 
-PAY_ORDERS = str(ROOT / "workflows" / "pay_orders.yaml")
+PAY_ORDERS = (
+    (ROOT / "workflows" / "pay_orders.yaml")
+    .read_text()
+    .replace("        verify: [{text", "        timeout: 4\n        verify: [{text")
+)
+"""The example, with a payment that a new browser waits less for after a resume."""
+
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 ADD = """
 version: 1
@@ -42,12 +48,14 @@ def project(tmp_path: Path) -> Project:
     """An empty project that knows the shop's password."""
     folder = tmp_path / "project"
     folder.mkdir()
-    return Project(folder, SHOP_PASSWORD="correct-horse")
+    project = Project(folder, SHOP_PASSWORD="correct-horse")
+    project.write("pay_orders.yaml", PAY_ORDERS)
+    return project
 
 
 def pay(project: Project, shop: Shop, *, columns: int = 80, rows: int = 24) -> Terminal:
     """Start to pay the open orders, on a terminal."""
-    return project.terminal("run", PAY_ORDERS, "-i", f"base_url={shop.url}", columns=columns, rows=rows)
+    return project.terminal("run", "pay_orders.yaml", "-i", f"base_url={shop.url}", columns=columns, rows=rows)
 
 
 @pytest.mark.drawn(1)
@@ -128,7 +136,7 @@ def test_a_second_ctrl_c_ends_at_once(project: Project, shop: Shop) -> None:
 def test_the_browser_of_a_run_can_be_ended_from_outside(project: Project, shop: Shop) -> None:
     """What the second Ctrl-C asks of a browser that outlived its engine: it ends now, not when its patience does."""
     shop.switch("hold", path="/orders/1002/pay", method="POST")
-    with project.start("run", PAY_ORDERS, "-i", f"base_url={shop.url}") as process:
+    with project.start("run", "pay_orders.yaml", "-i", f"base_url={shop.url}") as process:
         shop.wait("held", path="/orders/1002/pay")
         below = processes_of(process.pid, project.folder)
         process.kill()
@@ -160,7 +168,7 @@ def test_ctrl_c_during_the_imports(module: str, project: Project, tmp_path: Path
     slow = tmp_path / "slow"
     slow.mkdir()
     (slow / f"{module}.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
-    with project.terminal("run", PAY_ORDERS, anew=True, PYTHONPATH=str(slow)) as terminal:
+    with project.terminal("run", "pay_orders.yaml", anew=True, PYTHONPATH=str(slow)) as terminal:
         terminal.wait_for(lambda: "importing" in terminal.text)
         terminal.press("\x03")
         assert terminal.wait() == 130
@@ -173,7 +181,9 @@ def test_ctrl_c_during_the_imports(module: str, project: Project, tmp_path: Path
 def test_a_signal_interrupts_a_run_without_a_terminal(number: int, code: int, project: Project, shop: Shop) -> None:
     """A CI job that is cancelled ends in order: it says so to people and programs, its log too, and its processes are gone."""
     shop.switch("hold", path="/orders/1002/pay", method="POST")
-    with project.start("run", PAY_ORDERS, "-i", f"base_url={shop.url}", "--json", prepare=heed_signals) as process:
+    with project.start(
+        "run", "pay_orders.yaml", "-i", f"base_url={shop.url}", "--json", prepare=heed_signals
+    ) as process:
         shop.wait("held", path="/orders/1002/pay")
         assert [run["state"] for run in project.runs()] == ["running"]
         assert project.show()["open"] == ["each_order[#1002]/pay"]

@@ -29,12 +29,11 @@ names = itertools.count(1)
 
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("number", range(6))
-def test_no_order_is_paid_twice(number: int, shop: Shop, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+def test_no_order_is_paid_twice(number: int, shop: Shop, tmp_path: Path, seed: int) -> None:
     """Wherever it dies, a checkout ends as one that was left alone: each order paid once, without asking where `confirm` can tell, and after a question where nobody can."""
     server = warm_server()
     if server is None:
         pytest.skip("this system cannot fork commands")
-    seed: int = pytestconfig.option.randomly_seed
     case = plan.drawn(seed)[number]
     while case.kills:
         name = f"t{next(names)}"
@@ -46,11 +45,11 @@ def test_no_order_is_paid_twice(number: int, shop: Shop, tmp_path: Path, pytestc
         case = dataclasses.replace(case, kills=missed, again=())
 
 
-def test_a_broken_engine_is_found_out(shop: Shop, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+def test_a_broken_engine_is_found_out(shop: Shop, tmp_path: Path, seed: int) -> None:
     """An engine that is wrong in one of four ways, drawn by the seed, loses an action or does it twice, and the ledger shows it."""
     server = warm_server()
     if server is None:
         pytest.skip("this system cannot fork commands")
-    case = plan.CONTROLS[pytestconfig.option.randomly_seed % len(plan.CONTROLS)]
+    case = plan.CONTROLS[seed % len(plan.CONTROLS)]
     report = trial.Trial(case, f"c{next(names)}", tmp_path / "trial", shop, server).run()
     assert report.lost or report.doubled, report

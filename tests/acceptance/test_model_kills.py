@@ -103,14 +103,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 names = itertools.count(1)
 
 
-def test_no_answer_is_paid_twice_and_no_action_done_twice(
-    shop: Shop, tmp_path: Path, pytestconfig: pytest.Config
-) -> None:
+def test_no_answer_is_paid_twice_and_no_action_done_twice(shop: Shop, tmp_path: Path, seed: int) -> None:
     """Wherever the run dies, it ends as one that was left alone: what the log has is not paid again, and nothing is asked that the protocol forbids."""
     server = warm_server()
     if server is None:
         pytest.skip("this system cannot fork commands")
-    seed: int = pytestconfig.option.randomly_seed
     chance = random.Random(seed)
 
     def trial(*, background: bool) -> modelled.Trial:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import random
 import re
 from collections.abc import AsyncIterator, Iterator
 
@@ -149,7 +148,7 @@ async def test_nothing_is_out_of_reach(name: str, tab: Tab, sites: Sites) -> Non
         text = seen.render(budget)
         assert len(text) <= budget
         assert {line.strip() for line in text.split("\n")} - lines == set(fold_lines(text))
-        for element in random.sample(elements, breadth.of(-(-len(elements) // len(BUDGETS)), len(elements))):
+        for element in breadth.some(elements, -(-len(elements) // len(BUDGETS))):
             found = seen.find(role=element.role, name=element.name, budget=budget)
             if f"[ref={element.ref}]" not in found:
                 found = seen.find(role=element.role, name=element.name, row=element.row, budget=budget)

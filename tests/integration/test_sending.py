@@ -69,15 +69,18 @@ def of_agents() -> list[sent.Case]:
     ]
 
 
-@pytest.mark.parametrize("case", of_agents(), ids=str)
 async def test_what_an_agent_sends_is_never_sent_twice(
-    case: sent.Case, orders: sent.Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    orders: sent.Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where an agent's own action is not answered its model is not told that it failed: `confirm` is asked, or a person; nor is it believed against `confirm`."""
     monkeypatch.setattr(page_tools, "ACTION_SECONDS", sent.SECONDS)
-    with responses.serve(agents.Obedient(agents.LOOK, *case.tools)) as server:
-        rig = sent.begun(case, orders, tmp_path / "run", case.of_agent, models.asked_at(server, monkeypatch))
-        assert sent.wrong([await sent.lived(rig, case, orders)]) == {}
+
+    async def lived(case: sent.Case) -> sent.Lived:
+        with responses.serve(agents.Obedient(agents.LOOK, *case.tools)) as server:
+            rig = sent.begun(case, orders, tmp_path / str(case), case.of_agent, models.asked_at(server, monkeypatch))
+            return await sent.lived(rig, case, orders)
+
+    assert sent.wrong(await sent.side_by_side(of_agents(), lived)) == {}
 
 
 def of_benches() -> list[sent.Case]:
@@ -88,13 +91,22 @@ def of_benches() -> list[sent.Case]:
     return [sent.Case("press", "late", retry=True), sent.Case("click", "slow", confirm=True, retry=True)]
 
 
-@pytest.mark.parametrize("case", of_benches(), ids=str)
-async def test_a_bench_tries_nothing_twice(case: sent.Case, orders: sent.Orders, tmp_path: Path) -> None:
+async def test_a_bench_tries_nothing_twice(orders: sent.Orders, tmp_path: Path) -> None:
     """A node that is tried on the bench is sent once, in spite of its `retry`, and its model hears where nobody knows; with `confirm` it arrives."""
+
+    async def tried(case: sent.Case) -> None:
+        await try_on_a_bench(case, orders, tmp_path / str(case))
+
+    await sent.side_by_side(of_benches(), tried)
+
+
+async def try_on_a_bench(case: sent.Case, orders: sent.Orders, folder: Path) -> None:
+    """Send the order of a case by `execute_nodes`; once more where the site says that it did not come."""
+    folder.mkdir()
     orders.offer(case)
     text = case.text.replace("{{ inputs.base }}", orders.site.origin).replace("inputs: {base: {type: string}}\n", "")
-    build = build_contexts.opened(tmp_path, orders.site.origin, text)
-    (tmp_path / "paper.txt").write_text("a paper")
+    build = build_contexts.opened(folder, orders.site.origin, text)
+    (folder / "paper.txt").write_text("a paper")
     given: dict[str, Json] = {"nodes": "open..send", "mode": None, "from": None, "item": None, "reason": "to see"}
     try:
         told = (await build_contexts.call(build, "execute_nodes", bench.toolsets(build), **given)).told

@@ -1,4 +1,4 @@
-"""The cases that a seed draws of a test that has many."""
+"""The cases that `make test` tries of a test that has many."""
 
 from __future__ import annotations
 
@@ -18,44 +18,48 @@ class Item:
         return self._mark
 
 
-@pytest.fixture
-def items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """A test with ten cases, of which three are tried, one with fewer cases than may be, and one that is no matter of drawing."""
+@pytest.fixture(autouse=True)
+def gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `make test` does."""
     monkeypatch.setattr(breadth, "WHOLE", False)
-    many = [Item(f"a.py::many[{number}]", 3) for number in range(10)]
-    return [*many, Item("a.py::few[1]", 3), Item("a.py::other[1]"), Item("a.py::other[2]")]
 
 
-def test_so_many_are_left_and_a_seed_says_which(items: list[Any]) -> None:
-    """In whatever order they come; with other seeds each has its turn."""
-    out = {each.nodeid for each in breadth.left_out(items, 7)}
-    assert len(out) == 7
-    assert all(each.startswith("a.py::many[") for each in out)
-    assert {each.nodeid for each in breadth.left_out(items[::-1], 7)} == out
-    tried = {each.nodeid for seed in range(50) for each in items if each not in breadth.left_out(items, seed)}
-    assert tried == {each.nodeid for each in items}
+def left(items: list[Any]) -> list[str]:
+    """The names of those that are tried."""
+    out = breadth.left_out(items)
+    return [each.nodeid for each in items if each not in out]
 
 
-def test_of_a_share_one_is_left_at_least(items: list[Any]) -> None:
+def many(*few: int, cases: int = 10, test: str = "a.py::many", **more: object) -> list[Any]:
+    """The cases of one test."""
+    return [Item(f"{test}[{number}]", *few, **more) for number in range(cases)]
+
+
+def test_so_many_are_left_spread_over_all_and_always_the_same() -> None:
+    """The first among them; a test with fewer cases, or without the mark, has all of them."""
+    assert left(many(3)) == ["a.py::many[0]", "a.py::many[3]", "a.py::many[6]"]
+    assert left([*many(0), *many(3, cases=1, test="few"), *many(cases=2, test="other")]) == [
+        "few[0]",
+        "other[0]",
+        "other[1]",
+    ]
+
+
+def test_of_a_share_one_is_left_at_least() -> None:
     """Half of five are three, and a case that is named alone is tried."""
-    cases: list[Any] = [Item(f"b.py::half[{number}]", share=0.5) for number in range(5)]
-    assert len(breadth.left_out(cases, 7)) == 2
-    assert breadth.left_out(cases[:1], 7) == []
-    assert len(breadth.left_out([*cases, *items], 7)) == 2 + 7
+    assert len(left(many(share=0.5, cases=5))) == 3
+    assert len(left(many(share=0.1, cases=1))) == 1
 
 
-def test_a_family_is_drawn_from_together() -> None:
-    """So many of all its tests, each of which has its turn."""
-    family: list[Any] = [Item(f"c.py::{test}[{case}]", share=0.3, of="c") for test in "xy" for case in range(5)]
-    tried = [{each.nodeid for each in family if each not in breadth.left_out(family, seed)} for seed in range(99)]
-    assert {len(each) for each in tried} == {3}
-    assert {*map(len, [{name.partition("[")[0] for name in each} for each in tried])} == {1, 2}
-    assert set().union(*tried) == {each.nodeid for each in family}
+def test_a_family_is_sampled_together() -> None:
+    """So many of all its tests."""
+    family = [*many(share=0.3, of="c", cases=5, test="x"), *many(share=0.3, of="c", cases=5, test="y")]
+    assert left(family) == ["x[0]", "x[3]", "y[1]"]
 
 
-def test_of_all_of_them_none_is_left_out(items: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_all_of_them_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """`make test-all` tries every case."""
-    assert breadth.of(3, 10) == 3
+    assert (breadth.of(3, 10), breadth.some("abcdef", 2)) == (3, ["a", "d"])
     monkeypatch.setattr(breadth, "WHOLE", True)
-    assert breadth.left_out(items, 7) == []
-    assert breadth.of(3, 10) == 10
+    assert len(left(many(3))) == 10
+    assert (breadth.of(3, 10), breadth.some("abcdef", 2)) == (10, "abcdef")

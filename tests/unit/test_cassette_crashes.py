@@ -62,21 +62,20 @@ def uncounted(cassette: bytes) -> bytes:
     return bare
 
 
-def moments(count: int) -> list[list[int]]:
-    """Crash points of a first life, drawn at random, each with one of the second life."""
-    chance = random.Random()
+def moments(count: int, chance: random.Random) -> list[list[int]]:
+    """Crash points of a first life, each with one of the second life."""
     return [[chance.randint(1, count), chance.randint(1, 12)] for _ in range(MOMENTS)]
 
 
 def test_a_run_that_died_while_it_was_recorded_gives_the_same_cassette(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: tuple[bytes, Json, int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: tuple[bytes, Json, int], chance: random.Random
 ) -> None:
     """Killed at any crash point, and again on the way back: the same bytes as without a crash, also where an answer was paid again.
 
     But for the count of the input: a run that continues says so to its model, in other words than one that starts.
     """
     whole, output, count = recorded
-    for number, deaths in enumerate(moments(count)):
+    for number, deaths in enumerate(moments(count, chance)):
         CASSETTE.unlink()
         run, _asked = record(tmp_path / f"{number}", monkeypatch, deaths)
         assert run.output == output, deaths
@@ -84,13 +83,13 @@ def test_a_run_that_died_while_it_was_recorded_gives_the_same_cassette(
 
 
 def test_a_run_that_died_while_it_was_played_goes_on_at_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: tuple[bytes, Json, int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: tuple[bytes, Json, int], chance: random.Random
 ) -> None:
     """Killed at any crash point, and again on the way back: the same output from the cassette alone, with nothing left over and no server asked."""
     whole, output, _recording = recorded
     with responses.serve([]) as server:
         count = len(play(tmp_path / "played", server, monkeypatch, []).passed)
-        for number, deaths in enumerate(moments(count)):
+        for number, deaths in enumerate(moments(count, chance)):
             run = play(tmp_path / f"played-{number}", server, monkeypatch, deaths)
             assert run.output == output, deaths
             assert run.rig.models is not None

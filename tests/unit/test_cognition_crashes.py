@@ -13,9 +13,8 @@ from tests.kills import asked
 
 
 @pytest.mark.parametrize("way", asked.WAYS)
-def test_an_answer_is_paid_once_wherever_the_run_dies(way: str, tmp_path: Path) -> None:
+def test_an_answer_is_paid_once_wherever_the_run_dies(way: str, tmp_path: Path, chance: random.Random) -> None:
     """Killed at any crash point, and again on the way back, the run comes to the same output, and pays no answer twice that its log has."""
-    chance = random.Random()
     numbers = [chance.randint(1, 1000) for _ in range(breadth.of(6, 12))]
     reports = asked.examine(way, numbers, chance, tmp_path)
     assert [asked.as_json(each) for each in reports if each.wrong] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -164,6 +165,7 @@ def test_what_is_printed_is_what_its_schema_says(name: schemas.Name, home: Path,
         reports.check(name, found)
 
 
+@functools.cache
 def _optional(name: schemas.Name) -> set[str]:
     """Fields that a part of the report leaves out where they have no value."""
     parts_of: list[Any] = [*schemas.schema_of(name).get("$defs", {}).values()]

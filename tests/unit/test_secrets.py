@@ -128,8 +128,10 @@ WRITINGS: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("writing", WRITINGS)
-@settings(max_examples=breadth.of(3, 25))
+@settings(max_examples=breadth.of(1, 25))
 @given(secret=secrets, before=around, after=around)
+@example(secret="p\u00e4ss/W%rd&", before="a ", after=" z")
+@example(secret="jdoe-42@'sh\"op\\", before="\\", after="%")
 def test_every_writing_is_found_and_masked(writing: str, secret: str, before: str, after: str) -> None:
     """However the text around a secret is encoded, the scanner finds the secret, and after masking finds it no more."""
     written = WRITINGS[writing](before + secret + after)
@@ -157,7 +159,7 @@ def test_what_pages_and_file_names_make_of_a_secret_is_masked(secret: str, shown
     assert masker.touches(shown.encode())
 
 
-@settings(max_examples=breadth.of(25, 400))
+@settings(max_examples=breadth.of(8, 400))
 @given(secret=secrets, before=around, after=around, data=st.data())
 def test_a_secret_is_masked_however_each_of_its_characters_is_escaped(
     secret: str, before: str, after: str, data: st.DataObject
@@ -172,7 +174,7 @@ def test_a_secret_is_masked_however_each_of_its_characters_is_escaped(
     assert masker.text(masked) == masked
 
 
-@settings(max_examples=breadth.of(20, 100))
+@settings(max_examples=breadth.of(8, 100))
 @given(secret=secrets.filter(lambda secret: not is_word(secret)), data=st.data())
 def test_a_secret_is_masked_in_any_capitals(secret: str, data: st.DataObject) -> None:
     """Whichever of its letters are capitals, also escaped ones, a secret that is no single word is masked."""
@@ -262,7 +264,7 @@ def test_a_long_secret_is_masked_in_every_escape(escape: str) -> None:
     assert Masker({"KEY": secret}).text(f"a: {written} z") == f"a: {MASK} z"
 
 
-@settings(max_examples=breadth.of(15, 100))
+@settings(max_examples=breadth.of(8, 100))
 @given(secret=secrets, text=st.text(max_size=40), data=st.data())
 @example(secret="hidden", text="a hidden [hidden]", data=None)
 def test_what_is_masked_stays_as_it_is(secret: str, text: str, data: st.DataObject | None) -> None:
@@ -272,7 +274,7 @@ def test_what_is_masked_stays_as_it_is(secret: str, text: str, data: st.DataObje
     assert masker.text(masked) == masked
 
 
-@settings(max_examples=breadth.of(15, 100))
+@settings(max_examples=breadth.of(8, 100))
 @given(secret=secrets, before=around, data=st.data())
 def test_half_an_escaped_secret_is_masked_where_the_text_was_cut(secret: str, before: str, data: st.DataObject) -> None:
     """Wherever a text is cut short in an escaped secret, four characters of it are not left, nor half an escape behind them."""
@@ -283,6 +285,7 @@ def test_half_an_escaped_secret_is_masked_where_the_text_was_cut(secret: str, be
     assert masked.endswith(f"{MASK}…")
 
 
+@settings(max_examples=breadth.of(10, 100))
 @given(secret=secrets, before=around, after=around)
 def test_half_a_secret_is_masked_where_the_text_was_cut(secret: str, before: str, after: str) -> None:
     """Wherever a text is cut short in a secret, none of it is left but three characters, and what follows stays."""
@@ -318,7 +321,7 @@ def test_nothing_is_masked_without_secrets() -> None:
         assert not masker.touches(b"anything")
 
 
-@settings(max_examples=breadth.of(20, 150))
+@settings(max_examples=breadth.of(8, 150))
 @given(writing=st.sampled_from(sorted(WRITINGS)), secret=secrets, before=around, after=around, size=st.integers(1, 9))
 @example(writing="an address in an address", secret="?!?!?!?!", before="", after="", size=1)
 def test_a_text_that_comes_in_pieces_is_masked_as_a_whole_one(

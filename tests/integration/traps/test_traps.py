@@ -1,6 +1,6 @@
 """Pages that deceive: a workflow gets through by what it says, a naive script of raw Playwright does not.
 
-The delays of the pages are random, 0 to 2 s, drawn from the seed that pytest prints. What counts is the ledger of the site, never
+The delays of the pages are random, 0 to 2 s, drawn by a seed. What counts is the ledger of the site, never
 what a page or a script says of itself.
 """
 
@@ -65,13 +65,6 @@ TRAPS = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def draw(request: pytest.FixtureRequest) -> random.Random:
-    """What is random in one test, the same again for the same seed."""
-    seed = request.config.getoption("randomly_seed", default=0)
-    return random.Random(f"{seed} {request.node.name}")
-
-
 @pytest.fixture(scope="module")
 def scripts() -> Iterator[Scripts]:
     """Who runs the naive scripts."""
@@ -81,35 +74,35 @@ def scripts() -> Iterator[Scripts]:
 
 @pytest.mark.drawn(share=0.2, of="traps")
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
-def test_a_trap_that_catches_the_naive(trap: Trap, draw: random.Random, scripts: Scripts, tmp_path: Path) -> None:
+def test_a_trap_that_catches_the_naive(trap: Trap, chance: random.Random, scripts: Scripts, tmp_path: Path) -> None:
     """However long the page takes, the workflow sends what a person would; the naive script ends well and has sent something else."""
     project = Project(tmp_path)
     with site.serve() as served:
-        fair = Fair(served, trap.name, draw.randint(0, LONGEST))
+        fair = Fair(served, trap.name, chance.randint(0, LONGEST))
         ended = project.runops(
             "run", str(HERE / "workflows" / f"{trap.name}.yaml"), f"--input=base_url={served.origin}"
         )
         assert (ended.returncode, fair.ledger) == (0, trap.right), ended.stderr
     with site.serve() as served:
-        fair = Fair(served, trap.name, draw.randint(SHORTEST, LONGEST))
+        fair = Fair(served, trap.name, chance.randint(SHORTEST, LONGEST))
         code, said = scripts.run(HERE / "naive" / f"{trap.name}.py", served.origin)
         assert (code, fair.ledger) == (0, trap.wrong), said
 
 
 @pytest.mark.drawn(share=0.2, of="traps")
-def test_a_session_that_ends_in_the_middle(draw: random.Random, scripts: Scripts, tmp_path: Path) -> None:
+def test_a_session_that_ends_in_the_middle(chance: random.Random, scripts: Scripts, tmp_path: Path) -> None:
     """Wherever the session ends, the workflow signs in again and each order is paid once; the naive script looks for a row on the sign-in form."""
     project = Project(tmp_path, SHOP_PASSWORD="correct-horse")
     with Shop.start(tmp_path, orders=3, paid=0) as shop:
-        shop.switch("delay", "/orders.*", times=2, skip=draw.randint(1, 6), ms=draw.randint(0, LONGEST))
-        shop.switch("logout", "/orders.*", skip=draw.randint(1, 8))
+        shop.switch("delay", "/orders.*", times=2, skip=chance.randint(1, 6), ms=chance.randint(0, LONGEST))
+        shop.switch("logout", "/orders.*", skip=chance.randint(1, 8))
         ended = project.runops("run", str(HERE / "workflows" / "session_expiry.yaml"), f"--input=base_url={shop.url}")
         assert ended.returncode == 0, ended.stderr
         assert len(shop.ledger("sign_in")) >= 2
         assert sorted(row["subject"] for row in shop.ledger("payment")) == ["100", "1001", "1002"]
     (tmp_path / "shop.sqlite").unlink()
     with Shop.start(tmp_path, orders=3, paid=0) as shop:
-        shop.switch("logout", "/orders.*", skip=draw.randint(1, 4))
+        shop.switch("logout", "/orders.*", skip=chance.randint(1, 4))
         code, said = scripts.run(HERE / "naive" / "session_expiry.py", shop.url)
         assert code == 1
         assert "TimeoutError: Page.click: Timeout 3000ms exceeded" in said
