@@ -268,6 +268,25 @@ def _near(word: Json, choices: Mapping[str, Any]) -> str:
     return word if word in choices else errors.near(word, choices) or ""
 
 
+def texts_for_secrets(part: Part, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Yield the texts of all fields that take secrets: what is typed, or sent to a site."""
+    for name, field in type(part).model_fields.items():
+        yield from _texts_for_secrets(getattr(part, name), shape_of(type(part), name), (*path, field.alias or name))
+
+
+def _texts_for_secrets(value: Any, shape: Shape, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, Part):
+        yield from texts_for_secrets(value, path)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts_for_secrets(item, shape.value or shape, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts_for_secrets(item, shape.item or shape, (*path, index))
+    elif value is not None and shape.ref is not None and shape.ref.secret:
+        yield path, str(value)
+
+
 @functools.cache
 def shape_of(model: type[Part], name: str) -> Shape:
     """Return the accepted content of a field."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime.language import callees, reader, workflow
+from runtime.language import callees, node_tree, reader, workflow
 from runtime.secrets import masking, sources
+
+
+SECRET = re.compile(r"\bsecrets\.\w+")
+"""A reference to a secret."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,7 +40,7 @@ def prepare(loaded: workflow.Loaded, inputs: Mapping[str, Json], source: sources
         named = ", ".join(f"`{name}`" for name, value in typed.items() if masker.json(value) != value)
         raise UsageError(
             "secret-in-input",
-            f"the input {named} holds a secret, and inputs are kept in the log",
+            f"the input {named} holds the secret {', '.join(masker.named(typed))}, and inputs are kept in the log",
             fix="give it as a secret (`secrets:` in the file, the value in the environment) or without it",
         )
     return Prepared(loaded, typed, known)
@@ -45,9 +50,16 @@ def _refuse_secret_in_file(loaded: workflow.Loaded, masker: masking.Masker) -> N
     """Refuse a secret in the file or in one that it uses. A comment may contain it.
 
     The stored text is masked, and a resumed run uses that text: a mask outside comments would become a value.
+    A secret that equals an ordinary word is stored as that word, so it counts only where it would be typed or sent.
     """
+    for file in loaded.files():
+        for path, text in node_tree.texts_for_secrets(file.workflow):
+            if names := masker.words_in(SECRET.sub("", text)):
+                mark = file.document.mark(path)
+                raise _in_file(f"{file.path}:{mark.line}:{mark.column}" if mark else str(file.path), names)
+    masker = masker.but_words
     hidden = {path: masker.text(text) for path, text in loaded.texts().items()}
-    touched = [each for each in loaded.files() if masker.text(each.text) != each.text]
+    touched = [each for each in loaded.files() if masker.holds(each.text)]
     if not touched:
         return
     try:
@@ -56,12 +68,16 @@ def _refuse_secret_in_file(loaded: workflow.Loaded, masker: masking.Masker) -> N
             return
     except RunOpsError:
         pass
-    places = [(each.path, number) for each in touched if (number := _line_with_secret(each.text, masker))]
-    file, number = places[0] if places else (touched[0].path, 1)
-    raise UsageError(
+    places = [(each, number) for each in touched if (number := _line_with_secret(each.text, masker))]
+    file, number = places[0] if places else (touched[0], 1)
+    raise _in_file(f"{file.path}:{number}", masker.named(file.text))
+
+
+def _in_file(place: str, names: Sequence[str]) -> UsageError:
+    return UsageError(
         "secret-in-file",
-        f"{file}:{number}: a secret stands in the workflow file itself",
-        fix="write `{{ secrets.NAME }}` in its place; if it only happens to be the same text, choose another secret",
+        f"{place}: the value of the secret {', '.join(names)} is in the workflow file itself",
+        fix=f"write `{{{{ secrets.{names[0]} }}}}` in its place; if it only happens to be the same text, choose another secret",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, Protocol
 
@@ -26,6 +26,12 @@ LARGE = 4096
 
 NOTHING = "(nothing)"
 """Replacement for an empty text in a request: servers accept no empty message."""
+
+
+_NAMES = {"node", "thread", "kind", "event", "name", "workflow", "file", "secrets", "callees", "versions"}
+_PATHS = {"path", "anew", "edited", "invalidated", "reopened", "kept", "answers"}
+AUTHORED = _NAMES | _PATHS
+"""Fields of entries and notes that hold names and step paths of the workflow, or words of ours. An answer was checked before it is written."""
 
 
 class Fold(Protocol):
@@ -88,6 +94,7 @@ class LogWriter(Texts, Generic[Folded_co]):
         self._history = history
         self.masker = masker
         self.blobs: set[str] = set()
+        self._workflow_texts: set[str] = set()
         """Hashes of the blobs that were written."""
         self.synced = 0
         """Last line that is known to be synced."""
@@ -236,14 +243,39 @@ class LogWriter(Texts, Generic[Folded_co]):
             *(sorted(each for each in kept.iterdir() if each.is_file()) if kept.is_dir() else ()),
         ]
 
+    def leaks(self) -> list[Path]:
+        """Return the written files that contain a secret in its own capitals.
+
+        A secret that equals an ordinary word is no leak where the author wrote that word: in the workflow's text, in names, keys and step paths.
+        """
+        log, *blobs = self.kept.stands_in(self.conversation.id, sorted(self.blobs)) or [None]
+        texts = self.kept.stands_in(self.conversation.id, sorted(self._workflow_texts))[1:]
+
+        def leaks(file: Path) -> bool:
+            if self.masker.but_words.files_with_secrets([file]):
+                return True
+            if file in texts:
+                return False
+            if file != log and file not in blobs:
+                return True
+            try:
+                logged: list[Json] = [json.loads(line) for line in file.read_bytes().splitlines()]
+            except ValueError:
+                return True
+            return self.masker.touches("\n".join(_said(logged)).encode())
+
+        return [each for each in self.masker.files_with_secrets(self.files()) if leaks(each)]
+
     @property
     def artifacts(self) -> Path:
         """Folder of the files that the run's steps keep."""
         return self.kept.files(self.conversation.id)
 
     def put_text(self, text: str, path: str) -> entries.Blob:
-        """Keep a text as a blob."""
-        return self._blob(self.masker.text(sound(text)).encode(), path)
+        """Keep the text of a workflow file as a blob. An ordinary word in it is no secret, though a secret equals it."""
+        blob = self._blob(self.masker.but_words.text(sound(text)).encode(), path)
+        self._workflow_texts.add(blob.sha256)
+        return blob
 
     def _append(self, entry: Any) -> Any:
         written = self.conversation.append(entry)
@@ -252,7 +284,11 @@ class LogWriter(Texts, Generic[Folded_co]):
 
     def _masked(self, value: Json) -> Json:
         """Return ``value`` as a file can hold it: secrets masked, no unpaired surrogates."""
-        return self.masker.json(sound_json(value))
+        value = sound_json(value)
+        if not isinstance(value, dict):
+            return self.masker.json(value)
+        plain = self.masker.but_words
+        return {key: (plain if key in AUTHORED else self.masker).json(item) for key, item in value.items()}
 
     def _value(self, value: Json, path: str) -> dict[str, Any]:
         if value is None or value is True or value is False:
@@ -305,3 +341,17 @@ def value_of(entry: entries.Result | entries.Scope | entries.Call | entries.Vers
     if entry.blob is not None:
         return json.loads(kept.blob(entry.blob.sha256))
     return entry.args if isinstance(entry, entries.Call) else entry.value
+
+
+def _said(value: Json) -> Iterator[str]:
+    """Yield the texts of an entry that come from pages, models and persons."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _said(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            # The text of a workflow file is a blob, that of a message is not.
+            if key not in AUTHORED and not (key == "text" and isinstance(item, dict)):
+                yield from _said(item)

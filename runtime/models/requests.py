@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import tenacity
 
 from nodes.errors import AuthorError, RunOpsError
+from nodes.values import Json
 from runtime.log import entries, threads
 from runtime.log.writer import Fold, LogWriter, Texts, items_of
 from runtime.messages import estimates
@@ -153,13 +154,20 @@ class Exchanges:
 
     def _refuse_secrets(self, request: Request) -> None:
         masker = self._writer.masker
-        forms = [request.schema, *([each.description, each.parameters] for each in request.tools)]
-        if any(masker.text(text) != text for text in texts_of(request)) or masker.json(forms) != forms:
-            raise AuthorError(
-                "secret-in-request",
-                "a secret of the run stands in what the model would be sent, and secrets are sent to no model",
-                fix="leave the value out that holds it; a model can do without",
-            )
+        # The author or we have written these: an ordinary word in them is no secret, though one has the same value.
+        forms: Json = [[each.description, each.parameters] for each in request.tools]
+        for place, names in (
+            ("instructions", masker.but_words.named(request.instructions)),
+            ("schema of the answer", masker.but_words.named(request.schema)),
+            ("tools", masker.but_words.named(forms)),
+            ("messages", masker.named([*texts_of(request)[1:]])),
+        ):
+            if names:
+                raise AuthorError(
+                    "secret-in-request",
+                    f"the value of the secret {', '.join(names)} is in the {place} for the model, and secrets are sent to no model",
+                    fix="leave the value out that holds it; a model can do without",
+                )
 
     def _recorded(self, entry: entries.Assistant) -> Answer:
         usage = Usage(**entry.usage.model_dump()) if entry.usage is not None else None

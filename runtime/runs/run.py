@@ -223,7 +223,7 @@ class Run:
 
     def _leak(self) -> RunOpsError | None:
         """Return an error if anything that the run wrote contains a secret."""
-        found = self._writer.masker.files_with_secrets(self._writer.files())
+        found = self._writer.leaks()
         if not found:
             return None
         return AuthorError(

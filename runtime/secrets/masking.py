@@ -74,7 +74,8 @@ class Masker:
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         """``secrets`` maps names to values; an empty value masks nothing."""
-        self._values = sorted({value for value in secrets.values() if value})
+        self._secrets = {name: value for name, value in secrets.items() if value}
+        self._values = sorted({*self._secrets.values()})
         longest = max(map(len, self._values), default=0)
         self._tail = 2 * spellings.WIDE * longest + 400
         """Characters at the end of a text that may hold the beginning of an incomplete secret."""
@@ -106,6 +107,22 @@ class Masker:
     def idle(self) -> bool:
         """True if there is nothing to mask."""
         return not self._values
+
+    @functools.cached_property
+    def but_words(self) -> Masker:
+        """Masker for text of an author or of ours, where a secret that equals an ordinary word is just that word."""
+        return Masker({name: value for name, value in self._secrets.items() if not is_word(value)})
+
+    def words_in(self, text: str) -> list[str]:
+        """Return the names of the secrets that equal an ordinary word, and are in ``text`` as a whole word."""
+        words = {*re.findall(r"\w+", text)}
+        return [name for name, secret in self._secrets.items() if is_word(secret) and secret in words]
+
+    def named(self, value: Json) -> list[str]:
+        """Return the names of the secrets that ``value`` contains."""
+        if self.json(value) == value:
+            return []
+        return [name for name, secret in self._secrets.items() if Masker({name: secret}).json(value) != value]
 
     def touches(self, data: bytes | mmap.mmap) -> bool:
         """True if ``data`` contains a secret in its own capitals, in any escaping.
@@ -183,11 +200,15 @@ class Masker:
             masked = [self.json(item) for item in value]
             return masked if masked != value else value
         if isinstance(value, dict):
-            masked_map = {self.text(key): self.json(item) for key, item in value.items()}
+            masked_map = {self._key(key): self.json(item) for key, item in value.items()}
             return masked_map if masked_map != value else value
         if isinstance(value, int | float) and not isinstance(value, bool):
             return MASK if self.holds(json.dumps(value)) else value
         return value
+
+    def _key(self, key: str) -> str:
+        """Return a key of a map masked; in a name an ordinary word says nothing of a secret that equals it."""
+        return (self.but_words if key.isidentifier() else self).text(key)
 
     def files_with_secrets(self, files: list[Path]) -> list[Path]:
         """Return those of ``files`` that contain a secret in its own capitals."""

@@ -208,15 +208,25 @@ async def test_a_background_response_is_polled(tmp_path: Path, monkeypatch: pyte
     assert "submitted" in kinds(rig, row.thread)
 
 
-async def test_a_secret_is_never_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request in which a secret of the run stands is not sent: the step fails before it, and the server hears nothing."""
+@pytest.mark.parametrize("secret", ["hunter2hunter2", "instructions"])
+async def test_a_secret_is_never_sent(secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request in which a secret of the run stands is not sent: the step fails before it with its name, and the server hears nothing."""
     text = ASK.replace('{note: "I want my money back."}', '"{{ said }}"').replace(
         "nodes:", "secrets: [TOKEN]\nnodes:\n  - {id: said, type: browser_query, query: text, target: {css: note}}"
     )
     with responses.serve([GOOD]) as server:
-        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch), secrets={"TOKEN": "hunter2hunter2"})
-        rig.site.texts["css=note"] = "the code is hunter2hunter2"
+        rig = Rig(tmp_path, text, chosen=models.asked_at(server, monkeypatch), secrets={"TOKEN": secret})
+        rig.site.texts["css=note"] = f"the code is {secret}"
         ended = await rig.start()
         assert server.requests == []
     assert ended.error is not None
     assert ended.error["code"] == "secret-in-request"
+    assert "the value of the secret TOKEN is in the messages" in str(ended.error["message"])
+
+
+async def test_a_word_of_our_instructions_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret that equals a word of the text that is the same for every model keeps nothing from being sent."""
+    with responses.serve([GOOD]) as server:
+        rig = Rig(tmp_path, ASK, chosen=models.asked_at(server, monkeypatch), secrets={"TOKEN": "instructions"})
+        assert (await rig.start()).status == "passed"
+        assert "instructions" in server.asked[0].body["instructions"]

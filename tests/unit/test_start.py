@@ -54,7 +54,7 @@ async def test_a_file_may_hold_no_secret(tmp_path: Path, chosen: settings.Settin
         await start.start(file(tmp_path, "# TOKEN=s3cret-token\n" + FLOW % "x"), {}, host.of_command(chosen))
     ).status == "passed"
     runs_so_far = file_store.Files(chosen.home).ids()
-    with pytest.raises(UsageError, match=r"flow\.yaml:6: a secret stands in") as caught:
+    with pytest.raises(UsageError, match=r"flow\.yaml:6: the value of the secret TOKEN is in") as caught:
         await start.start(file(tmp_path, FLOW % "s3cret-token"), {}, host.of_command(chosen))
     assert caught.value.code == "secret-in-file"
     assert file_store.Files(chosen.home).ids() == runs_so_far
@@ -152,7 +152,7 @@ async def test_a_run_goes_on_with_the_texts_of_all_files_it_began_with(
 
 async def test_a_file_that_is_used_may_hold_no_secret(tmp_path: Path, chosen: settings.Settings) -> None:
     """It is refused by its own line; in a comment it does no harm."""
-    with pytest.raises(UsageError, match=r"parts/part\.yaml:5: a secret stands in"):
+    with pytest.raises(UsageError, match=r"parts/part\.yaml:5: the value of the secret TOKEN is in"):
         await start.start(caller(tmp_path, FLOW % "s3cret-token"), {}, host.of_command(chosen))
     ended = await start.start(caller(tmp_path, "# s3cret-token\n" + FLOW % "x"), {}, host.of_command(chosen))
     assert ended.path == "second"
