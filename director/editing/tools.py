@@ -167,7 +167,7 @@ def refused(error: WorkflowInvalid, masker: masking.Masker, *, first: bool = Fal
     shown = [each.render() for each in every[:MOST_PROBLEMS]]
     more = [f"… and {len(every) - MOST_PROBLEMS} more"] if len(every) > MOST_PROBLEMS else []
     what = "a mistake" if len(every) == 1 else f"{len(every)} mistakes"
-    where = f"`{edits.GIVEN}` is what was given, `{drafts.NAME}` the draft as it {'would be' if first else 'is'}"
+    where = f"`{edits.GIVEN}` is what was given, `{drafts.NAME}` the draft as it would be"
     if any(each.code == "unknown-input" for each in every):
         how = (
             "`yaml` may be a map, `inputs: …` and `nodes: …`"
