@@ -96,16 +96,7 @@ def leave(
     whole = all(each.status == "passed" for each in ran)
     done = [each.key for each in every if each.done or each.alone]
     change = patch_files.Patch(build.goal.place, _before(build), output_files.patched(draft.text, repairs.run))
-    patch = patch_files.unified([change], Path.cwd())
     known = patch_files.KnownPatch("proved" if whole else "held", [change], done, ran[-1].run)
-    place = patch_files.keep(build.here.kept, repairs.run, known, patch)
     held = next((each.held for each in ran if each.held is not None), None)
-    return {
-        "verdict": known.verdict,
-        "steps": [{"path": repairs.path, "what": summary, "file": repairs.file}],
-        "run": known.proof,
-        "reached": held,
-        "done": list[Json](done),
-        "patch": patch,
-        "kept": str(place),
-    }
+    step: dict[str, Json] = {"path": repairs.path, "what": summary, "file": repairs.file}
+    return patch_files.keep(build.here.kept, repairs.run, known, [step], held)

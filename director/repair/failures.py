@@ -66,6 +66,11 @@ class Case:
         return value if isinstance(value, Target) else None
 
     @property
+    def target(self) -> Target | None:
+        """The target with references resolved, if the file still has it."""
+        return self.failure.target if self.raw is not None else None
+
+    @property
     def rules(self) -> list[Rule]:
         """The rules that prove the node's action, references resolved."""
         found = [_parsed(Rule, each) for each in self.args.get("verify") or ()]
@@ -157,7 +162,8 @@ def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loa
         signed_in=_signed_in(past, kept, path),
     )
     seen = evidence.of(past, path)
-    return Case(run, failure, failure_kinds.PageGlance.of(seen, _words(seen)), found, args, field)
+    then = failure_kinds.PageGlance.of(seen, _words(seen)) if seen is not None else None
+    return Case(run, failure, then, found, args, field)
 
 
 def _target(args: Mapping[str, Json], error: Mapping[str, Json]) -> tuple[Field, Target | None]:
@@ -206,9 +212,9 @@ def _signed_in(past: history.History, kept: store.Kept, path: str) -> bool:
     return False
 
 
-def _words(seen: Mapping[str, Json] | None) -> str:
+def _words(seen: Mapping[str, Json]) -> str:
     """Return the kept text of the page; empty if it is gone."""
-    kept: Mapping[str, Json] = (seen or {}).get("observation") or {}
+    kept: Mapping[str, Json] = seen.get("observation") or {}
     try:
         return regular_files.read_text(Path(str(kept["path"])))
     except (KeyError, OSError, UnicodeDecodeError):

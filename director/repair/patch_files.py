@@ -9,7 +9,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,34 +88,10 @@ def patches_of(made: Sequence[repair.Patch], run: str) -> list[Patch]:
 
 def unified(changes: Sequence[Patch], folder: Path) -> str:
     """Return the changes as one patch, with names relative to ``folder`` for files below it."""
-    return "".join(each.unified(_named(each.file, folder)) for each in changes)
-
-
-def _named(file: Path, folder: Path) -> str:
-    name = os.path.relpath(file, folder)
-    return file.name if name.startswith("..") else name
-
-
-def keep(kept: store.Kept, run: str, known: KnownPatch, patch: str) -> Path:
-    """Store a fix next to its run; return the file of the patch. Raises LogError if it cannot be written."""
-    folder = kept.files(run)
-    file = folder / f"{run}.patch"
-    files = [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in known.changes]
-    told: dict[str, Json] = {
-        "version": run_patches.VERSION,
-        "verdict": known.verdict,
-        "proof": known.proof,
-        "done": list[Json](known.done),
-        "files": list[Json](files),
-    }
-    try:
-        system_files.folder(folder.parent)
-        system_files.folder(folder)
-        system_files.write(file, patch.encode())
-        system_files.write(run_patches.file_of(kept, run), json.dumps(told).encode())
-    except OSError as error:
-        raise system_files.not_kept("the patch", file, error) from None
-    return file
+    names = [os.path.relpath(each.file, folder) for each in changes]
+    return "".join(
+        each.unified(None if name.startswith("..") else name) for each, name in zip(changes, names, strict=True)
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,6 +104,27 @@ class KnownPatch:
     """The actions that its proof did on the site."""
     proof: str
     """The copy of the run that proved it; for a fix by a model the last whole run."""
+
+
+def keep(
+    kept: store.Kept, run: str, known: KnownPatch, steps: Sequence[Mapping[str, Json]], reached: str | None
+) -> dict[str, Json]:
+    """Store a fix of these steps next to its run; return its report (``endings.PatchReport``). Raises LogError if it cannot be written."""
+    folder = kept.files(run)
+    file = folder / f"{run}.patch"
+    patch = unified(known.changes, Path.cwd())
+    files = [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in known.changes]
+    shared: dict[str, Json] = {"verdict": known.verdict, "done": list[Json](known.done)}
+    stored = {"version": run_patches.VERSION, **shared, "proof": known.proof, "files": list[Json](files)}
+    try:
+        system_files.folder(folder.parent)
+        system_files.folder(folder)
+        system_files.write(file, patch.encode())
+        system_files.write(run_patches.file_of(kept, run), json.dumps(stored).encode())
+    except OSError as error:
+        raise system_files.not_kept("the patch", file, error) from None
+    place: dict[str, Json] = {"run": known.proof, "reached": reached, "patch": patch, "kept": str(file)}
+    return {**shared, "steps": list[Json](map(dict, steps)), **place}
 
 
 def known(kept: store.Kept, run: str) -> KnownPatch | None:

@@ -53,15 +53,14 @@ class Patch:
     what: str
     file: Path
     text: str
-    shares: bool
-    """True if the name of the found element is, in whole or in part, the one that was meant."""
     named: bool
     """True if its name identifies it: no other one is similar."""
-    verified: bool
+    shares: bool = True
+    """True if the name of the found element is, in whole or in part, the one that was meant."""
+    verified: bool = False
     """True if the step has a `verify` that did not hold before it, so that it can prove the step."""
     clear: bool = True
     """True if no other candidate is nearly as good."""
-    target: Target | None = None
     others: Sequence[str] = ()
     """The alternatives, if nothing distinguishes them."""
 
@@ -146,18 +145,7 @@ class Repair:
     async def _look(self, case: failures.Case, loaded: workflow.Loaded) -> tuple[inspection.Seen | None, str | None]:
         """Inspect the step's page once; None if the run cannot be resumed with the current file."""
         self._say(f"looking at {briefs.ours(case.failure.path)} again, in a copy of run {case.run}")
-        looker = inspection.Looker(
-            path=case.failure.path,
-            node=case.leaf,
-            raw=case.raw,
-            resolved=case.failure.target if case.raw is not None else None,
-            action=case.failure.action,
-            code=case.failure.code,
-            refills=case.refills(),
-            rules=case.rules,
-            secret=case.types_secret,
-            say=self._say,
-        )
+        looker = inspection.Looker(case, self._say)
         about: dict[str, Json] = {"node": case.failure.path, "copy": case.run, "for": "look"}
         try:
             options = start.Options(holds=looker.holds, parent=case.run)
@@ -171,8 +159,6 @@ class Repair:
             self._tried += looker.seen.left_out
         return looker.seen, ended.run
 
-    # The fixes.
-
     async def _find_patch(
         self,
         case: failures.Case,
@@ -183,7 +169,7 @@ class Repair:
     ) -> Proof | None:
         """Return the first proved fix, on top of those made ``before``; else the best guess."""
         guess: Proof | None = None
-        for fix in self._repairs(case, loaded, found, seen)[:MOST_TRIES]:
+        for fix in _repairs(case, found, seen)[:MOST_TRIES]:
             if not fix.told and not fix.shares and not fix.clear:
                 self._tried.append(f"{fix.what}: and nothing tells it from others")
                 continue
@@ -195,106 +181,6 @@ class Repair:
                 return proof
             guess = guess or proof
         return guess
-
-    def _repairs(
-        self, case: failures.Case, loaded: workflow.Loaded, found: failure_kinds.Found, seen: inspection.Seen
-    ) -> list[Patch]:
-        if case.found is None or case.leaf is None:
-            return []
-        if found.kind == "slow page" and seen.look.came_after is not None:
-            seconds = float(round(seen.look.came_after * 3 + 0.5))
-            text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
-            return [self._fix(case, f"give it {seconds:g} s", text, named=True)]
-        if found.kind == "slow page" and case.failure.code == "timeout" and seen.look.code is not None:
-            # The duration is unknown: the proof shows whether this is enough.
-            seconds = float(round(min(MOST_SECONDS, max(LEAST_SECONDS, 4 * case.failure.seconds))))
-            text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
-            return [self._fix(case, f"give it {seconds:g} s", text, named=True)]
-        if found.kind == "overlay" and seen.inspector is not None:
-            return [self._closing(case, seen.inspector)]
-        if found.kind == "drift" and case.failure.code == "column-not-found":
-            return self._columns(case)
-        if found.kind == "drift":
-            return self._targets(case, seen)
-        return []
-
-    def _fix(
-        self,
-        case: failures.Case,
-        what: str,
-        text: str,
-        *,
-        named: bool,
-        shares: bool = True,
-        verified: bool = False,
-        clear: bool = True,
-        target: Target | None = None,
-        others: Sequence[str] = (),
-    ) -> Patch:
-        assert case.found is not None
-        file = case.found.file.path
-        return Patch(case.failure.path, what, file, text, shares, named, verified, clear, target, others)
-
-    def _closing(self, case: failures.Case, inspector: inspection.Inspection) -> Patch:
-        """Return a step before the failed one that closes an overlay if there is one."""
-        assert case.found is not None
-        assert case.leaf is not None
-        known = set(case.found.file.index)
-        name = next(each for each in _names("close_overlay") if each not in known)
-        fields: dict[str, Json] = {
-            "id": name,
-            "type": "browser_action",
-            "action": "click",
-            "target": inspector.target.model_dump(mode="json", by_alias=True, exclude_none=True),
-            "timeout": 3,
-            "on_error": "continue",
-        }
-        if inspector.harmless:
-            fields["effect"] = "idempotent"
-        text = patches.with_node_before(case.found.file, case.leaf.id, fields)
-        return self._fix(case, f'press "{inspector.name}" before it, where that is there', text, named=True)
-
-    def _targets(self, case: failures.Case, seen: inspection.Seen) -> list[Patch]:
-        """Return replacements of the broken target: first those identified by name, then similar ones."""
-        raw, leaf = case.raw, case.leaf
-        if raw is None or leaf is None or case.found is None:
-            return []
-        repairs: list[Patch] = []
-        verified = bool(case.rules) and seen.look.proves
-        ordered = sorted(seen.candidates, key=lambda each: (not each.named, not each.shares, -each.worth))
-        for each in ordered:
-            others = [other for other in ordered if other is not each]
-            clear = all(each.worth - other.worth >= CLEAR or (each.shares and not other.shares) for other in others)
-            try:
-                text = patches.with_target(case.found.file, leaf.id, case.field, raw, each.target)
-                self._parsed(case.found.file, text)
-            except RunOpsError:
-                # A name of the page that a file cannot contain.
-                continue
-            if text == case.found.file.text or any(text == known.text for known in repairs):
-                continue
-            what = f"find it as {each.target}: {each.why}"
-            instead = [str(other.target) for other in others if other.shares or not each.shares]
-            told = {"named": each.named, "shares": each.shares, "verified": verified, "clear": clear}
-            repairs.append(self._fix(case, what, text, **told, target=each.target, others=instead))
-        return repairs
-
-    def _columns(self, case: failures.Case) -> list[Patch]:
-        """Return other headers for the missing column: similar ones, or those with data of the column's type."""
-        column = case.column
-        if column is None or case.found is None or case.leaf is None:
-            return []
-        name, typed, scores = column
-        repairs: list[Patch] = []
-        for each in scores:
-            text = patches.with_column(case.found.file, case.leaf.id, name, each.seen.name)
-            others = [f'the column "{other.seen.name}"' for other in scores if other is not each]
-            named = candidates.named(each, scores)
-            what = f'read `{name}` from the column "{each.seen.name}"{": it is called alike" if each.shares else ""}'
-            repairs.append(self._fix(case, what, text, named=named, shares=each.shares, clear=typed, others=others))
-        return repairs
-
-    # The tries.
 
     async def _copied(
         self,
@@ -373,9 +259,94 @@ class Repair:
             texts[os.path.relpath(fix.file, folder)] = fix.text
         return reader.parse(text, str(loaded.path), callees.Texts(texts, str(folder)))
 
-    @staticmethod
-    def _parsed(file: workflow.Loaded, text: str) -> workflow.Loaded:
-        return reader.parse(text, str(file.path), callees.Texts(file.texts(), str(file.path.parent)))
+
+def _repairs(case: failures.Case, found: failure_kinds.Found, seen: inspection.Seen) -> list[Patch]:
+    if case.found is None or case.leaf is None:
+        return []
+    if found.kind == "slow page" and seen.look.came_after is not None:
+        return [_slower(case, case.found, seen.look.came_after * 3 + 0.5)]
+    if found.kind == "slow page" and case.failure.code == "timeout" and seen.look.code is not None:
+        # The duration is unknown: the proof shows whether this is enough.
+        return [_slower(case, case.found, min(MOST_SECONDS, max(LEAST_SECONDS, 4 * case.failure.seconds)))]
+    if found.kind == "overlay" and seen.closer is not None:
+        return [_closing(case, case.found, seen.closer)]
+    if found.kind == "drift" and case.failure.code == "column-not-found":
+        return _columns(case, case.found)
+    return _targets(case, case.found, case.raw, seen) if found.kind == "drift" and case.raw is not None else []
+
+
+def _slower(case: failures.Case, found: workflow.Found, seconds: float) -> Patch:
+    seconds = float(round(seconds))
+    text = patches.with_timeout(found.file, found.node.id, seconds)
+    return Patch(case.failure.path, f"give it {seconds:g} s", found.file.path, text, named=True)
+
+
+def _closing(case: failures.Case, found: workflow.Found, closer: inspection.Closer) -> Patch:
+    """Return a step before the failed one that closes an overlay if there is one."""
+    names = ("close_overlay", *(f"close_overlay_{number}" for number in range(2, 100)))
+    fields: dict[str, Json] = {
+        "id": next(each for each in names if each not in found.file.index),
+        "type": "browser_action",
+        "action": "click",
+        "target": closer.target.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "timeout": 3,
+        "on_error": "continue",
+    }
+    if closer.harmless:
+        fields["effect"] = "idempotent"
+    text = patches.with_node_before(found.file, found.node.id, fields)
+    what = f'press "{closer.name}" before it, where that is there'
+    return Patch(case.failure.path, what, found.file.path, text, named=True)
+
+
+def _targets(case: failures.Case, found: workflow.Found, raw: Target, seen: inspection.Seen) -> list[Patch]:
+    """Return replacements of the broken target: first those identified by name, then similar ones."""
+    made: list[Patch] = []
+    ordered = sorted(seen.candidates, key=lambda each: (not each.named, not each.shares, -each.worth))
+    for each in ordered:
+        others = [other for other in ordered if other is not each]
+        file = found.file
+        try:
+            text = patches.with_target(file, found.node.id, case.field, raw, each.target)
+            reader.parse(text, str(file.path), callees.Texts(file.texts(), str(file.path.parent)))
+        except RunOpsError:
+            # A name of the page that a file cannot contain.
+            continue
+        if text == file.text or any(text == known.text for known in made):
+            continue
+        fix = Patch(
+            case.failure.path,
+            f"find it as {each.target}: {each.why}",
+            file.path,
+            text,
+            named=each.named,
+            shares=each.shares,
+            verified=bool(case.rules) and seen.look.proves,
+            clear=all(each.worth - other.worth >= CLEAR or (each.shares and not other.shares) for other in others),
+            others=[str(other.target) for other in others if other.shares or not each.shares],
+        )
+        made.append(fix)
+    return made
+
+
+def _columns(case: failures.Case, found: workflow.Found) -> list[Patch]:
+    """Return other headers for the missing column: similar ones, or those with data of the column's type."""
+    if case.column is None:
+        return []
+    name, typed, scores = case.column
+    return [
+        Patch(
+            case.failure.path,
+            f'read `{name}` from the column "{each.seen.name}"{": it is called alike" if each.shares else ""}',
+            found.file.path,
+            patches.with_column(found.file, found.node.id, name, each.seen.name),
+            named=candidates.named(each, scores),
+            shares=each.shares,
+            clear=typed,
+            others=[f'the column "{other.seen.name}"' for other in scores if other is not each],
+        )
+        for each in scores
+    ]
 
 
 def _counts(repairs: Sequence[Patch]) -> bool:
@@ -403,7 +374,3 @@ def _done(past: history.History, after: int) -> list[str]:
         for attempt in past.all_attempts()
         if attempt.call.seq > after and attempt.call.effect == "effect" and attempt.may_have_happened
     ]
-
-
-def _names(name: str) -> Sequence[str]:
-    return [name, *(f"{name}_{number}" for number in range(2, 100))]
