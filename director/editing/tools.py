@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 from director.draft import draft as drafts
 from director.draft import edits, header
@@ -41,22 +41,12 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
     ids: dict[str, Json] = {"type": "array", "items": TEXT}
     node = of(PERHAPS, "`workflow`: the head; null: each node given replaces the one with its id.")
     return (
-        _toolset("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": TEXT}, edit.reference, READ),
-        _toolset("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": REASON}, edit.create),
-        _toolset("update_node", "Writes a node anew.", {"id": node, "yaml": one, "reason": REASON}, edit.update),
-        _toolset("move_nodes", "Moves nodes behind another, or into a block.", {"ids": ids, "after": after, "reason": REASON}, edit.move),
-        _toolset("delete_nodes", "Takes nodes away, with what is in them.", {"ids": ids, "reason": REASON}, edit.delete),
+        Simple(tool("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": TEXT}), READ, edit.reference),
+        Simple(tool("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": REASON}), CHANGED, edit.create),
+        Simple(tool("update_node", "Writes a node anew.", {"id": node, "yaml": one, "reason": REASON}), CHANGED, edit.update),
+        Simple(tool("move_nodes", "Moves nodes behind another, or into a block.", {"ids": ids, "after": after, "reason": REASON}), CHANGED, edit.move),
+        Simple(tool("delete_nodes", "Takes nodes away, with what is in them.", {"ids": ids, "reason": REASON}), CHANGED, edit.delete),
     )  # fmt: skip
-
-
-def _toolset(
-    name: str,
-    description: str,
-    fields: dict[str, dict[str, Json]],
-    do: Callable[[dict[str, Json]], str],
-    modes: Any = CHANGED,
-) -> Toolset:
-    return Simple(tool(name, description, fields), modes, do)
 
 
 class _Edits:
@@ -82,31 +72,18 @@ class _Edits:
         text, node = str(arguments["yaml"]), cast("str | None", arguments["id"])
 
         def make(before: Draft | None) -> Draft:
-            draft = self._begun(before)
-            if node == "workflow":
-                return draft.with_head(text, self._limits(draft))
-            return draft.with_updates(text, node, self._limits(draft))
+            draft, checks = _begun(before), self._limits(before)
+            return draft.with_head(text, checks) if node == "workflow" else draft.with_updates(text, node, checks)
 
         return self._done(make, arguments)
 
     def move(self, arguments: dict[str, Json]) -> str:
         ids, after = _texts(arguments["ids"]), cast("str | None", arguments["after"] or None)
-        return self._done(
-            lambda before: self._begun(before).with_moved(ids, after, self._limits(before)), arguments, ids
-        )
+        return self._done(lambda before: _begun(before).with_moved(ids, after, self._limits(before)), arguments, ids)
 
     def delete(self, arguments: dict[str, Json]) -> str:
         ids = _texts(arguments["ids"])
-        return self._done(lambda before: self._begun(before).without(ids, self._limits(before)), arguments)
-
-    def _begun(self, draft: Draft | None) -> Draft:
-        if draft is None:
-            raise ModelError(
-                "draft-missing",
-                "there is no draft yet",
-                fix="begin it: `create_nodes`, whose `yaml` may be a map: `inputs: …` and what else the head says, and `nodes: …`",
-            )
-        return draft
+        return self._done(lambda before: _begun(before).without(ids, self._limits(before)), arguments)
 
     def _limits(self, before: Draft | None) -> drafts.Limits:
         return lambda made: limits.refused(made, before, self._build.goal, self._build.here.settings.python_modules)
@@ -154,6 +131,16 @@ class _Edits:
             if now is not None and made.text == now.text:
                 return before, made
         return None
+
+
+def _begun(draft: Draft | None) -> Draft:
+    if draft is None:
+        raise ModelError(
+            "draft-missing",
+            "there is no draft yet",
+            fix="begin it: `create_nodes`, whose `yaml` may be a map: `inputs: …` and what else the head says, and `nodes: …`",
+        )
+    return draft
 
 
 def _texts(value: Json) -> list[str]:
