@@ -50,11 +50,9 @@ class Draft:
 
     @functools.cached_property
     def layout(self) -> layout.Layout:
-        """Its nodes by position."""
         return layout.Layout(self.loaded.document)
 
     def outline(self) -> str:
-        """Return its nodes as a short tree, with their positions."""
         return self.layout.outline()
 
     def summary(self) -> str:

@@ -24,8 +24,6 @@ GIVEN = "yaml"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Edit:
-    """An edit of a text."""
-
     text: str
     data: Json
 
@@ -58,7 +56,6 @@ def given(text: str, *, whole: bool = False) -> list[Item]:
 
 
 def _as_list(document: Document) -> Document:
-    """Return a single node as a list of one."""
     mark, lines = document.values[()], Lines(document)
     first, column = mark.line - 1, mark.column - 1
     line = lines.all[first]
@@ -95,10 +92,7 @@ def _no_nodes(document: Document, path: Path, what: str, fix: str) -> WorkflowIn
 
 
 class Editor:
-    """Edits the nodes of one valid text."""
-
     def __init__(self, document: Document, places: Mapping[str, Path], laid: layout.Layout) -> None:
-        """``places`` maps each node to its path."""
         self._document, self._places, self._layout = document, places, laid
 
     def created(self, new: Sequence[Item], after: str | None) -> Edit:

@@ -28,8 +28,6 @@ _RANGE = re.compile(r"([0-9]{1,6})\s*(?:[-–]\s*([0-9]{1,6}))?")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placed:
-    """A node in its file."""
-
     position: int
     """From 1, over all nodes of the file in text order, nested ones included."""
     depth: int
@@ -49,8 +47,6 @@ class Placed:
 
 
 class Layout:
-    """The node layout of one text."""
-
     def __init__(self, document: yaml_text.Document) -> None:
         """``document`` is the result of ``yaml_text.read``; it may hold mistakes."""
         self._document = document
@@ -81,7 +77,6 @@ class Layout:
             yield from self._placed(anatomy, unit.confirm, depth + 1, ("confirm",), unit.data)
 
     def secrets(self) -> list[str]:
-        """Return the secrets that the file declares, as far as it can be read."""
         declared = self._anatomy.clean.get("secrets") if self._anatomy is not None else None
         named: list[Json] = declared if isinstance(declared, list) else []
         return [each for each in named if isinstance(each, str)]
@@ -120,7 +115,6 @@ class Layout:
         return [each for each in selected if kind in (None, each.kind)]
 
     def _part(self, part: str) -> range:
-        """Return the positions that a part of a selection means."""
         ids = {each.id: each.position for each in self.nodes}
         if part in ids:
             return range(ids[part], ids[part] + 1)
@@ -155,7 +149,6 @@ class Layout:
 
     @property
     def head(self) -> str:
-        """Return the file without its nodes."""
         if ("nodes",) not in self._document.keys or opening(self._document, ()) == "{":
             return self._document.source.text
         lines = Lines(self._document)

@@ -41,7 +41,6 @@ class Item:
 
 
 def data_at(data: Any, path: Path) -> Any:
-    """Return the value at a path."""
     for step in path:
         data = data[step]
     return data
@@ -60,7 +59,6 @@ def ended(text: str) -> str:
 
 
 def unsuited(reason: str) -> ModelError:
-    """Return the error of a text that cannot be edited in the way it is written."""
     return ModelError(
         "edit-not-possible",
         f"{reason}, so this cannot be done in the text as it is written",

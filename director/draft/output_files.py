@@ -45,7 +45,6 @@ def notes(session: str, text: str) -> str:
 
 
 def notes_of(file: Path) -> Path:
-    """Return the page of notes of a workflow."""
     return file.with_name(f"{file.stem}{NOTES}")
 
 

@@ -41,8 +41,6 @@ _CLOSED = frozenset(_KEYWORDS.split())
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hint:
-    """A possible improvement."""
-
     node: str
     code: str
     text: str
@@ -178,7 +176,6 @@ def defaults(draft: Draft, goal: Goal) -> list[Hint]:
 
 
 def _addresses(node: Node) -> Iterator[Hint]:
-    """Yield address rules with a query that does not count."""
     if isinstance(node, Leaf):
         for rule in [*node.verify, *(getattr(node, "rules", None) or ()), *(getattr(node, "success", None) or ())]:
             if rule.url is not None and (meant := with_query(rule.url)) is not None:
@@ -195,7 +192,6 @@ def _positions(node: Node) -> Iterator[Hint]:
 
 
 def _targets(value: Any) -> Iterator[Target]:
-    """Yield the targets in the fields of a node, without those in its blocks."""
     if isinstance(value, Target):
         yield value
     if isinstance(value, BaseModel) and not isinstance(value, Container):

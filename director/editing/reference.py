@@ -67,7 +67,6 @@ CARD: dict[str, str] = {
 
 
 def card() -> str:
-    """Return all node types in brief, a line each."""
     others = [each for each in registry.node_types() if each not in CARD]
     return "\n".join([*CARD.values(), *([f"Other types: {', '.join(others)}."] if others else [])])
 

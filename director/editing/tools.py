@@ -30,7 +30,6 @@ MOST_HINTS = 4
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """Return the tools, most important first."""
     edit = _Edits(build)
     after = of(PERHAPS, "Node id; `ID/` or `ID/BLOCK`: first in that block; null: last.")
     flag: dict[str, Json] = {"type": ["boolean", "null"], "description": "Only check."}
@@ -182,7 +181,6 @@ def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
 
 
 def _said(draft: Draft | None) -> dict[str, dict[str, Json]]:
-    """Return the data of each node, with its description, without the nodes in its blocks."""
     return {each.id: workflow.plain(each) for each in draft.loaded.nodes()} if draft is not None else {}
 
 

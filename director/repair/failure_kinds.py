@@ -57,8 +57,6 @@ NO_FIX: Mapping[Kind, str] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PageGlance:
-    """Signals of a page."""
-
     url: str = ""
     words: str = ""
     """Its text, as far as it was kept."""
@@ -88,14 +86,11 @@ class PageGlance:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
-    """The failed step, from the log."""
-
     path: str
     code: str
     who: str
     message: str
     evidence: Mapping[str, Json]
-    phase: str = "before"
     target: Target | None = None
     """With references resolved."""
     action: str = ""
@@ -133,8 +128,6 @@ class PageLook:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """Kind of a failure."""
-
     kind: Kind
     why: Sequence[str]
     """Its reasons, each in a sentence."""

@@ -64,8 +64,6 @@ HARMLESS = frozenset(CLOSERS[: CLOSERS.index("got it") + 1])
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Closer:
-    """The button that closes an overlay."""
-
     target: Target
     name: str
 
@@ -77,8 +75,6 @@ class Closer:
 
 @dataclasses.dataclass(slots=True)
 class Seen:
-    """All results of the inspection."""
-
     look: failure_kinds.PageLook
     candidates: list[elements.Candidate] = dataclasses.field(default_factory=list[elements.Candidate])
     left_out: list[str] = dataclasses.field(default_factory=list[str])
@@ -103,7 +99,6 @@ class Looker:
         return self._reached or effects.changes(leaf)
 
     async def ended(self, at: RunState, error: RunOpsError) -> None:
-        """Inspect the page on which the copy ended."""
         if at.browser is None:
             return
         leaf, here = self.case.leaf, error.path == self.case.failure.path

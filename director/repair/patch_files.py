@@ -96,8 +96,6 @@ def unified(changes: Sequence[Patch], folder: Path) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownPatch:
-    """A stored fix."""
-
     verdict: str
     changes: Sequence[Patch]
     done: Sequence[str]
@@ -128,7 +126,6 @@ def keep(
 
 
 def known(kept: store.Kept, run: str) -> KnownPatch | None:
-    """Return the latest fix of the run; None if there is none."""
     told = run_patches.read(kept, run)
     if told is None:
         return None

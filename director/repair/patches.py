@@ -16,7 +16,6 @@ from runtime.language.yaml_text import Document, Path
 
 
 def with_target(loaded: Loaded, node: str, field: Path, before: Target, after: Target) -> str:
-    """Return the text with ``after`` instead of the target ``before`` at ``field`` of a node."""
     path = (*loaded.places[node], *field)
     return _replaced(loaded, dict(_changes(path, _written(before), _written(after))))
 
@@ -35,14 +34,12 @@ def _changes(path: Path, before: Json, after: Json) -> Iterator[tuple[Path, Json
 
 
 def with_column(loaded: Loaded, node: str, column: str, header: str) -> str:
-    """Return the text with another header for a node's column."""
     path = (*loaded.places[node], "columns", column)
     whole = (*path, "header")
     return _replaced(loaded, {whole if whole in loaded.document.values else path: header})
 
 
 def with_timeout(loaded: Loaded, node: str, seconds: float) -> str:
-    """Return the text with another time limit for a node."""
     place, value = loaded.places[node], int(seconds) if seconds == int(seconds) else seconds
     if (*place, "timeout") in loaded.document.values:
         return _replaced(loaded, {(*place, "timeout"): value})
@@ -55,7 +52,6 @@ def with_timeout(loaded: Loaded, node: str, seconds: float) -> str:
 
 
 def with_node_before(loaded: Loaded, node: str, fields: dict[str, Json]) -> str:
-    """Return the text with a node before another one, in the same block."""
     place = loaded.places[node]
     lines = Lines(in_lines(loaded.document, place[:-1]))
     return edits.spliced(lines, {place: [Item(fields, [f"- {writer.inline(fields)}"], commented=False)]}, ()).text

@@ -47,8 +47,6 @@ Verdict = Literal["proved", "held", "guess"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Patch:
-    """A change of one file."""
-
     path: str
     what: str
     file: Path
@@ -72,8 +70,6 @@ class Patch:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    """Progress of a copy of the run with fixes."""
-
     verdict: Verdict
     repairs: Sequence[Patch]
     loaded: workflow.Loaded
@@ -87,8 +83,6 @@ class Proof:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of a repair."""
-
     run: str
     case: failures.Case
     found: failure_kinds.Found
@@ -104,8 +98,6 @@ class Outcome:
 
 
 class Repair:
-    """Repairs one run."""
-
     def __init__(
         self,
         here: host.Host,
@@ -134,13 +126,20 @@ class Repair:
         at_once = failure_kinds.classify(case.failure, case.then, None)
         if at_once.kind in ("finding", "workflow"):
             return Outcome(run, case, at_once, None)
+        seen, copy, found, proof = await self._found(case, loaded, ())
+        works_now = seen is not None and seen.look.code is None
+        return Outcome(run, case, found, proof, self._tried, copy, works_now, self._actions.refused)
+
+    async def _found(
+        self, case: failures.Case, loaded: workflow.Loaded, before: Sequence[Patch]
+    ) -> tuple[inspection.Seen | None, str | None, failure_kinds.Found, Proof | None]:
+        """Inspect the step, and find a fix on top of those made ``before``; return also the copy that was inspected."""
         seen, copy = await self._look(case, loaded)
         found = failure_kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
         proof: Proof | None = None
         if found.kind in failure_kinds.PATCHED and seen is not None:
-            proof = await self._find_patch(case, loaded, found, seen, ())
-        works_now = seen is not None and seen.look.code is None
-        return Outcome(run, case, found, proof, self._tried, copy, works_now, self._actions.refused)
+            proof = await self._find_patch(case, loaded, found, seen, before)
+        return seen, copy, found, proof
 
     async def _look(self, case: failures.Case, loaded: workflow.Loaded) -> tuple[inspection.Seen | None, str | None]:
         """Inspect the step's page once; None if the run cannot be resumed with the current file."""
@@ -190,7 +189,6 @@ class Repair:
         options: start.Options,
         ended: start.Ended | None = None,
     ) -> events.RunEnded:
-        """Resume a copy of the run with another file, to its end."""
         carried = await self._carrier.copy(
             run, loaded, about=about, ended=ended, options=options, listener=self._listener
         )
@@ -240,17 +238,12 @@ class Repair:
             return None
         past = run_index.load_history(self._kept, ended.run)[0]
         case = failures.read(ended.run, past, self._kept, patched)
-        seen, _copy = await self._look(case, patched)
-        found = failure_kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
-        proof = None
-        if found.kind in failure_kinds.PATCHED and seen is not None:
-            proof = await self._find_patch(case, patched, found, seen, repairs)
+        _seen, _copy, found, proof = await self._found(case, patched, repairs)
         if proof is None:
             self._tried.append(f"{fix.what}: then {briefs.ours(ended.path or '')} failed ({found.kind})")
         return proof
 
     def _patched(self, loaded: workflow.Loaded, fix: Patch) -> workflow.Loaded:
-        """Return the workflow with the fix in one of its files."""
         texts = {**loaded.texts()}
         folder, text = loaded.path.parent, loaded.text
         if fix.file == loaded.path:

@@ -43,7 +43,7 @@ def seen(glance: PageGlance = PAGE, **more: object) -> PageLook:
         (MISSING, PAGE, GONE, "drift"),
         (MISSING, None, None, "drift"),
         (failed("target-ambiguous"), PAGE, GONE, "drift"),
-        (failed("verify-failed", phase="after"), PAGE, seen(code="verify-failed"), "drift"),
+        (failed("verify-failed"), PAGE, seen(code="verify-failed"), "drift"),
         (failed("verify-failed", evidence={"alert": "No such card"}), PAGE, None, "unknown"),
         (MISSING, PAGE, seen(came_after=12.0), "slow page"),
         (MISSING, showing(busy=True), PageLook(PAGE, "pay", None), "slow page"),
