@@ -108,8 +108,6 @@ def _entry(entry: reference.Entry) -> list[str]:
         lines += ["an input:", *(_line(each, "  ") for each in _shown(reference.entry("input").fields)), INPUTS, HEAD]
     if entry.name in CARD:
         lines.append(CARD[entry.name])
-    elif "." in entry.name and entry.effect:
-        lines.append(_sketch(entry))
     return lines
 
 
@@ -118,18 +116,6 @@ def _effect() -> str:
     text = next(each.text for each in reference.entry("step").fields if each.name == "effect")
     text = re.sub("`(read|idempotent|effect)`", r"\1", text)
     return text[0].lower() + text[1:]
-
-
-def _sketch(entry: reference.Entry) -> str:
-    kind, _, name = entry.name.rpartition(".")
-    field = next((each.name for each in entry.fields if each.kind == f"`{name}`"), "kind")
-    needed = [each for each in _shown(entry.fields) if each.required and each.name != field]
-    rest = [f"{each.name}: {_SKETCHED.get(each.kind, '…')}" for each in needed]
-    return f"- {{{', '.join(['id: …', f'type: {kind}', f'{field}: {name}', *rest])}}}"
-
-
-_SKETCHED = {"target": "{role: …, name: …}", "list of rule": "[{visible: {…}}]"}
-"""Placeholder of a field."""
 
 
 def _shown(fields: Iterable[reference.Field]) -> list[reference.Field]:

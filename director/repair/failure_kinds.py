@@ -16,15 +16,7 @@ from nodes.targets import Target
 from nodes.values import Json
 
 Kind = Literal[
-    "drift",
-    "slow page",
-    "overlay",
-    "signed out",
-    "data changed",
-    "site error",
-    "finding",
-    "workflow",
-    "unknown",
+    "drift", "slow page", "overlay", "signed out", "data changed", "site error", "finding", "workflow", "unknown"
 ]
 
 PATCHED = frozenset({"drift", "slow page", "overlay"})

@@ -30,32 +30,11 @@ LOOK_SECONDS = 10.0
 LEAST_MORE, MOST_MORE = 3.0, 30.0
 """Seconds that the target is waited for beyond its step's time, at least and at most."""
 
-CLOSERS = (
-    "close",
-    "dismiss",
-    "×",
-    "✕",
-    "✖",
-    "x",
-    "no thanks",
-    "not now",
-    "later",
-    "skip",
-    "reject",
-    "reject all",
-    "decline",
-    "got it",
-    "ok",
-    "okay",
-    "continue",
-    "accept",
-    "accept all",
-    "accept cookies",
-    "allow all",
-    "agree",
-    "i agree",
-    "understood",
+_NAMES = (
+    "close, dismiss, ×, ✕, ✖, x, no thanks, not now, later, skip, reject, reject all, decline, got it, "
+    "ok, okay, continue, accept, accept all, accept cookies, allow all, agree, i agree, understood"
 )
+CLOSERS = _NAMES.split(", ")
 """Names of buttons that close an overlay, least committing first."""
 
 HARMLESS = frozenset(CLOSERS[: CLOSERS.index("got it") + 1])

@@ -145,10 +145,8 @@ class Repair:
         """Inspect the step's page once; None if the run cannot be resumed with the current file."""
         self._say(f"looking at {briefs.ours(case.failure.path)} again, in a copy of run {case.run}")
         looker = inspection.Looker(case, self._say)
-        about: dict[str, Json] = {"node": case.failure.path, "copy": case.run, "for": "look"}
         try:
-            options = start.Options(holds=looker.holds, parent=case.run)
-            ended = await self._copied(case.run, loaded, about, options, looker.ended)
+            ended = await self._copied(case, loaded, "look", looker.holds, looker.ended)
         except UsageError as error:
             self._tried.append(f"no fresh look: {error.message}")
             return None, None
@@ -183,14 +181,16 @@ class Repair:
 
     async def _copied(
         self,
-        run: str,
+        case: failures.Case,
         loaded: workflow.Loaded,
-        about: dict[str, Json],
-        options: start.Options,
+        purpose: str,
+        holds: run_state.Withholds,
         ended: start.Ended | None = None,
     ) -> events.RunEnded:
+        about: dict[str, Json] = {"node": case.failure.path, "copy": case.run, "for": purpose}
+        options = start.Options(holds=holds, parent=case.run)
         carried = await self._carrier.copy(
-            run, loaded, about=about, ended=ended, options=options, listener=self._listener
+            case.run, loaded, about=about, ended=ended, options=options, listener=self._listener
         )
         return await carried.to_its_end()
 
@@ -200,15 +200,13 @@ class Repair:
         """Return how far the run gets with the fix; None if not past the fixed step."""
         self._say(f"trying to {fix.what}")
         try:
-            patched = self._patched(loaded, fix)
+            patched = _patched(loaded, fix)
             page = case.then.url if case.then is not None else None
             wanted = repair_effects.after(patched, fix.path)
             holds = await self._actions.demand(patched, wanted, inputs=self._inputs, at=fix.path, page=page)
             if not fix.told:
                 holds = _but(holds, fix.path)
-            about: dict[str, Json] = {"node": fix.path, "copy": case.run, "for": "proof"}
-            options = start.Options(holds=holds, parent=case.run)
-            ended = await self._copied(case.run, patched, about, options)
+            ended = await self._copied(case, patched, "proof", holds)
         except UsageError as error:
             self._tried.append(f"{fix.what}: {error.message}")
             return None
@@ -222,7 +220,7 @@ class Repair:
             at_step = ended.path == fix.path
             sure = all(each.named for each in repairs) if at_step else _counts(repairs)
             return Proof("held" if sure else "guess", repairs, patched, ended.run, ended.path, _done(past, self._lines))
-        if _same_step(ended.path, fix.path) or past.done(fix.path) is None:
+        if effects.static(ended.path or "") == effects.static(fix.path) or past.done(fix.path) is None:
             self._tried.append(f"{fix.what}: {(ended.error or ended.question or {}).get('message')}")
             return None
         return await self._further(ended, patched, repairs)
@@ -243,14 +241,12 @@ class Repair:
             self._tried.append(f"{fix.what}: then {briefs.ours(ended.path or '')} failed ({found.kind})")
         return proof
 
-    def _patched(self, loaded: workflow.Loaded, fix: Patch) -> workflow.Loaded:
-        texts = {**loaded.texts()}
-        folder, text = loaded.path.parent, loaded.text
-        if fix.file == loaded.path:
-            text = fix.text
-        else:
-            texts[os.path.relpath(fix.file, folder)] = fix.text
-        return reader.parse(text, str(loaded.path), callees.Texts(texts, str(folder)))
+
+def _patched(loaded: workflow.Loaded, fix: Patch) -> workflow.Loaded:
+    own = fix.file == loaded.path
+    texts = loaded.texts() if own else {**loaded.texts(), os.path.relpath(fix.file, loaded.path.parent): fix.text}
+    text = fix.text if own else loaded.text
+    return reader.parse(text, str(loaded.path), callees.Texts(texts, str(loaded.path.parent)))
 
 
 def _repairs(case: failures.Case, found: failure_kinds.Found, seen: inspection.Seen) -> list[Patch]:
@@ -354,10 +350,6 @@ def _but(holds: run_state.Withholds, at: str) -> run_state.Withholds:
         return holds(leaf, path) or (path == at and effects.changes(leaf))
 
     return held
-
-
-def _same_step(one: str | None, other: str) -> bool:
-    return one is not None and effects.static(one) == effects.static(other)
 
 
 def _done(past: history.History, after: int) -> list[str]:
