@@ -65,7 +65,7 @@ def given(made: Draft, goal: Goal) -> dict[str, Json]:
     return check(known, values)
 
 
-def _diagnostic(made: Draft, path: tuple[str | int, ...], code: str, message: str, fix: str) -> Diagnostic:
+def diagnostic(made: Draft, path: tuple[str | int, ...], code: str, message: str, fix: str) -> Diagnostic:
     document = made.loaded.document
     return document.source.diagnostic(code, message, document.mark(path), help=[fix])
 
@@ -77,7 +77,7 @@ def _browser(made: Draft, before: Draft | None) -> Iterator[Diagnostic]:
     for name in sorted(wanted.model_fields_set - HARMLESS):
         if getattr(wanted, name) != getattr(was, name):
             why = f"a draft does not set `{name}` of the browser"
-            yield _diagnostic(made, ("browser", name), "browser-not-allowed", why, fix)
+            yield diagnostic(made, ("browser", name), "browser-not-allowed", why, fix)
 
 
 def _secrets(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnostic]:
@@ -87,7 +87,7 @@ def _secrets(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnost
     for number, name in enumerate(made.loaded.workflow.secrets):
         if name not in allowed:
             why = f"the person has not given the secret `{name}`"
-            yield _diagnostic(made, ("secrets", number), "secret-not-given", why, fix)
+            yield diagnostic(made, ("secrets", number), "secret-not-given", why, fix)
 
 
 def _inputs(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnostic]:
@@ -97,17 +97,17 @@ def _inputs(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnosti
     for name, value in goal.inputs.items():
         if name not in declared:
             why = f"the person gives the input `{name}`, and it is not declared any more"
-            yield _diagnostic(made, ("inputs",), "input-missing", why, "keep it: the draft is proved with it")
+            yield diagnostic(made, ("inputs",), "input-missing", why, "keep it: the draft is proved with it")
             continue
         try:
             check({name: declared[name]}, {name: value})
         except UsageError as error:
-            yield _diagnostic(made, ("inputs", name), error.code, error.message, "the person has given it so")
+            yield diagnostic(made, ("inputs", name), error.code, error.message, "the person has given it so")
     for name, each in declared.items():
         if each.required and name not in goal.inputs and name not in was:
             why = f"the input `{name}` has no value: it has no default, and the person has given none"
             fix = "give it a `default`; or ask the person, who gives one with `-i`"
-            yield _diagnostic(made, ("inputs", name), "input-not-given", why, fix)
+            yield diagnostic(made, ("inputs", name), "input-not-given", why, fix)
 
 
 def _names(made: Draft, before: Draft | None) -> Iterator[Diagnostic]:
@@ -117,7 +117,7 @@ def _names(made: Draft, before: Draft | None) -> Iterator[Diagnostic]:
         if name in made.loaded.places and name not in was:
             why = f"to the tools `{name}` means {meaning}, so no node of a draft is called so"
             fix = "choose another id, which says what the node does"
-            yield _diagnostic(made, (*made.loaded.places[name], "id"), "reserved-name", why, fix)
+            yield diagnostic(made, (*made.loaded.places[name], "id"), "reserved-name", why, fix)
 
 
 def _origins(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
@@ -125,14 +125,14 @@ def _origins(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
         wanted = made.loaded.origins(given(made, goal))
     except RunOpsError as error:
         fix = error.fix or "write origins, or inputs that are addresses"
-        return [_diagnostic(made, ("allowed_origins",), error.code, error.message, fix)]
+        return [diagnostic(made, ("allowed_origins",), error.code, error.message, fix)]
     allowed = granted(goal)
     if before is not None:
         allowed |= set(before.loaded.origins(given(before, goal)))
     may = f"these may be opened: {', '.join(sorted(allowed))}; " if allowed else ""
     fix = f"{may}ask the person, who can add it with `--url` or as an input"
     return [
-        _diagnostic(
+        diagnostic(
             made,
             ("allowed_origins",),
             "origin-not-granted",
