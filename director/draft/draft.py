@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from director.draft import edits, header, layout, node_lists, splices
+from director.draft import edits, header, layout
+from director.draft.lines import ended, shifted, unsuited
 from runtime.language import callees, reader, workflow, yaml_text
-from runtime.language.diagnostics import Diagnostic, Source, WorkflowInvalid
+from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 
 NAME = "draft.yaml"
 """Name of the draft in diagnostics."""
@@ -20,7 +20,10 @@ Limits = Callable[["Draft"], Sequence[Diagnostic]]
 
 @dataclasses.dataclass(frozen=True)
 class Draft:
-    """One version of the draft. It is immutable: each edit returns a new one."""
+    """One version of the draft. It is immutable: each edit returns a new one, checked by ``limits``, or changes nothing.
+
+    Edits raise WorkflowInvalid with every mistake, each with its node and field, and ModelError if they are not possible.
+    """
 
     text: str
     loaded: workflow.Loaded
@@ -35,30 +38,21 @@ class Draft:
     def begun(cls, head: str, nodes: str, files: callees.Files | None = None, limits: Limits | None = None) -> Draft:
         """Return a draft with its first nodes: ``head`` is all of the file but ``nodes``, such as ``version: 1`` and the ``name``.
 
-        Keys given next to ``nodes`` change the head, as ``with_head`` does. Raises WorkflowInvalid.
+        Keys given next to ``nodes`` change the head, as ``with_head`` does.
         """
         if more := header.beside_nodes(nodes):
-            head = header.changed(yaml_text.read(NAME, splices.ended(head)), more).patched.text
+            head = header.changed(yaml_text.read(NAME, head), more).text
         new = edits.given(nodes, whole=True)
-        source = Source(NAME, f"{head.rstrip()}\n\nnodes:\n")
-        cuts = [splices.cut(source, 0, len(source.text))]
-        for number, each in enumerate(new.items):
-            empty = number and new.gaps and not new.gaps[number - 1].strip() and new.gaps[number - 1]
-            cuts += [
-                splices.put("\n" if empty else "", source, len(source.text)),
-                *each.in_lines(node_lists.INDENT, "\n"),
-            ]
-            cuts.append(splices.put("\n", source, len(source.text)))
-        data: Any = yaml_text.read(NAME, head).data
-        return _made(edits.Edit(splices.Patched(cuts), {**data, "nodes": new.data}), "", files, limits)
+        lines = [line for each in new for line in shifted(each.lines, 2)]
+        text = "\n".join([head.rstrip(), "", "nodes:", *lines, ""])
+        data = {**yaml_text.read(NAME, head).data, "nodes": [each.data for each in new]}
+        return _made(edits.Edit(text, data), "", files, limits)
 
     @functools.cached_property
     def layout(self) -> layout.Layout:
-        """Its nodes by position."""
         return layout.Layout(self.loaded.document)
 
     def outline(self) -> str:
-        """Return its nodes as a short tree, with their positions."""
         return self.layout.outline()
 
     def summary(self) -> str:
@@ -74,8 +68,6 @@ class Draft:
 
         ``after`` is a node: the new ones follow it in the same block. ``ID/`` or ``ID/BLOCK`` puts them first in that block, ``/``
         first in the file, None last in the file.
-        If anything is wrong, nothing changes, as in the other edits. Raises WorkflowInvalid with every mistake at its place in the
-        given text or in the draft, and ModelError for an impossible edit.
         """
         return self._edited(self._editor.created(edits.given(nodes), after), limits)
 
@@ -102,24 +94,29 @@ class Draft:
     @property
     def _document(self) -> yaml_text.Document:
         text = self.loaded.document.source.text
-        whole = splices.ended(text)
-        return self.loaded.document if whole == text else yaml_text.read(NAME, whole)
+        return self.loaded.document if ended(text) == text else yaml_text.read(NAME, ended(text))
 
     def _edited(self, edit: edits.Edit, limits: Limits | None) -> Draft:
-        mark = self.text[: len(self.text) - len(self.text.removeprefix("\ufeff"))]
-        return _made(edit, mark, self.files, limits)
+        return _made(edit, "\ufeff" if self.text.startswith("\ufeff") else "", self.files, limits)
 
 
 def _made(edit: edits.Edit, mark: str, files: callees.Files | None, limits: Limits | None) -> Draft:
     """Return the draft as an edit makes it, with its byte order mark kept. The text is parsed again: it must yield the intended data."""
+    document = yaml_text.read(NAME, edit.text)
+    if document.problems or document.data != edit.data:
+        raise unsuited("the text would say something else than was meant")
     try:
-        made = Draft.of(f"{mark}{edit.patched.text}", files)
+        made = Draft.of(f"{mark}{edit.text}", files)
         problems = limits(made) if limits is not None else ()
         if problems:
             raise WorkflowInvalid(problems, NAME)
     except WorkflowInvalid as error:
-        back = [edit.patched.back(each) if each.file == NAME else each for each in error.diagnostics]
-        raise WorkflowInvalid(back, NAME) from None
-    if made.loaded.document.data != edit.data:
-        raise splices.unsuited("the text would say something else than was meant")
+        laid = layout.Layout(document)
+        raise WorkflowInvalid([_located(each, laid) for each in error.diagnostics], NAME) from None
     return made
+
+
+def _located(problem: Diagnostic, laid: layout.Layout) -> Diagnostic:
+    """Return the mistake with its node and field: its line is of no draft that anybody has seen."""
+    where = laid.where(problem.mark.start) if problem.mark is not None and problem.file == NAME else ""
+    return dataclasses.replace(problem, message=f"`{where}`: {problem.message}") if where else problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from nodes.values import Json
 from runtime.log import entries
@@ -16,8 +16,6 @@ Policy = Literal["ask", "allow", "hold"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Goal:
-    """The goal of a build, as the person gave it."""
-
     goal: str
     url: str | None
     """Address of the site. Its origin is the first that the draft may open."""
@@ -42,29 +40,10 @@ class Goal:
 
     @classmethod
     def of(cls, build: entries.Build) -> Goal:
-        """Return the goal from its log entry."""
-        return cls(
-            build.goal,
-            build.url,
-            Path(build.save),
-            build.runs,
-            build.effects,
-            build.inputs,
-            build.secrets,
-            build.force,
-            build.repairs,
-        )
+        fields: dict[str, Any] = {**dict(build), "save": Path(build.save)}
+        return cls(policy=fields.pop("effects"), **fields)
 
     def as_logged(self) -> entries.Build:
-        """Return the goal as a log entry."""
-        return entries.Build(
-            goal=self.goal,
-            url=self.url,
-            save=str(self.save),
-            force=self.force,
-            runs=self.runs,
-            effects=self.policy,
-            inputs=dict(self.inputs),
-            secrets=list(self.secrets),
-            repairs=self.repairs,
-        )
+        fields: dict[str, Any] = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        fields |= {"save": str(self.save), "inputs": dict(self.inputs), "secrets": list(self.secrets)}
+        return entries.Build(effects=fields.pop("policy"), **fields)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from director.draft import layout
-from director.draft import splices as draft_splices
 from director.draft.edits import Edit, is_whole, read
-from director.draft.entries import Entries, written
-from director.draft.lines import data_at
-from director.draft.splices import Cut, Splice
+from director.draft.lines import Item, Lines, data_at, in_lines, shifted, written
 from nodes.errors import ModelError
 from nodes.template import OPENING
 from nodes.values import Json
 from runtime.browser.origins import origin
 from runtime.language import writer
-from runtime.language.yaml_text import Document
+from runtime.language.workflow import Workflow
+from runtime.language.yaml_text import Document, Path
 
 if TYPE_CHECKING:
     from director.draft.goal import Goal
@@ -27,6 +24,11 @@ BASE = "base_url"
 
 LONGEST_NAME = 60
 """Limit of a name made from a goal, in characters."""
+
+ORDER = [field.alias or name for name, field in Workflow.model_fields.items()]
+"""The keys of a file, in the order in which they are written."""
+
+_TYPES = {bool: "boolean", int: "integer", float: "number", list: "list", dict: "map"}
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 
@@ -39,19 +41,19 @@ def begun(goal: Goal) -> str:
     Secrets are listed by name. The origins that the inputs name may be opened.
     """
     values = given(goal)
-    inputs = {name: _input(value, default=name == BASE) for name, value in values.items()}
+    inputs: dict[str, Json] = {name: {"type": _TYPES.get(type(value), "string")} for name, value in values.items()}
+    # Defaults do not resolve references: a value that looks like one must be given with each run.
+    if BASE in values and OPENING not in str(values[BASE]):
+        inputs[BASE]["default"] = values[BASE]
     addresses = [name for name, value in values.items() if origin(str(value))]
     data: dict[str, Json] = {"version": 1, "name": name_of(goal.goal)}
     if goal.goal.strip():
         data["description"] = " ".join(goal.goal.split())
-    # One input a line: readers look for these in the head.
-    lines = ["inputs:", *(f"  {name}: {writer.inline(each)}" for name, each in inputs.items())] if inputs else []
-    behind: dict[str, Json] = {}
-    if goal.secrets:
-        behind["secrets"] = list[Json](goal.secrets)
+    more: dict[str, Json] = {"secrets": [*goal.secrets]} if goal.secrets else {}
     if addresses:
-        behind["allowed_origins"] = [f"{{{{ inputs.{name} }}}}" for name in addresses]
-    return "".join([writer.text(data), *(f"{line}\n" for line in lines), writer.text(behind) if behind else ""])
+        more["allowed_origins"] = [f"{{{{ inputs.{name} }}}}" for name in addresses]
+    declared = "\n".join([*written("inputs", inputs), ""]) if inputs else ""
+    return "".join([writer.text(data), declared, writer.text(more) if more else ""])
 
 
 def given(goal: Goal) -> dict[str, Json]:
@@ -68,40 +70,13 @@ def name_of(goal: str) -> str:
     return f"{sentence[: LONGEST_NAME - 1].rsplit(' ', 1)[0]}…"
 
 
-def _input(value: Json, *, default: bool) -> dict[str, Any]:
-    """Return an input declaration for such a value, with the value as its default if it has one."""
-    kind = _kind(value)
-    # Defaults do not resolve references: a value that looks like one must be given with each run.
-    if not default or (isinstance(value, str) and OPENING in value):
-        return {"type": kind}
-    return {"type": kind, "default": value}
-
-
-def _kind(value: Json) -> str:
-    match value:
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case list():
-            return "list"
-        case dict():
-            return "map"
-        case _:
-            return "string"
-
-
 def beside_nodes(text: str) -> str:
     """Return the head given next to ``nodes``, as text, or an empty text. Raises WorkflowInvalid if it is not YAML."""
     document = read(text)
     data: Any = document.data
     if not isinstance(data, dict) or not is_whole(data) or len(data) < 2:
         return ""
-    if layout.opening(document, ()) == "{":
-        return writer.text({key: value for key, value in data.items() if key != "nodes"})
-    return draft_splices.spliced(document.source, Entries(document, ()).without("nodes")).text
+    return _edited(in_lines(document, ()), {("nodes",): None})
 
 
 def changed(document: Document, text: str) -> Edit:
@@ -110,8 +85,9 @@ def changed(document: Document, text: str) -> Edit:
     Raises WorkflowInvalid if the text is not YAML, and ModelError ``update-unclear``, ``edit-not-possible``.
     """
     new = read(text)
-    given: Any = new.data
-    if not isinstance(given, dict) or not given:
+    content: Any = new.data
+    given: dict[str, Any] = content if isinstance(content, dict) else {}
+    if not given:
         raise ModelError("update-unclear", "the head is changed by a map of its keys", fix="such as `output: …`")
     if "nodes" in given:
         raise ModelError(
@@ -119,59 +95,61 @@ def changed(document: Document, text: str) -> Edit:
             "`nodes` are not changed with the head",
             fix="`create_nodes`, `update_node` with a node's id, `move_nodes` and `delete_nodes` change them",
         )
-    was: Any = document.data
-    data: dict[str, Any] = {**was}
-    head = Entries(document, ())
-    splices: list[Splice] = []
-    for key, value in given.items():
-        inputs: Any = was.get(key)
-        if key == "inputs" and isinstance(value, dict) and isinstance(inputs, dict) and inputs and value:
-            data[key] = _taken_in(inputs, value)
-            splices += _inputs_edited(document, new, head, data[key])
-        elif value is None:
-            data.pop(key, None)
-            splices += head.without(key)
+    document, new = in_lines(document, ()), in_lines(new, ())
+    data: dict[str, Any] = {**data_at(document.data, ())}
+    paths: dict[Path, Json] = {}
+    if data.get("inputs") and isinstance(inputs := given.get("inputs"), dict) and inputs:
+        merged = {name: value for name, value in {**data["inputs"], **inputs}.items() if value is not None}
+        document, new = in_lines(document, ("inputs",)), in_lines(new, ("inputs",))
+        if merged:
+            # They come first: the next key may be written right below them.
+            paths = {("inputs", name): value for name, value in inputs.items()}
+        given["inputs"] = merged or None
+    paths |= {(name,): value for name, value in given.items() if name != "inputs" or not paths}
+    lines = Lines(new)
+    entries = {path: lines.item(path) if value is not None else None for path, value in paths.items()}
+    kept = {name: value for name, value in data.items() if name not in given}
+    return Edit(
+        _edited(document, entries), {**kept, **{name: each for name, each in given.items() if each is not None}}
+    )
+
+
+def _edited(document: Document, entries: Mapping[Path, Item | None]) -> str:
+    """Return the text with these entries replaced or added; None removes one."""
+    lines = Lines(document)
+    put: dict[int, list[str]] = {}
+    gone: set[int] = set()
+    for path, item in entries.items():
+        keys = list(data_at(document.data, path[:-1]))
+        span = lines.span(path) if path[-1] in keys else None
+        if span is not None:
+            start = span.own
+            gone |= set(lines.around(span, below=path[-1] == keys[0]) if item is None else range(start, span.stop))
         else:
-            data[key] = value
-            splices += head.put(key, written(new, (key,), head.column, draft_splices.newline(document.source.text)))
-    return Edit(draft_splices.spliced(document.source, splices), data)
+            before = _before(keys, str(path[-1])) if len(path) == 1 else keys[-1]
+            span = lines.span((*path[:-1], before or keys[0]))
+            start = span.stop if before else span.own
+            # What follows the nodes stays separate.
+            put.setdefault(start, []).extend([""] if before == "nodes" else [])
+        if item is not None:
+            put.setdefault(start, []).extend(shifted(item.lines, span.column))
+    return lines.edited(put, gone)
 
 
-def _taken_in(inputs: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
-    return {name: value for name, value in {**inputs, **given}.items() if value is not None}
-
-
-def _inputs_edited(document: Document, new: Document, head: Entries, wanted: dict[str, Json]) -> list[Splice]:
-    given: Any = data_at(new.data, ("inputs",))
-    end = draft_splices.newline(document.source.text)
-    if not wanted:
-        return head.without("inputs")
-    if layout.opening(document, ("inputs",)) in ("{", "*"):
-        # In braces: all of them are rewritten, one a line.
-        lines = ["inputs:", *(f"  {name}: {writer.inline(each)}" for name, each in wanted.items())]
-        mark = new.keys["inputs",]
-        text = end.join(" " * head.column + line for line in lines)
-        return head.put("inputs", [Cut(text, new.source, mark.start, mark.stop)])
-    entries = Entries(document, ("inputs",))
-    splices: list[Splice] = []
-    for name, value in given.items():
-        if value is None:
-            splices += entries.without(name)
-        else:
-            splices += entries.put(name, written(new, ("inputs", name), entries.column, end))
-    return splices
+def _before(keys: Sequence[str], key: str) -> str | None:
+    """Return the key of a file after which a new one is written, in the order of its model; other keys come right above the nodes."""
+    ranks = {each: ORDER.index(each) if each in ORDER else ORDER.index("nodes") - 0.5 for each in (*keys, key)}
+    return next((each for each in reversed(keys) if ranks[each] < ranks[key]), None)
 
 
 def differences(before: Any, now: Any) -> list[str]:
     """Return the added, changed and removed keys of a head, in one line or none."""
     said: list[str] = []
-    for name, was, new in (("", before, now), ("inputs.", before.get("inputs") or {}, now.get("inputs") or {})):
-        keys = [each for each in {**was, **new} if each != "nodes" and (name or each != "inputs")]
-        said += [f"{name}{each} new" for each in keys if each not in was]
-        said += [f"{name}{each} changed" for each in keys if each in was and each in new and was[each] != new[each]]
-        said += [f"{name}{each} gone" for each in keys if each not in new]
-        if name and any(each.startswith(name) for each in said):
-            said += [
-                f"{name}{each} as it was" for each in keys if each in was and each in new and was[each] == new[each]
-            ]
+    for prefix, was, new in (("", before, now), ("inputs.", before.get("inputs") or {}, now.get("inputs") or {})):
+        names = [each for each in {**was, **new} if prefix or each not in ("nodes", "inputs")]
+        same = [each for each in names if each in was and each in new and was[each] == new[each]]
+        other = [each for each in names if each not in same]
+        how = {each: "new" if each not in was else "gone" if each not in new else "changed" for each in other}
+        said += [f"{prefix}{each} {how[each]}" for each in other]
+        said += [f"{prefix}{each} as it was" for each in same if prefix and other]
     return [f"head: {', '.join(said)}"] if said else []

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
+from director.draft.lines import Lines, opening
 from nodes import errors
 from nodes.errors import ModelError
 from nodes.values import Json
 from runtime.language import yaml_text
-from runtime.language.diagnostics import Mark, Source
 from runtime.language.node_tree import Anatomy, NodeSource
 from runtime.language.workflow import Workflow
+from runtime.language.yaml_text import Path
 
 HEAD = "workflow"
 """Name of the head of a file, used next to the ids of nodes."""
@@ -22,17 +23,11 @@ HEAD = "workflow"
 RECENT = 5
 """Number of recent nodes."""
 
-_COMMENT = re.compile(r"[ \t]+#[^\r\n]*")
-_PROPERTIES = re.compile(r"(?:[&!][^\s\[\]{},]*\s+)*")
-_TEXT = re.compile(r"(?:[&!]\S*\s+)*[|>](?P<how>[-+0-9]*)[ \t]*(?:#[^\r\n]*)?(?=[\r\n])")
-_EMPTY = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))+")
 _RANGE = re.compile(r"([0-9]{1,6})\s*(?:[-–]\s*([0-9]{1,6}))?")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placed:
-    """A node in its file."""
-
     position: int
     """From 1, over all nodes of the file in text order, nested ones included."""
     depth: int
@@ -44,9 +39,7 @@ class Placed:
     """The block of its container, unless it is ``nodes``: ``catch``, ``otherwise``, the name of a branch."""
     line: int
     """Line of the text, from 1."""
-    start: int
-    stop: int
-    """Offsets in the text."""
+    path: Path
 
     def __str__(self) -> str:
         where = f"{self.block}/" if self.block else ""
@@ -54,13 +47,11 @@ class Placed:
 
 
 class Layout:
-    """The node layout of one text."""
-
     def __init__(self, document: yaml_text.Document) -> None:
         """``document`` is the result of ``yaml_text.read``; it may hold mistakes."""
         self._document = document
         self.nodes: list[Placed] = []
-        self.blocks: dict[str, dict[str, yaml_text.Path]] = {}
+        self.blocks: dict[str, dict[str, Path]] = {}
         """The blocks of each container by its id: name of the block, as in ``Placed.block``, and path of its list."""
         data: Json = document.data
         self._anatomy: Anatomy | None = None
@@ -74,11 +65,9 @@ class Layout:
     ) -> Iterator[Placed]:
         for unit in units:
             path = anatomy.written(unit.path)
-            mark = self._document.values[path]
-            stop = end_of(self._document, path)
             action = unit.text("action") or unit.text("query") or unit.text("use") or ""
-            label = _label(block, owner)
-            yield Placed(0, depth, unit.id or "?", unit.type, action, label, mark.line, mark.start, stop)
+            line = self._document.values[path].line
+            yield Placed(0, depth, unit.id or "?", unit.type, action, _label(block, owner), line, path)
             named = {
                 _label(block[len(unit.path) :], unit.data): anatomy.written(block) for block, _inner in unit.blocks
             }
@@ -88,18 +77,14 @@ class Layout:
             yield from self._placed(anatomy, unit.confirm, depth + 1, ("confirm",), unit.data)
 
     def secrets(self) -> list[str]:
-        """Return the secrets that the file declares, as far as it can be read."""
         declared = self._anatomy.clean.get("secrets") if self._anatomy is not None else None
         named: list[Json] = declared if isinstance(declared, list) else []
         return [each for each in named if isinstance(each, str)]
 
     def outline(self, more: Callable[[Placed], str] = lambda _placed: "") -> str:
         """Return the nodes as a short tree, one a line; ``more`` returns the text appended to a line."""
-        lines: list[str] = []
-        for each in self.nodes:
-            said = more(each)
-            lines.append(f"{each.position:>3} {'  ' * each.depth}{each}{f'  {said}' if said else ''}")
-        return "\n".join(lines)
+        lines = (f"{each.position:>3} {'  ' * each.depth}{each}  {more(each)}" for each in self.nodes)
+        return "\n".join(line.rstrip() for line in lines)
 
     def kinds(self) -> str:
         """Return the number of nodes, by type: ``7 (browser_action 4, iterate 1 …)``."""
@@ -112,55 +97,48 @@ class Layout:
         ``recent`` means the ids in ``recent``, or the last nodes of the file if there are none.
         Raises ModelError ``node-unknown`` if nothing is selected, with the closest id.
         """
-        chosen = self._chosen(which.strip(), recent)
-        if kind is None:
-            return chosen
+        which = which.strip()
+        if which in ("all", ""):
+            selected = self.nodes
+        elif which == "recent":
+            selected = [each for each in self.nodes if each.id in recent] or self.nodes[-RECENT:]
+        else:
+            parts = [self._part(each.strip()) for each in which.split(",") if each.strip()]
+            selected = [each for each in self.nodes if any(each.position in part for part in parts)]
         known = {each.kind for each in self.nodes}
-        if kind not in known:
+        if kind is not None and kind not in known:
             close = errors.near(kind, known)
             raise _unknown(
                 f"there is no node of type `{kind[:80]}`",
                 f"did you mean `{close}`?" if close else f"these types are there: {', '.join(sorted(known)) or 'none'}",
             )
-        return [each for each in chosen if each.kind == kind]
+        return [each for each in selected if kind in (None, each.kind)]
 
-    def _chosen(self, which: str, recent: Sequence[str]) -> list[Placed]:
-        if which in ("all", ""):
-            return self.nodes
-        if which == "recent":
-            return [each for each in self.nodes if each.id in recent] or self.nodes[-RECENT:]
-        chosen: set[int] = set()
-        for part in filter(None, (each.strip() for each in which.split(","))):
-            chosen |= self._part(part)
-        return [each for each in self.nodes if each.position in chosen]
-
-    def _part(self, part: str) -> set[int]:
+    def _part(self, part: str) -> range:
         ids = {each.id: each.position for each in self.nodes}
         if part in ids:
-            return {ids[part]}
+            return range(ids[part], ids[part] + 1)
         if (found := _RANGE.fullmatch(part)) is None:
             close = errors.near(part, ids)
-            fix = (
+            raise _unknown(
+                f"there is no node `{part[:80]}`",
                 f"did you mean `{close}`?"
                 if close
-                else "say positions (`1-10`, `3`), `all`, `recent`, an id, or `workflow`, its head"
+                else "say positions (`1-10`, `3`), `all`, `recent`, an id, or `workflow`, its head",
             )
-            raise _unknown(f"there is no node `{part[:80]}`", fix)
-        first, last = int(found[1]), int(found[2] or found[1])
-        within = {each.position for each in self.nodes if first <= each.position <= last}
+        within = range(max(int(found[1]), 1), min(int(found[2] or found[1]), len(self.nodes)) + 1)
         if not within:
             raise _unknown(f"there is no node at {part}", f"the positions are 1 to {len(self.nodes)}")
         return within
 
-    def told(self, chosen: Sequence[Placed]) -> str:
+    def told(self, selected: Sequence[Placed]) -> str:
         """Return the source text of these nodes, each once: a node within another selected one appears only there."""
         lines: list[str] = []
-        told_to = 0
-        for each in chosen:
-            if each.stop <= told_to:
-                continue
-            told_to = each.stop
-            lines += [f"# {each.position}  line {each.line}", self.text_of(each)]
+        outer: Path | None = None
+        for each in selected:
+            if outer is None or each.path[: len(outer)] != outer:
+                outer = each.path
+                lines += [f"# {each.position}  line {each.line}", self.text_of(each)]
         return "\n".join(lines)
 
     def read(self, which: str, kind: str | None = None, recent: Sequence[str] = ()) -> str:
@@ -171,78 +149,28 @@ class Layout:
 
     @property
     def head(self) -> str:
-        """Return the file without its nodes."""
-        text, key = self._document.source.text, self._document.keys.get(("nodes",))
-        if key is None:
-            return text
-        start = max(text.rfind("\n", 0, key.start), text.rfind("\r", 0, key.start)) + 1
-        return f"{text[:start].rstrip()}\n{text[end_of(self._document, ('nodes',)) :].strip()}".strip()
+        if ("nodes",) not in self._document.keys or opening(self._document, ()) == "{":
+            return self._document.source.text
+        lines = Lines(self._document)
+        span = lines.span(("nodes",))
+        above, below = "".join(lines.all[: span.own]), "".join(lines.all[span.stop :])
+        return f"{above.rstrip()}\n{below.strip()}".strip()
 
     def text_of(self, placed: Placed) -> str:
         """Return a node's source as a list item at the left margin."""
-        return item(self._document.source.text, placed.start, placed.stop)
+        if opening(self._document, placed.path[:-1]) == "[":
+            mark = self._document.values[placed.path]
+            return f"- {self._document.source.text[mark.start : mark.stop]}"
+        lines = Lines(self._document)
+        return "\n".join(lines.item(placed.path, lines.span(placed.path).own).lines)
 
-
-def opening(document: yaml_text.Document, path: yaml_text.Path) -> str:
-    """Return the first character of a value, after its anchor: ``{`` for braces, ``[`` for brackets, ``*`` for an alias."""
-    text = document.source.text
-    found = _PROPERTIES.match(text, document.values[path].start)
-    return text[found.end() : found.end() + 1] if found is not None else ""
-
-
-def end_of(document: yaml_text.Document, path: yaml_text.Path) -> int:
-    """Return the end of a value in its text. A comment after it, which the parser counts as part of it, belongs to the next value."""
-    data: Json = document.data
-    for step in path:
-        data = data[step]
-    while isinstance(data, dict | list) and data and opening(document, path) not in ("{", "[", "*"):
-        values: Json = data
-        last: str | int = next(reversed(values)) if isinstance(values, dict) else len(values) - 1
-        path, data = (*path, last), values[last]
-    mark = document.values[path]
-    if (found := _TEXT.match(document.source.text, mark.start)) is not None:
-        return _end_of_text(document, path, mark, found)
-    if mark.stop > mark.start or not (path and path in document.keys):
-        return mark.stop
-    # A key without a value.
-    return document.source.text.index(":", document.keys[path].stop) + 1
-
-
-def _end_of_text(document: yaml_text.Document, path: yaml_text.Path, mark: Mark, found: re.Match[str]) -> int:
-    """Return the end of a multi-line text, with the trailing blanks that belong to it: on its last line, and on deeper indented lines below."""
-    text, how = document.source.text, found["how"]
-    behind = _EMPTY.match(text, mark.stop)
-    if behind is None:
-        return mark.stop + len(text[mark.stop :]) - len(text[mark.stop :].lstrip(" \t"))
-    if "+" in how:
-        # Empty lines after it belong to it.
-        return behind.end() - len(Source.BREAKS.findall(behind[0])[-1])
-    said = [each for each in Source.BREAKS.split(text[found.end() : mark.stop])[1:] if each.strip()]
-    deep = min((len(each) - len(each.lstrip(" ")) for each in said), default=len(behind[0]))
-    if (number := how.strip("-")) and path in document.keys:
-        deep = document.keys[path].column - 1 + int(number)
-    start, stop = 0, mark.stop
-    for each in Source.BREAKS.finditer(behind[0]):
-        if not start or each.start() - start > deep:
-            stop = mark.stop + each.start()
-        start = each.end()
-    return stop
-
-
-def item(text: str, start: int, stop: int) -> str:
-    """Return ``text`` between two offsets as a list item at the left margin, with the comment on its last line."""
-    behind = _COMMENT.match(text, stop)
-    stop = behind.end() if behind is not None else stop
-    column = start - (max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1)
-    first, *rest = Source.BREAKS.split(text[start:stop])
-    return "\n".join([f"- {first}", *(_moved(line, 2 - column) for line in rest)])
-
-
-def _moved(line: str, by: int) -> str:
-    """Indent a line, or dedent it as far as it has blanks. Blank lines move too: in a multi-line text they may count."""
-    if by >= 0:
-        return " " * by + line if line else ""
-    return line[min(-by, len(line) - len(line.lstrip(" "))) :]
+    def where(self, offset: int) -> str:
+        """Return the node and the field at an offset of the text, such as ``pay.target``; empty for the head."""
+        marks = [*self._document.keys.items(), *self._document.values.items()]
+        _start, _length, path = max((mark.start, -len(path), path) for path, mark in marks if mark.start <= offset)
+        ids = {each.path: each.id for each in self.nodes}
+        node = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in ids), ())
+        return ".".join(map(str, (ids.get(node, ""), *path[len(node) :]))).strip(".")
 
 
 def _label(block: tuple[str | int, ...], owner: Any) -> str:

@@ -1,94 +1,180 @@
-"""Lines of a text, by offsets: their beginnings and ends, and the comments around them."""
+"""A YAML text by whole lines: those of a list item or of a map entry, with its comments. All other lines stay as they are."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from typing import Any
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from runtime.language import yaml_text
-from runtime.language.diagnostics import Source
+from nodes.errors import ModelError
+from nodes.values import Json
+from runtime.language import writer, yaml_text
+from runtime.language.yaml_text import Document, Path
 
-_COMMENT = re.compile(r"([ ]*)#.*")
-_BEHIND = re.compile(r"[ \t]*(?:[ \t]#[^\r\n]*)?(?=[\r\n]|\Z)")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_DASH = re.compile(r"( *)-(?=\s|\Z)")
+_PROPERTIES = re.compile(r"(?:[&!][^\s\[\]{},]*\s+)*")
 
 
-def data_at(data: Any, path: yaml_text.Path) -> Any:
-    """Return the value at a path of some data."""
+class Span(NamedTuple):
+    """The lines of an item or an entry, counted from 0."""
+
+    column: int
+    """Column of its dash or key."""
+    head: int
+    """First line of the comments right above it."""
+    own: int
+    stop: int
+    """First line after it, and after the comments below it that are indented further."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Item:
+    """A list item or a map entry that can be put into a text."""
+
+    data: Json
+    lines: Sequence[str]
+    """At the left margin, without line ends, with what is above it."""
+    commented: bool
+    """True if it begins with a comment."""
+
+
+def data_at(data: Any, path: Path) -> Any:
     for step in path:
         data = data[step]
     return data
 
 
-def start_of(text: str, offset: int) -> int:
-    """Return the start of the line that contains ``offset``."""
-    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+def opening(document: Document, path: Path) -> str:
+    """Return the first character of a value, after its anchor: ``{`` for braces, ``[`` for brackets, ``*`` for an alias."""
+    text = document.source.text
+    found = _PROPERTIES.match(text, document.values[path].start)
+    return text[found.end() : found.end() + 1] if found is not None else ""
 
 
-def at(text: str, start: int) -> str | None:
-    """Return the line that begins there, without its break; None at the end of the text."""
-    if start >= len(text):
-        return None
-    found = Source.BREAKS.search(text, start)
-    return text[start : found.start()] if found is not None else text[start:]
+def ended(text: str) -> str:
+    """Return a text whose last line has an end: without one, appended text could change its last value."""
+    return text if text.endswith(("\n", "\r")) else text + ("\r\n" if "\r\n" in text else "\n")
 
 
-def after(text: str, offset: int) -> int:
-    """Return the start of the next line, or the end of the text."""
-    found = Source.BREAKS.search(text, offset)
-    return found.end() if found is not None else len(text)
+def unsuited(reason: str) -> ModelError:
+    return ModelError(
+        "edit-not-possible",
+        f"{reason}, so this cannot be done in the text as it is written",
+        fix="do it in several calls, or write the whole container anew: `update_node` with its id and its text",
+    )
 
 
-def end_before(text: str, start: int) -> int:
-    """Return the end of the line above the one that begins there; at the beginning of the text, that beginning."""
-    return len(without_break(text[:start]))
+def merged(old: Sequence[Any], new: Mapping[int, Sequence[Any]], gone: Container[int]) -> list[Any]:
+    """Return ``old`` without the positions ``gone``, with each of ``new`` before its position."""
+    made: list[Any] = []
+    for number in range(len(old) + 1):
+        made += new.get(number, ())
+        if number < len(old) and number not in gone:
+            made.append(old[number])
+    return made
 
 
-def without_break(text: str) -> str:
-    """Return a text without the line break at its end."""
-    return text[:-2] if text.endswith("\r\n") else text[:-1] if text.endswith(("\n", "\r")) else text
+def shifted(lines: Sequence[str], by: int) -> list[str]:
+    """Indent lines, or dedent each as far as it has blanks. Lines of blanks move too: in a multi-line text they count."""
+    if by >= 0:
+        return [" " * by + each if each else "" for each in lines]
+    return [each[min(-by, len(each) - len(each.lstrip(" "))) :] for each in lines]
 
 
-def behind(text: str, stop: int) -> int:
-    """Return the end of the line if only blanks and a comment follow ``stop``, else ``stop``."""
-    found = _BEHIND.match(text, stop)
-    return found.end() if found is not None else stop
+class Lines:
+    """The lines of a text. Raises ModelError ``edit-not-possible`` for items and entries that share a line with others."""
+
+    def __init__(self, document: Document) -> None:
+        """The last line of the text has an end."""
+        self.document = document
+        self.all = _LINE.findall(document.source.text)
+        self.end = self.all[0][len(self.all[0].rstrip("\r\n")) :]
+
+    def span(self, path: Path) -> Span:
+        """Return the lines of the item or entry at ``path``, which is not in brackets."""
+        key = isinstance(path[-1], str)
+        mark = (self.document.keys if key else self.document.values)[path]
+        own = mark.line - 1
+        column = mark.column - 1
+        if not key:
+            while (dash := _DASH.match(self.all[own])) is None and own:
+                own -= 1
+            column = len(dash[1]) if dash is not None else column
+        if self.all[own][:column].strip():
+            raise unsuited("it shares a line with something else")
+        head = own
+        while head and self._begins(head - 1) == (column, "#"):
+            head -= 1
+        stop = own + 1
+        for number in range(own + 1, len(self.all)):
+            indent, first = self._begins(number)
+            if not first or (first == "#" and indent <= column):
+                continue
+            if indent < column or (indent == column and not (key and first == "-")):
+                break
+            stop = number + 1
+        return Span(column, head, own, stop)
+
+    def _begins(self, number: int) -> tuple[int, str]:
+        """Return the column and the character at which a line begins; the character is empty for a blank line."""
+        line = self.all[number]
+        return len(line) - len(line.lstrip(" ")), line.strip()[:1]
+
+    def item(self, path: Path, head: int | None = None) -> Item:
+        """Return an item or entry; ``head`` is its first line, by default that of the comments right above it."""
+        span = self.span(path)
+        head = span.head if head is None else head
+        lines = [each.rstrip("\r\n") for each in self.all[head : span.stop]]
+        return Item(data_at(self.document.data, path), shifted(lines, -span.column), span.head < span.own)
+
+    def around(self, span: Span, *, below: bool = False) -> range:
+        """Return the lines to delete with an item: its own, and the blank lines above it, or ``below`` it."""
+        head, stop = span.head, span.stop
+        while not below and head and not self.all[head - 1].strip():
+            head -= 1
+        while below and stop < len(self.all) and not self.all[stop].strip():
+            stop += 1
+        return range(head, stop)
+
+    def edited(self, new: Mapping[int, Sequence[str]], gone: Container[int]) -> str:
+        """Return the text without the lines ``gone``, and with ``new`` lines before those of these numbers."""
+        ended = {number: [each + self.end for each in lines] for number, lines in new.items()}
+        return "".join(merged(self.all, ended, gone))
 
 
-def end_with_comments(text: str, stop: int, column: int) -> int:
-    """Return the end of the line, with the comments right below it that are indented further than ``column``."""
-    tail = behind(text, stop)
-    while (line := at(text, after(text, tail))) is not None:
-        comment = _COMMENT.fullmatch(line)
-        if comment is None or len(comment[1]) <= column:
-            break
-        tail = after(text, tail) + len(line)
-    return tail
+def in_lines(document: Document, path: Path) -> Document:
+    """Return the document with the list or map at ``path`` in lines: brackets or braces of it, or around it, are written anew."""
+    within = (path[:number] for number in range(len(path) + 1))
+    first = next((each for each in within if opening(document, each) in ("{", "[", "*")), None)
+    if first is None:
+        return document
+    if opening(document, first) == "*":
+        raise unsuited("it is written as an alias")
+    value = data_at(document.data, first)
+    text = writer.text(value) if not first else _unfolded(document, first, value)
+    made = yaml_text.read(document.source.name, text)
+    if made.data != document.data:
+        raise unsuited("its brackets are written in no usual way")
+    return made
 
 
-def comments_above(text: str, own: int, column: int, floor: int) -> int:
-    """Return the start of the comments at ``column`` right above a line, at least ``floor``."""
-    head = own
-    while head > floor:
-        above = start_of(text, end_before(text, head))
-        found = _COMMENT.fullmatch(at(text, above) or "")
-        if above < floor or found is None or len(found[1]) != column:
-            break
-        head = above
-    return head
+def _unfolded(document: Document, path: Path, value: Json) -> str:
+    """Return the text with a value in lines; a comment behind its brackets stays with it."""
+    lines = Lines(document)
+    span = lines.span(path)
+    new = shifted(written(path[-1], value), span.column)
+    rest = document.source.text[document.values[path].stop :].lstrip(" \t").splitlines()
+    if rest and rest[0].startswith("#"):
+        new[0] += f"  {rest[0]}"
+    return lines.edited({span.own: new}, range(span.own, span.stop))
 
 
-def is_blank(lines: str) -> bool:
-    """Return whether there are lines and all are blank."""
-    return bool(lines) and not lines.strip()
-
-
-def begins_blank(lines: str) -> bool:
-    """Return whether the first line is empty."""
-    found = Source.BREAKS.search(lines)
-    return found is not None and not lines[: found.start()].strip()
-
-
-def blank_at_end(lines: str) -> int:
-    """Return the number of characters in the trailing empty lines."""
-    said = lines.rstrip()
-    return len(lines) - (after(lines, len(said)) if said else 0)
+def written(step: str | int, value: Any) -> list[str]:
+    """Return an entry of a map, or an item of a list, as lines at the left margin: each key, or each node, begins one."""
+    if isinstance(step, str) and isinstance(value, dict):
+        entries = [writer.text({name: each}).strip("\n").split("\n") for name, each in value.items()]
+        return [f"{step}:", *(f"  {line}" if line else "" for each in entries for line in each)]
+    lines = writer.text({"nodes": value if isinstance(step, str) else [value]}).split("\n")[2:-1]
+    return [f"{step}:", *lines] if isinstance(step, str) else shifted(lines, -2)

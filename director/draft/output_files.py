@@ -45,20 +45,12 @@ def notes(session: str, text: str) -> str:
 
 
 def notes_of(file: Path) -> Path:
-    """Return the page of notes of a workflow."""
     return file.with_name(f"{file.stem}{NOTES}")
 
 
 def may_write(file: Path, session: str) -> bool:
     """Return whether the file is missing, or unchanged since this session wrote it."""
-    try:
-        # Line ends count: they are not translated here.
-        text = regular_files.read(file).decode()
-    except FileNotFoundError:
-        return not file.is_symlink()
-    except (OSError, UnicodeError):
-        return False
-    return _is_left(text, session)
+    return not os.path.lexists(file) or changed(file, session) is None
 
 
 def changed(file: Path, session: str) -> str | None:

@@ -10,7 +10,6 @@ from runtime.log import entries
 
 
 def of_build(build: entries.Build) -> Beside:
-    """Return the files for the draft of a build, resolved from its future place."""
     place = Path(build.repairs.file if build.repairs is not None else build.save)
     return Beside(place.absolute().parent)
 
@@ -19,7 +18,6 @@ class Beside:
     """Implements ``callees.Files`` for a draft that is not saved yet."""
 
     def __init__(self, folder: Path) -> None:
-        """``folder`` is the future folder of the draft."""
         self._folder = folder
 
     def read(self, name: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from director.draft.draft import Draft
 from director.draft.goal import Goal
@@ -15,24 +15,11 @@ from runtime.language.diagnostics import Diagnostic, WorkflowInvalid
 from runtime.language.inputs import check
 from runtime.services import functions
 
-HARMLESS = frozenset(
-    {
-        "mode",
-        "viewport",
-        "device_scale_factor",
-        "locale",
-        "timezone",
-        "user_agent",
-        "color_scheme",
-        "reduced_motion",
-        "geolocation",
-        "java_script",
-        "http_credentials",
-        "mobile",
-        "touch",
-        "offline",
-    }
+_NAMES = (
+    "mode viewport device_scale_factor locale timezone user_agent color_scheme reduced_motion geolocation java_script "
+    "http_credentials mobile touch offline"
 )
+HARMLESS = frozenset(_NAMES.split())
 """Browser options allowed in a draft; the rest (switches, a proxy, certificates, headers, permissions) is written into the file by a person."""
 
 MEANT = {
@@ -53,8 +40,7 @@ def refused(made: Draft, before: Draft | None, goal: Goal, allowed: Sequence[str
     found = [
         *_browser(made, before),
         *_secrets(made, before, goal),
-        *_inputs(made, goal),
-        *_unknown(made, before, goal),
+        *_inputs(made, before, goal),
         *_names(made, before),
     ]
     try:
@@ -66,11 +52,8 @@ def refused(made: Draft, before: Draft | None, goal: Goal, allowed: Sequence[str
 
 def granted(goal: Goal) -> set[str]:
     """Return the origins that the person has named: with ``--url``, as an input, in the goal."""
-    named = [
-        goal.url or "",
-        *(each for each in goal.inputs.values() if isinstance(each, str)),
-        *_ADDRESS.findall(goal.goal),
-    ]
+    inputs = [each for each in goal.inputs.values() if isinstance(each, str)]
+    named = [goal.url or "", *inputs, *_ADDRESS.findall(goal.goal)]
     return {known for each in named if (known := origin(each.rstrip(".,;:!?")))}
 
 
@@ -82,128 +65,80 @@ def given(made: Draft, goal: Goal) -> dict[str, Json]:
     return check(known, values)
 
 
-def _browser(made: Draft, before: Draft | None) -> list[Diagnostic]:
-    wanted = made.loaded.workflow.browser
-    was = before.loaded.workflow.browser if before is not None else None
-    if wanted is None:
-        return []
-    names = [
-        name
-        for name in sorted(wanted.model_fields_set - HARMLESS)
-        if getattr(wanted, name) != getattr(was or BrowserOptions(), name)
-    ]
-    return [
-        diagnostic(
-            made,
-            ("browser", name),
-            "browser-not-allowed",
-            f"a draft does not set `{name}` of the browser",
-            f"leave it out; ask the person, who can write it into the file: it may say {', '.join(sorted(HARMLESS))}",
-        )
-        for name in names
-    ]
+def diagnostic(made: Draft, path: tuple[str | int, ...], code: str, message: str, fix: str) -> Diagnostic:
+    document = made.loaded.document
+    return document.source.diagnostic(code, message, document.mark(path), help=[fix])
 
 
-def _secrets(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
+def _browser(made: Draft, before: Draft | None) -> Iterator[Diagnostic]:
+    wanted = made.loaded.workflow.browser or BrowserOptions()
+    was = (before.loaded.workflow.browser if before is not None else None) or BrowserOptions()
+    fix = f"leave it out; ask the person, who can write it into the file: it may say {', '.join(sorted(HARMLESS))}"
+    for name in sorted(wanted.model_fields_set - HARMLESS):
+        if getattr(wanted, name) != getattr(was, name):
+            why = f"a draft does not set `{name}` of the browser"
+            yield diagnostic(made, ("browser", name), "browser-not-allowed", why, fix)
+
+
+def _secrets(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnostic]:
     was = before.loaded.workflow.secrets if before is not None else ()
     allowed = list(dict.fromkeys([*goal.secrets, *was]))
-    return [
-        diagnostic(
-            made,
-            ("secrets", number),
-            "secret-not-given",
-            f"the person has not given the secret `{name}`",
-            f"these may be used: {', '.join(allowed)}" if allowed else "ask the person: `--secret NAME` gives one",
-        )
-        for number, name in enumerate(made.loaded.workflow.secrets)
-        if name not in allowed
-    ]
+    fix = f"these may be used: {', '.join(allowed)}" if allowed else "ask the person: `--secret NAME` gives one"
+    for number, name in enumerate(made.loaded.workflow.secrets):
+        if name not in allowed:
+            why = f"the person has not given the secret `{name}`"
+            yield diagnostic(made, ("secrets", number), "secret-not-given", why, fix)
 
 
-def _inputs(made: Draft, goal: Goal) -> list[Diagnostic]:
+def _inputs(made: Draft, before: Draft | None, goal: Goal) -> Iterator[Diagnostic]:
+    """Yield inputs of the person that do not fit, and new ones without a value: no run of the draft could begin."""
     declared = made.loaded.workflow.inputs
-    lacking = [name for name in goal.inputs if name not in declared]
-    found = [
-        diagnostic(
-            made,
-            ("inputs",),
-            "input-missing",
-            f"the person gives the input `{name}`, and it is not declared any more",
-            "keep it: the draft is proved with it",
-        )
-        for name in lacking
-    ]
-    for name, value in goal.inputs.items():
-        if name in declared:
-            try:
-                check({name: declared[name]}, {name: value})
-            except UsageError as error:
-                found.append(
-                    diagnostic(made, ("inputs", name), error.code, error.message, "the person has given it so")
-                )
-    return found
-
-
-def _unknown(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
-    """Return new inputs without a value: no run of the draft could begin."""
     was = before.loaded.workflow.inputs if before is not None else {}
-    return [
-        diagnostic(
-            made,
-            ("inputs", name),
-            "input-not-given",
-            f"the input `{name}` has no value: it has no default, and the person has given none",
-            "give it a `default`; or ask the person, who gives one with `-i`",
-        )
-        for name, each in made.loaded.workflow.inputs.items()
-        if each.required and name not in goal.inputs and name not in was
-    ]
+    for name, value in goal.inputs.items():
+        if name not in declared:
+            why = f"the person gives the input `{name}`, and it is not declared any more"
+            yield diagnostic(made, ("inputs",), "input-missing", why, "keep it: the draft is proved with it")
+            continue
+        try:
+            check({name: declared[name]}, {name: value})
+        except UsageError as error:
+            yield diagnostic(made, ("inputs", name), error.code, error.message, "the person has given it so")
+    for name, each in declared.items():
+        if each.required and name not in goal.inputs and name not in was:
+            why = f"the input `{name}` has no value: it has no default, and the person has given none"
+            fix = "give it a `default`; or ask the person, who gives one with `-i`"
+            yield diagnostic(made, ("inputs", name), "input-not-given", why, fix)
 
 
-def _names(made: Draft, before: Draft | None) -> list[Diagnostic]:
-    """Return ids with another meaning in the tools, which could not be selected."""
+def _names(made: Draft, before: Draft | None) -> Iterator[Diagnostic]:
+    """Yield ids with another meaning in the tools, which could not be selected."""
     was = before.loaded.places if before is not None else {}
-    return [
-        diagnostic(
-            made,
-            (*made.loaded.places[name], "id"),
-            "reserved-name",
-            f"to the tools `{name}` means {meant}, so no node of a draft is called so",
-            "choose another id, which says what the node does",
-        )
-        for name, meant in MEANT.items()
-        if name in made.loaded.places and name not in was
-    ]
+    for name, meaning in MEANT.items():
+        if name in made.loaded.places and name not in was:
+            why = f"to the tools `{name}` means {meaning}, so no node of a draft is called so"
+            fix = "choose another id, which says what the node does"
+            yield diagnostic(made, (*made.loaded.places[name], "id"), "reserved-name", why, fix)
 
 
 def _origins(made: Draft, before: Draft | None, goal: Goal) -> list[Diagnostic]:
     try:
-        wanted = _opens(made, given(made, goal))
+        wanted = made.loaded.origins(given(made, goal))
     except RunOpsError as error:
         fix = error.fix or "write origins, or inputs that are addresses"
         return [diagnostic(made, ("allowed_origins",), error.code, error.message, fix)]
     allowed = granted(goal)
     if before is not None:
-        allowed |= set(_opens(before, given(before, goal)))
-    wrong = [each for each in wanted if each not in allowed]
+        allowed |= set(before.loaded.origins(given(before, goal)))
     may = f"these may be opened: {', '.join(sorted(allowed))}; " if allowed else ""
+    fix = f"{may}ask the person, who can add it with `--url` or as an input"
     return [
         diagnostic(
             made,
             ("allowed_origins",),
             "origin-not-granted",
             f"the draft would open {each}, which the person has not named",
-            f"{may}ask the person, who can add it with `--url` or as an input",
+            fix,
         )
-        for each in wrong
+        for each in wanted
+        if each not in allowed
     ]
-
-
-def _opens(draft: Draft, values: Mapping[str, Json]) -> Sequence[str]:
-    return draft.loaded.origins(values)
-
-
-def diagnostic(made: Draft, path: tuple[str | int, ...], code: str, message: str, fix: str) -> Diagnostic:
-    """Return a diagnostic at a place of the draft."""
-    document = made.loaded.document
-    return document.source.diagnostic(code, message, document.mark(path), help=[fix])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
+
+from pydantic import BaseModel
 
 from director.draft.draft import Draft
 from director.draft.goal import Goal
@@ -14,11 +15,12 @@ from director.effects import effects as effects_effects
 from director.effects import requests
 from nodes.base import Container, Leaf, Node
 from nodes.iterate import Iterate
-from nodes.rules import Rule, with_query
+from nodes.rules import with_query
 from nodes.targets import Target
 from nodes.template import OPENING
 from nodes.values import Json
 from runtime.browser.origins import origin
+from runtime.display.text import cut
 from runtime.language import hints as of_file
 from runtime.language import workflow
 
@@ -32,107 +34,67 @@ _POSITION = re.compile(r":nth-|:(?:first|last)-(?:child|of-type)|\bnth=|\[\s*(?:
 CLICKS = frozenset({"click", "dblclick"})
 """Actions with an unpredictable effect."""
 
-_CLOSED = frozenset(
-    {
-        "id",
-        "type",
-        "description",
-        "action",
-        "query",
-        "role",
-        "tab",
-        "opens",
-        "effect",
-        "on_error",
-        "after_crash",
-        "each_error",
-        "on_redo",
-    }
-)
+_KEYWORDS = "id type description action query role tab opens effect on_error after_crash each_error on_redo"
+_CLOSED = frozenset(_KEYWORDS.split())
 """Fields with keywords of the language, or names of the file itself."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hint:
-    """A possible improvement."""
-
-    level: Literal["error", "hint"]
-    code: str
     node: str
+    code: str
     text: str
     fix: str
+    level: Literal["error", "hint"] = "hint"
 
     def __str__(self) -> str:
         return f"{self.node}: {self.text}; {self.fix}"
 
 
 def hints(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
-    """Return all hints: ``literals``, ``effects``, ``after_crashes``, ``defaults``, ``addresses``, ``positions``, ``descriptions``."""
-    found = [
-        effects(draft),
-        after_crashes(draft),
-        defaults(draft, goal),
-        addresses(draft),
-        positions(draft),
-        descriptions(draft),
-    ]
-    return [*literals(draft, goal, secrets), *itertools.chain.from_iterable(found)]
-
-
-def literals(draft: Draft, goal: Goal, secrets: Mapping[str, str] | None = None) -> list[Hint]:
-    """Return literal values of inputs in nodes, addresses of the site, and (errors) values of ``secrets``, which must be given by name.
-
-    A value counts if it is a whole field, or whole words of a text; never within an address.
-    """
-    found: list[Hint] = []
-    declared = draft.loaded.workflow.inputs
-    given = {name: goal.inputs.get(name, each.default) for name, each in declared.items()}
-    sites = {known: name for name, value in given.items() if isinstance(value, str) and (known := origin(value))}
-    values = {
-        name: value
-        for name, value in given.items()
-        if _telling(value) and not (isinstance(value, str) and origin(value))
-    }
+    """Return all hints, each once, and (errors) values of ``secrets``, which must be given by name."""
+    found = [*_literals(draft, goal, secrets or {}), *effects(draft)]
+    found += [Hint(each.node, each.code, each.text, each.fix) for each in of_file.of(draft.loaded)]
+    found += defaults(draft, goal)
     for node in draft.loaded.nodes():
-        for text in _said(node):
-            found += _secret(node, text, secrets or {})
-            found += _address(node, text, sites)
-            found += _values(node, text, values)
+        found += [*_addresses(node), *_positions(node)]
+        if isinstance(node, Container) and not node.description:
+            found.append(Hint(node.id, "no-description", "it does not say what it is for", "add a `description`"))
     return list(dict.fromkeys(found))
 
 
-def _secret(node: Node, text: Json, secrets: Mapping[str, str]) -> Iterator[Hint]:
-    for name, value in secrets.items():
-        if isinstance(text, str) and value and value in text:
-            yield Hint(
-                "error",
-                "literal-secret",
-                node.id,
-                f"the value of `{name}` stands in it",
-                f"write `{{{{ secrets.{name} }}}}`",
-            )
+def _literals(draft: Draft, goal: Goal, secrets: Mapping[str, str]) -> Iterator[Hint]:
+    """Yield literal values of inputs in nodes, addresses of the site, and values of secrets.
+
+    A value counts if it is a whole field, or whole words of a text; never within an address.
+    """
+    declared = draft.loaded.workflow.inputs
+    given = {name: goal.inputs.get(name, each.default) for name, each in declared.items()}
+    sites = {known: name for name, value in given.items() if isinstance(value, str) and (known := origin(value))}
+    values = {name: value for name, value in given.items() if _telling(value) and not origin(str(value))}
+    for node in draft.loaded.nodes():
+        data: dict[str, Any] = workflow.plain(node)
+        confirm = data.pop("confirm", None)
+        for text in _texts({**data, "done": confirm["done"] if confirm is not None else None}):
+            for name, value in secrets.items():
+                if isinstance(text, str) and value and value in text:
+                    fix = f"write `{{{{ secrets.{name} }}}}`"
+                    yield Hint(node.id, "literal-secret", f"the value of `{name}` stands in it", fix, "error")
+            for address in _ADDRESS.findall(text) if isinstance(text, str) else ():
+                site = origin(address.partition(OPENING)[0]) or ""
+                if site in sites:
+                    fix = f"write `{{{{ inputs.{sites[site]} }}}}`"
+                    yield Hint(node.id, "literal-address", f"{site} stands in it as it is", fix)
+            for name, value in values.items():
+                if _holds(text, value):
+                    why = f"`{cut(str(value), 40)}` stands in it as it is, the value of the input `{name}`"
+                    yield Hint(node.id, "literal-input", why, f"if that is meant, write `{{{{ inputs.{name} }}}}`")
 
 
-def _address(node: Node, text: Json, sites: Mapping[str, str]) -> Iterator[Hint]:
-    for address in _ADDRESS.findall(text) if isinstance(text, str) else ():
-        name = sites.get(origin(address.partition(OPENING)[0]) or "")
-        if name is not None:
-            known = origin(address.partition(OPENING)[0])
-            yield Hint(
-                "hint", "literal-address", node.id, f"{known} stands in it as it is", f"write `{{{{ inputs.{name} }}}}`"
-            )
-
-
-def _values(node: Node, text: Json, values: Mapping[str, Json]) -> Iterator[Hint]:
-    for name, value in values.items():
-        if _holds(text, value):
-            yield Hint(
-                "hint",
-                "literal-input",
-                node.id,
-                f"`{_short(value)}` stands in it as it is, the value of the input `{name}`",
-                f"if that is meant, write `{{{{ inputs.{name} }}}}`",
-            )
+def _telling(value: Json) -> bool:
+    """Return whether a value is specific: no other text equals it by chance."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return (isinstance(value, str) or number) and len(str(value).strip().lstrip("-")) >= SHORTEST
 
 
 def _holds(text: Json, value: Json) -> bool:
@@ -142,32 +104,12 @@ def _holds(text: Json, value: Json) -> bool:
     if str(text) == str(value):
         return True
     words = rf"(?<![\w/.#-]){re.escape(str(value))}(?![\w/-])"
-    return isinstance(text, str) and re.search(words, _ADDRESS.sub(" ", _outside_references(text))) is not None
-
-
-def _short(value: Json) -> str:
-    return str(value) if len(str(value)) <= 40 else f"{str(value)[:39]}…"
-
-
-def _outside_references(text: str) -> str:
-    return re.sub(r"\{\{.*?\}\}", " ", text, flags=re.DOTALL)
-
-
-def _telling(value: Json) -> bool:
-    """Return whether a value is specific: no other text equals it by chance."""
-    return (isinstance(value, str) and len(value.strip()) >= SHORTEST) or (
-        isinstance(value, int | float) and not isinstance(value, bool) and len(str(abs(value))) >= SHORTEST
-    )
-
-
-def _said(node: Node) -> Iterator[Json]:
-    """Yield the values in a node's fields, without nested nodes."""
-    said: dict[str, Any] = workflow.plain(node)
-    confirm = said.pop("confirm", None)
-    yield from _texts({**said, "done": confirm["done"] if confirm is not None else None})
+    outside = re.sub(r"\{\{.*?\}\}", " ", text, flags=re.DOTALL) if isinstance(text, str) else ""
+    return re.search(words, _ADDRESS.sub(" ", outside)) is not None
 
 
 def _texts(value: Any) -> Iterator[Json]:
+    """Yield the values in a node's fields that may hold data."""
     if isinstance(value, dict):
         fields: dict[str, Any] = value
         for name, each in fields.items():
@@ -181,37 +123,39 @@ def _texts(value: Any) -> Iterator[Json]:
         yield value
 
 
-def effects(draft: Draft) -> list[Hint]:
-    """Return actions that may not be repeated, and have no check of their success."""
-    found: list[Hint] = []
+def effects(draft: Draft) -> Iterator[Hint]:
+    """Yield actions that may not be repeated, and have no check of their success."""
     for node, around in draft.loaded.index.values():
-        if isinstance(node, Leaf) and effects_effects.presses(node) and not _in_confirm(node, around):
+        if not isinstance(node, Leaf) or any(isinstance(each, Leaf) for each in around):
+            continue
+        if effects_effects.presses(node):
             why = "its click may do more than give a file, so it is governed as an action"
             fix = "`effect: idempotent`, where it only gives the file; or load its `url`"
-            found.append(Hint("hint", "download-by-click", node.id, why, fix))
-        if not isinstance(node, Leaf) or node.effect_class != "effect" or _in_confirm(node, around):
+            yield Hint(node.id, "download-by-click", why, fix)
+        if node.effect_class != "effect":
             continue
         if not node.postconditions and not _read_next(node, around):
-            fix = "add `verify` rules"
-            if getattr(node, "action", None) in CLICKS:
-                fix += ", or `effect: read` where it only opens a page"
-            found.append(Hint("hint", "effect-without-verify", node.id, "nothing says that the action succeeded", fix))
+            opens = ", or `effect: read` where it only opens a page" if _clicks(node) else ""
+            why = "nothing says that the action succeeded"
+            yield Hint(node.id, "effect-without-verify", why, f"add `verify` rules{opens}")
         if node.confirm is None and node.after_crash is None:
-            found.append(
-                Hint(
-                    "hint",
-                    "effect-without-confirm",
-                    node.id,
-                    "after a crash nobody can tell whether it happened",
-                    "add `confirm`, where the site can be asked; `effect: idempotent`, where twice does no harm",
-                )
-            )
-    return found
+            why = "after a crash nobody can tell whether it happened"
+            fix = "add `confirm`, where the site can be asked; `effect: idempotent`, where twice does no harm"
+            yield Hint(node.id, "effect-without-confirm", why, fix)
 
 
-def after_crashes(draft: Draft) -> list[Hint]:
-    """Return the hints of `runops validate` for a valid file."""
-    return [Hint("hint", each.code, each.node, each.text, each.fix) for each in of_file.of(draft.loaded)]
+def _clicks(node: Leaf) -> bool:
+    return getattr(node, "action", None) in CLICKS
+
+
+def _read_next(node: Leaf, around: Sequence[Node]) -> bool:
+    """Return whether a click is in a loop in which the next node reads the page: for the same item, or, after its last node, for the next."""
+    if not _clicks(node) or not around or not isinstance(around[-1], Iterate):
+        return False
+    block = next(each for _field, each in around[-1].blocks() if any(one is node for one in each))
+    number = next(number for number, each in enumerate(block) if each is node)
+    after = block[(number + 1) % len(block)]
+    return isinstance(after, Leaf) and after.touches_page and not after.moves_page
 
 
 def defaults(draft: Draft, goal: Goal) -> list[Hint]:
@@ -224,85 +168,38 @@ def defaults(draft: Draft, goal: Goal) -> list[Hint]:
     }
     for leaf, path in effects_effects.actions_of(loaded) if same else ():
         for name in sorted(requests.decided_by(loaded, leaf, path, same)):
-            why = f"the input `{name}`, on which its action depends, has `{_short(same[name])}` of this build for a default"
+            value = cut(str(same[name]), 40)
+            why = f"the input `{name}`, on which its action depends, has `{value}` of this build for a default"
             fix = f"leave out the default of `{name}`: who forgets it would do the action on that again"
-            found.setdefault(name, Hint("hint", "default-decides", leaf.id, why, fix))
+            found.setdefault(name, Hint(leaf.id, "default-decides", why, fix))
     return list(found.values())
 
 
-def _read_next(node: Leaf, around: Sequence[Node]) -> bool:
-    """Return whether a click is in a loop in which the next node reads the page: for the same item, or, after its last node, for the next."""
-    if getattr(node, "action", None) not in CLICKS or not around or not isinstance(around[-1], Iterate):
-        return False
-    block = next(each for _field, each in around[-1].blocks() if any(one is node for one in each))
-    number = next(number for number, each in enumerate(block) if each is node)
-    after = block[(number + 1) % len(block)]
-    return isinstance(after, Leaf) and after.touches_page and not after.moves_page
+def _addresses(node: Node) -> Iterator[Hint]:
+    if isinstance(node, Leaf):
+        for rule in [*node.verify, *(getattr(node, "rules", None) or ()), *(getattr(node, "success", None) or ())]:
+            if rule.url is not None and (meant := with_query(rule.url)) is not None:
+                why = f"`{rule.url}` has no `?`, and without one the query of an address does not count"
+                yield Hint(node.id, "query-not-counted", why, f"write `{meant}`")
 
 
-def _in_confirm(node: Node, around: Sequence[Node]) -> bool:
-    return any(isinstance(each, Leaf) for each in around)
-
-
-def addresses(draft: Draft) -> list[Hint]:
-    """Return address rules with a query that does not count."""
-    return [
-        Hint(
-            "hint",
-            "query-not-counted",
-            node.id,
-            f"`{rule.url}` has no `?`, and without one the query of an address does not count",
-            f"write `{meant}`",
-        )
-        for node in draft.loaded.nodes()
-        if isinstance(node, Leaf)
-        for rule in [*node.verify, *(getattr(node, "rules", None) or ()), *(getattr(node, "success", None) or ())]
-        if rule.url is not None and (meant := with_query(rule.url)) is not None
-    ]
-
-
-def positions(draft: Draft) -> list[Hint]:
-    """Return targets that count elements: they change when something is added."""
-    found: list[Hint] = []
-    for node in draft.loaded.nodes():
-        for target in _targets(node):
-            selector = target.css or target.xpath or ""
-            if target.nth is not None or _POSITION.search(selector):
-                found.append(
-                    Hint(
-                        "hint",
-                        "positional-target",
-                        node.id,
-                        f"it finds an element by its position: {target}",
-                        "anchor it by text: `within` a row or card with `has_text`",
-                    )
-                )
-    return list(dict.fromkeys(found))
+def _positions(node: Node) -> Iterator[Hint]:
+    """Yield targets that count elements: they change when something is added."""
+    for target in _targets(node):
+        if target.nth is not None or _POSITION.search(target.css or target.xpath or ""):
+            fix = "anchor it by text: `within` a row or card with `has_text`"
+            yield Hint(node.id, "positional-target", f"it finds an element by its position: {target}", fix)
 
 
 def _targets(value: Any) -> Iterator[Target]:
-    """Yield the targets in the fields of a node, without those in its blocks."""
     if isinstance(value, Target):
         yield value
-        yield from _targets([value.within, *(value.any_of or [])])
-    elif isinstance(value, Container):
-        return
-    elif isinstance(value, Leaf):
-        yield from _targets([getattr(value, name) for name in type(value).model_fields if name != "confirm"])
-    elif isinstance(value, Rule):
-        yield from _targets([value.visible, value.hidden, value.target])
-    elif isinstance(value, list):
-        for each in value:
+    if isinstance(value, BaseModel) and not isinstance(value, Container):
+        value = [getattr(value, name) for name in type(value).model_fields if name != "confirm"]
+    if isinstance(value, dict):
+        fields: dict[str, Any] = value
+        value = list(fields.values())
+    if isinstance(value, list):
+        every: list[Any] = value
+        for each in every:
             yield from _targets(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _targets(each)
-
-
-def descriptions(draft: Draft) -> list[Hint]:
-    """Return containers without a description."""
-    return [
-        Hint("hint", "no-description", node.id, "it does not say what it is for", "add a `description`")
-        for node in draft.loaded.nodes()
-        if isinstance(node, Container) and not node.description
-    ]

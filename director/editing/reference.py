@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from director.editing import examples
 from nodes import registry
 from nodes.errors import ModelError, UsageError
 from runtime.language import reference
@@ -14,24 +13,8 @@ from runtime.language.expressions import builtins, filters
 LONGEST = 3_500
 """Limit of one answer, in characters."""
 
-TOPICS = {
-    "targets": "target",
-    "target": "target",
-    "rules": "rule",
-    "rule": "rule",
-    "verify": "rule",
-    "workflow": "file",
-    "file": "file",
-    "head": "file",
-    "confirm": "confirm",
-    "retry": "retry",
-    "browser": "browser",
-    "inputs": "input",
-    "input": "input",
-    "step": "step",
-    "container": "container",
-}
-"""Topics besides types, with their names in the reference."""
+TOPICS = {"targets": "target", "rules": "rule", "verify": "rule", "workflow": "file", "head": "file", "inputs": "input"}
+"""Names of topics in the reference, where they differ."""
 
 REFERENCES = """\
 Text with `{{ … }}` is a reference, and stands in quotes. Exactly one expression gives the value itself (list, number); other text gives text.
@@ -57,10 +40,35 @@ HEAD = """\
 Changed by `update_node` with id `workflow`: keys given replace those keys, `inputs` are taken in by name, null takes a key away."""
 
 
+CARD: dict[str, str] = {
+    "browser_action": """\
+- {id: pay, type: browser_action, action: click, target: {role: button, name: Pay, within: {role: row, has_text: "{{ order.no }}"}}, verify: [{visible: {text: paid}}], confirm: {nodes: [{id: look, type: browser_action, action: goto, url: "{{ inputs.base_url }}/orders"}, {id: paid, type: browser_query, query: exists, target: {text: paid}}], done: "{{ paid }}"}}  # goto url, fill/select/press …""",
+    "browser_query": """\
+- {id: orders, type: browser_query, query: extract, target: {css: "#orders tbody tr"}, fields: {no: td.no}}  # `min: 0` where there may be none; text, table, count, exists, assert …""",
+    "transform": """\
+- {id: big, type: transform, expr: "{{ orders | selectattr('total', 'gt', 9) | list }}"}  # or fields, sql""",
+    "iterate": """\
+- {id: each, type: iterate, over: "{{ orders }}", as: order, key: "{{ order.no }}", nodes: [ … ], collect: {no: "{{ order.no }}"}}
+- {id: pages, type: iterate, until: "{{ not more }}", max: 50, nodes: [{id: rows, type: browser_query, query: table, target: {role: table}}, {id: more, type: browser_query, query: exists, target: {role: link, name: Next}}, {id: next, type: browser_action, action: click, target: {role: link, name: Next}, when: "{{ more }}", effect: read}], collect: "{{ rows }}"}  # a list for each turn: `pages | flatten`""",
+    "route": """\
+- {id: way, type: route, branches: [{name: some, when: "{{ n > 0 }}", nodes: [ … ]}], otherwise: [ … ]}""",
+    "handle": """\
+- {id: safe, type: handle, try: [ … ], on: [target-not-found], catch: [ … ]}""",
+    "group": """\
+- {id: sign_in, type: group, description: Signs in., nodes: [ … ]}""",
+    "context": """\
+- {id: start, type: context, set: {page: 1}}  # vars.page""",
+    "cognition": """\
+- {id: kind, type: cognition, instruction: Sort it., input: "{{ letter }}", output: {kind: [bill, other]}}""",
+    "agent": """\
+- {id: find, type: agent, goal: Find it., output: {no: string}, success: [{url: "**/orders/*"}]}""",
+}
+"""An example of each node type, with the most used fields; `[ … ]` are nodes."""
+
+
 def card() -> str:
-    """Return all node types in brief, a line each."""
-    others = [each for each in registry.node_types() if each not in examples.CARD]
-    return "\n".join([*examples.CARD.values(), *([f"Other types: {', '.join(others)}."] if others else [])])
+    others = [each for each in registry.node_types() if each not in CARD]
+    return "\n".join([*CARD.values(), *([f"Other types: {', '.join(others)}."] if others else [])])
 
 
 def told(name: str) -> str:
@@ -95,13 +103,11 @@ def _entry(entry: reference.Entry) -> list[str]:
             lines.append(ACTION.replace("EFFECT", _effect()))
     elif entry.around == "container":
         lines.append("Also: id, description, when, value, on_error, on_redo (`container`).")
-    lines += {"target": [TARGETS], "confirm": [examples.CONFIRM], "browser_query": [QUERIES]}.get(entry.name, [])
+    lines += {"target": [TARGETS], "confirm": [CARD["browser_action"]], "browser_query": [QUERIES]}.get(entry.name, [])
     if entry.name == "file":
         lines += ["an input:", *(_line(each, "  ") for each in _shown(reference.entry("input").fields)), INPUTS, HEAD]
-    if entry.name in examples.EXAMPLES:
-        lines.append(examples.EXAMPLES[entry.name])
-    elif "." in entry.name and entry.effect:
-        lines.append(_sketch(entry))
+    if entry.name in CARD:
+        lines.append(CARD[entry.name])
     return lines
 
 
@@ -110,18 +116,6 @@ def _effect() -> str:
     text = next(each.text for each in reference.entry("step").fields if each.name == "effect")
     text = re.sub("`(read|idempotent|effect)`", r"\1", text)
     return text[0].lower() + text[1:]
-
-
-def _sketch(entry: reference.Entry) -> str:
-    kind, _, name = entry.name.rpartition(".")
-    field = next((each.name for each in entry.fields if each.kind == f"`{name}`"), "kind")
-    needed = [each for each in _shown(entry.fields) if each.required and each.name != field]
-    rest = [f"{each.name}: {_SKETCHED.get(each.kind, '…')}" for each in needed]
-    return f"- {{{', '.join(['id: …', f'type: {kind}', f'{field}: {name}', *rest])}}}"
-
-
-_SKETCHED = {"target": "{role: …, name: …}", "list of rule": "[{visible: {…}}]"}
-"""Placeholder of a field."""
 
 
 def _shown(fields: Iterable[reference.Field]) -> list[reference.Field]:
@@ -134,12 +128,8 @@ def _line(field: reference.Field, indent: str = "") -> str:
         field.kind.replace("`", ""),
         *(each for each in field.notes[1:] if not each.startswith("takes references")),
     ]
-    if field.secrets:
-        notes.append("secrets too")
-    text = field.text.rstrip(".")
-    return (
-        f"{indent}{field.name} ({'; '.join(notes)}): {text}" if text else f"{indent}{field.name} ({'; '.join(notes)})"
-    )
+    notes += ["secrets too"] if field.secrets else []
+    return f"{indent}{field.name} ({'; '.join(notes)}): {field.text.rstrip('.')}".removesuffix(": ")
 
 
 def _kind(entry: reference.Entry) -> str:

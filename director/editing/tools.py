@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 from director.draft import draft as drafts
 from director.draft import edits, header
@@ -30,7 +30,6 @@ MOST_HINTS = 4
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """Return the tools, most important first."""
     edit = _Edits(build)
     after = of(PERHAPS, "Node id; `ID/` or `ID/BLOCK`: first in that block; null: last.")
     flag: dict[str, Json] = {"type": ["boolean", "null"], "description": "Only check."}
@@ -41,22 +40,12 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
     ids: dict[str, Json] = {"type": "array", "items": TEXT}
     node = of(PERHAPS, "`workflow`: the head; null: each node given replaces the one with its id.")
     return (
-        _toolset("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": TEXT}, edit.reference, READ),
-        _toolset("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": REASON}, edit.create),
-        _toolset("update_node", "Writes a node anew.", {"id": node, "yaml": one, "reason": REASON}, edit.update),
-        _toolset("move_nodes", "Moves nodes behind another, or into a block.", {"ids": ids, "after": after, "reason": REASON}, edit.move),
-        _toolset("delete_nodes", "Takes nodes away, with what is in them.", {"ids": ids, "reason": REASON}, edit.delete),
+        Simple(tool("get_node_type", "How to write a node type, `browser_action.click`, or `targets`, `rules`, `references`, `workflow`.", {"type": TEXT}), READ, edit.reference),
+        Simple(tool("create_nodes", "Adds nodes to the draft; the first ones begin it.", {"yaml": nodes, "after": after, "dry_run": flag, "reason": REASON}), CHANGED, edit.create),
+        Simple(tool("update_node", "Writes a node anew.", {"id": node, "yaml": one, "reason": REASON}), CHANGED, edit.update),
+        Simple(tool("move_nodes", "Moves nodes behind another, or into a block.", {"ids": ids, "after": after, "reason": REASON}), CHANGED, edit.move),
+        Simple(tool("delete_nodes", "Takes nodes away, with what is in them.", {"ids": ids, "reason": REASON}), CHANGED, edit.delete),
     )  # fmt: skip
-
-
-def _toolset(
-    name: str,
-    description: str,
-    fields: dict[str, dict[str, Json]],
-    do: Callable[[dict[str, Json]], str],
-    modes: Any = CHANGED,
-) -> Toolset:
-    return Simple(tool(name, description, fields), modes, do)
 
 
 class _Edits:
@@ -82,31 +71,18 @@ class _Edits:
         text, node = str(arguments["yaml"]), cast("str | None", arguments["id"])
 
         def make(before: Draft | None) -> Draft:
-            draft = self._begun(before)
-            if node == "workflow":
-                return draft.with_head(text, self._limits(draft))
-            return draft.with_updates(text, node, self._limits(draft))
+            draft, checks = _begun(before), self._limits(before)
+            return draft.with_head(text, checks) if node == "workflow" else draft.with_updates(text, node, checks)
 
         return self._done(make, arguments)
 
     def move(self, arguments: dict[str, Json]) -> str:
         ids, after = _texts(arguments["ids"]), cast("str | None", arguments["after"] or None)
-        return self._done(
-            lambda before: self._begun(before).with_moved(ids, after, self._limits(before)), arguments, ids
-        )
+        return self._done(lambda before: _begun(before).with_moved(ids, after, self._limits(before)), arguments, ids)
 
     def delete(self, arguments: dict[str, Json]) -> str:
         ids = _texts(arguments["ids"])
-        return self._done(lambda before: self._begun(before).without(ids, self._limits(before)), arguments)
-
-    def _begun(self, draft: Draft | None) -> Draft:
-        if draft is None:
-            raise ModelError(
-                "draft-missing",
-                "there is no draft yet",
-                fix="begin it: `create_nodes`, whose `yaml` may be a map: `inputs: …` and what else the head says, and `nodes: …`",
-            )
-        return draft
+        return self._done(lambda before: _begun(before).without(ids, self._limits(before)), arguments)
 
     def _limits(self, before: Draft | None) -> drafts.Limits:
         return lambda made: limits.refused(made, before, self._build.goal, self._build.here.settings.python_modules)
@@ -156,6 +132,16 @@ class _Edits:
         return None
 
 
+def _begun(draft: Draft | None) -> Draft:
+    if draft is None:
+        raise ModelError(
+            "draft-missing",
+            "there is no draft yet",
+            fix="begin it: `create_nodes`, whose `yaml` may be a map: `inputs: …` and what else the head says, and `nodes: …`",
+        )
+    return draft
+
+
 def _texts(value: Json) -> list[str]:
     given: Sequence[Json] = value if isinstance(value, list) else []
     return [str(each) for each in given]
@@ -167,7 +153,7 @@ def refused(error: WorkflowInvalid, masker: masking.Masker, *, first: bool = Fal
     shown = [each.render() for each in every[:MOST_PROBLEMS]]
     more = [f"… and {len(every) - MOST_PROBLEMS} more"] if len(every) > MOST_PROBLEMS else []
     what = "a mistake" if len(every) == 1 else f"{len(every)} mistakes"
-    where = f"`{edits.GIVEN}` is what was given, `{drafts.NAME}` the draft as it {'would be' if first else 'is'}"
+    where = f"`{edits.GIVEN}` is what was given, `{drafts.NAME}` the draft as it would be"
     if any(each.code == "unknown-input" for each in every):
         how = (
             "`yaml` may be a map, `inputs: …` and `nodes: …`"
@@ -195,7 +181,6 @@ def told(before: Draft | None, made: Draft, named: Collection[str] = ()) -> str:
 
 
 def _said(draft: Draft | None) -> dict[str, dict[str, Json]]:
-    """Return the data of each node, with its description, without the nodes in its blocks."""
     return {each.id: workflow.plain(each) for each in draft.loaded.nodes()} if draft is not None else {}
 
 

@@ -10,7 +10,7 @@ from director.draft import draft as drafts
 from director.draft import output_files
 from director.effects import effects
 from director.proving import proofs
-from director.repair import patch_files, patches
+from director.repair import patch_files
 from nodes.errors import ModelError, UsageError
 from nodes.values import Json
 from runtime.context import briefs
@@ -95,17 +95,8 @@ def leave(
         return None
     whole = all(each.status == "passed" for each in ran)
     done = [each.key for each in every if each.done or each.alone]
-    change = patches.Patch(build.goal.place, _before(build), output_files.patched(draft.text, repairs.run))
-    patch = patch_files.unified([change], Path.cwd())
+    change = patch_files.Patch(build.goal.place, _before(build), output_files.patched(draft.text, repairs.run))
     known = patch_files.KnownPatch("proved" if whole else "held", [change], done, ran[-1].run)
-    place = patch_files.keep(build.here.kept, repairs.run, known, patch)
     held = next((each.held for each in ran if each.held is not None), None)
-    return {
-        "verdict": known.verdict,
-        "steps": [{"path": repairs.path, "what": summary, "file": repairs.file}],
-        "run": known.proof,
-        "reached": held,
-        "done": list[Json](done),
-        "patch": patch,
-        "kept": str(place),
-    }
+    step: dict[str, Json] = {"path": repairs.path, "what": summary, "file": repairs.file}
+    return patch_files.keep(build.here.kept, repairs.run, known, [step], held)

@@ -84,16 +84,10 @@ def after(loaded: workflow.Loaded, path: str) -> list[tuple[Leaf, str]]:
     found = loaded.find(path)
     if found is None:
         return actions
-    order = [each for each, _path in effects.leaves_of(loaded)]
     around = [each for each in found.around if isinstance(each, Node)]
     first = around[0] if around else found.node
-    start = next(
-        (
-            number
-            for number, each in enumerate(order)
-            if each is first or any(each is leaf for leaf in single_node.leaves(first))
-        ),
-        0,
-    )
-    behind = order[start:]
-    return [(leaf, where) for leaf, where in actions if any(leaf is each for each in behind)]
+    within = {id(each) for each in (first, *single_node.leaves(first))}
+    order = [id(each) for each, _path in effects.leaves_of(loaded)]
+    start = next((number for number, each in enumerate(order) if each in within), 0)
+    later = set(order[start:])
+    return [(leaf, where) for leaf, where in actions if id(leaf) in later]

@@ -47,17 +47,14 @@ class Case:
 
     @property
     def gone(self) -> bool:
-        """True if the file no longer has the failed step."""
         return bool(self.failure.path) and self.found is None
 
     @property
     def leaf(self) -> Leaf | None:
-        """The node, if it is a leaf."""
         return self.found.node if self.found is not None and isinstance(self.found.node, Leaf) else None
 
     @property
     def raw(self) -> Target | None:
-        """The target in the file."""
         value: Any = self.leaf
         for step in self.field:
             if value is None:
@@ -66,8 +63,12 @@ class Case:
         return value if isinstance(value, Target) else None
 
     @property
+    def target(self) -> Target | None:
+        """The target with references resolved, if the file still has it."""
+        return self.failure.target if self.raw is not None else None
+
+    @property
     def rules(self) -> list[Rule]:
-        """The rules that prove the node's action, references resolved."""
         found = [_parsed(Rule, each) for each in self.args.get("verify") or ()]
         return [each for each in found if each is not None]
 
@@ -111,7 +112,6 @@ class Case:
 
 
 def _pairs(raw: Json, filled: Json, known: dict[str, str]) -> None:
-    """Collect the text of each whole reference from the two forms of a value."""
     if isinstance(raw, dict) and isinstance(filled, dict):
         for name, each in raw.items():
             if name in filled:
@@ -149,7 +149,6 @@ def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loa
         who=str(error.get("who")),
         message=str(error.get("message", "")),
         evidence=error.get("evidence") or {},
-        phase=str(error.get("phase", "before")),
         target=target,
         action=(last.call.action or "") if last is not None else "",
         seconds=leaf.page_seconds if leaf is not None else 10.0,
@@ -157,7 +156,8 @@ def read(run: str, past: history.History, kept: store.Kept, loaded: workflow.Loa
         signed_in=_signed_in(past, kept, path),
     )
     seen = evidence.of(past, path)
-    return Case(run, failure, failure_kinds.PageGlance.of(seen, _words(seen)), found, args, field)
+    then = failure_kinds.PageGlance.of(seen, _words(seen)) if seen is not None else None
+    return Case(run, failure, then, found, args, field)
 
 
 def _target(args: Mapping[str, Json], error: Mapping[str, Json]) -> tuple[Field, Target | None]:
@@ -206,9 +206,9 @@ def _signed_in(past: history.History, kept: store.Kept, path: str) -> bool:
     return False
 
 
-def _words(seen: Mapping[str, Json] | None) -> str:
+def _words(seen: Mapping[str, Json]) -> str:
     """Return the kept text of the page; empty if it is gone."""
-    kept: Mapping[str, Json] = (seen or {}).get("observation") or {}
+    kept: Mapping[str, Json] = seen.get("observation") or {}
     try:
         return regular_files.read_text(Path(str(kept["path"])))
     except (KeyError, OSError, UnicodeDecodeError):

@@ -44,7 +44,6 @@ def of(
     policy: Policy,
     runs: int,
 ) -> Goal:
-    """Return the goal of a build that fixes it."""
     assert past.header is not None
     declared = loaded.workflow.inputs
     inputs: Mapping[str, Json] = {name: value for name, value in past.header.inputs.items() if name in declared}

@@ -2,85 +2,138 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import difflib
+import errno
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from director.draft import output_files
-from director.repair import patches
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.log.store import store
-from runtime.runs import patches as runs_patches
+from runtime.runs import patches as run_patches
 from runtime.system import files as system_files
+from runtime.system import regular_files
 
 if TYPE_CHECKING:
     from director.repair import repair
 
 
-def patches_of(made: Sequence[repair.Patch], run: str) -> list[patches.Patch]:
+MARK = "\ufeff"
+"""A byte order mark."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Patch:
+    """Old and new text of a file; a byte order mark is a part of both."""
+
+    file: Path
+    before: str
+    after: str
+
+    @classmethod
+    def of(cls, file: Path, text: str) -> Patch:
+        """Return the change to another text; the byte order mark stays. Raises OSError."""
+        before = regular_files.read(file).decode()
+        return cls(file, before, f"{MARK if before.startswith(MARK) else ''}{text}")
+
+    def unified(self, name: str | None = None) -> str:
+        """Return the change for ``git apply`` and ``patch -p1``; ``name`` is the file's name in it."""
+        said = name or self.file.name
+        lines = difflib.unified_diff(_lines(self.before), _lines(self.after), f"a/{said}", f"b/{said}")
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+    @property
+    def stands(self) -> bool:
+        """Return whether the file already has the new text. Raises OSError."""
+        return regular_files.read(self.file) == self.after.encode()
+
+    def check(self) -> None:
+        """Raise UsageError ``file-changed`` if the file has another text now. Raises OSError, also if it is not writable."""
+        if not self.file.stat().st_mode & 0o222:
+            # Root, or the owner of the folder, could write it even so: the file's mode is respected.
+            raise PermissionError(errno.EACCES, "nobody may write it", str(self.file))
+        if regular_files.read(self.file).decode() != self.before:
+            raise UsageError(
+                "file-changed",
+                f"{self.file} has changed since the fix was made",
+                fix="have it made again: the same without `--apply`",
+            )
+
+    def apply(self) -> None:
+        """Write the file and keep its mode and owner; a link is followed. Raises OSError."""
+        file = self.file.resolve()
+        known = file.stat()
+        system_files.write(file, self.after.encode())
+        file.chmod(known.st_mode & 0o777)
+        with contextlib.suppress(PermissionError):
+            os.chown(file, known.st_uid, known.st_gid)
+
+
+def _lines(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def patches_of(made: Sequence[repair.Patch], run: str) -> list[Patch]:
     """Return the change of each file, with all its fixes; proofs claimed before ``run`` are marked as outdated. Raises OSError."""
     last = {fix.file: output_files.patched(fix.text, run) for fix in made}
-    return [patches.Patch.of(file, text) for file, text in last.items()]
+    return [Patch.of(file, text) for file, text in last.items()]
 
 
-def unified(changes: Sequence[patches.Patch], folder: Path) -> str:
+def unified(changes: Sequence[Patch], folder: Path) -> str:
     """Return the changes as one patch, with names relative to ``folder`` for files below it."""
-    return "".join(each.unified(_named(each.file, folder)) for each in changes)
-
-
-def _named(file: Path, folder: Path) -> str:
-    name = os.path.relpath(file, folder)
-    return file.name if name.startswith("..") else name
-
-
-def keep(kept: store.Kept, run: str, known: KnownPatch, patch: str) -> Path:
-    """Store a fix next to its run; return the file of the patch. Raises LogError if it cannot be written."""
-    folder = kept.files(run)
-    file = folder / f"{run}.patch"
-    files = [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in known.changes]
-    told: dict[str, Json] = {
-        "version": runs_patches.VERSION,
-        "verdict": known.verdict,
-        "proof": known.proof,
-        "done": list[Json](known.done),
-        "files": list[Json](files),
-    }
-    try:
-        system_files.folder(folder.parent)
-        system_files.folder(folder)
-        system_files.write(file, patch.encode())
-        system_files.write(runs_patches.file_of(kept, run), json.dumps(told).encode())
-    except OSError as error:
-        raise system_files.not_kept("the patch", file, error) from None
-    return file
+    names = [os.path.relpath(each.file, folder) for each in changes]
+    return "".join(
+        each.unified(None if name.startswith("..") else name) for each, name in zip(changes, names, strict=True)
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownPatch:
-    """A stored fix."""
-
     verdict: str
-    changes: Sequence[patches.Patch]
+    changes: Sequence[Patch]
     done: Sequence[str]
     """The actions that its proof did on the site."""
     proof: str
     """The copy of the run that proved it; for a fix by a model the last whole run."""
 
 
+def keep(
+    kept: store.Kept, run: str, known: KnownPatch, steps: Sequence[Mapping[str, Json]], reached: str | None
+) -> dict[str, Json]:
+    """Store a fix of these steps next to its run; return its report (``endings.PatchReport``). Raises LogError if it cannot be written."""
+    folder = kept.files(run)
+    file = folder / f"{run}.patch"
+    patch = unified(known.changes, Path.cwd())
+    files = [{"file": str(each.file.absolute()), "before": each.before, "after": each.after} for each in known.changes]
+    shared: dict[str, Json] = {"verdict": known.verdict, "done": list[Json](known.done)}
+    stored = {"version": run_patches.VERSION, **shared, "proof": known.proof, "files": list[Json](files)}
+    try:
+        system_files.folder(folder.parent)
+        system_files.folder(folder)
+        system_files.write(file, patch.encode())
+        system_files.write(run_patches.file_of(kept, run), json.dumps(stored).encode())
+    except OSError as error:
+        raise system_files.not_kept("the patch", file, error) from None
+    place: dict[str, Json] = {"run": known.proof, "reached": reached, "patch": patch, "kept": str(file)}
+    return {**shared, "steps": list[Json](map(dict, steps)), **place}
+
+
 def known(kept: store.Kept, run: str) -> KnownPatch | None:
-    """Return the latest fix of the run; None if there is none."""
-    told = runs_patches.read(kept, run)
+    told = run_patches.read(kept, run)
     if told is None:
         return None
-    changes = [patches.Patch(Path(each["file"]), each["before"], each["after"]) for each in told["files"]]
+    changes = [Patch(Path(each["file"]), each["before"], each["after"]) for each in told["files"]]
     return KnownPatch(str(told["verdict"]), changes, told["done"], str(told["proof"]))
 
 
-def apply(changes: Sequence[patches.Patch]) -> None:
+def apply(changes: Sequence[Patch]) -> None:
     """Write all changes, or none; those already in their files are skipped. Raises UsageError ``file-changed``, ``file-not-written``."""
     try:
         left = [each for each in changes if not each.stands]

@@ -47,21 +47,18 @@ Verdict = Literal["proved", "held", "guess"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Patch:
-    """A change of one file."""
-
     path: str
     what: str
     file: Path
     text: str
-    shares: bool
-    """True if the name of the found element is, in whole or in part, the one that was meant."""
     named: bool
     """True if its name identifies it: no other one is similar."""
-    verified: bool
+    shares: bool = True
+    """True if the name of the found element is, in whole or in part, the one that was meant."""
+    verified: bool = False
     """True if the step has a `verify` that did not hold before it, so that it can prove the step."""
     clear: bool = True
     """True if no other candidate is nearly as good."""
-    target: Target | None = None
     others: Sequence[str] = ()
     """The alternatives, if nothing distinguishes them."""
 
@@ -73,8 +70,6 @@ class Patch:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    """Progress of a copy of the run with fixes."""
-
     verdict: Verdict
     repairs: Sequence[Patch]
     loaded: workflow.Loaded
@@ -88,8 +83,6 @@ class Proof:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of a repair."""
-
     run: str
     case: failures.Case
     found: failure_kinds.Found
@@ -105,8 +98,6 @@ class Outcome:
 
 
 class Repair:
-    """Repairs one run."""
-
     def __init__(
         self,
         here: host.Host,
@@ -135,33 +126,27 @@ class Repair:
         at_once = failure_kinds.classify(case.failure, case.then, None)
         if at_once.kind in ("finding", "workflow"):
             return Outcome(run, case, at_once, None)
+        seen, copy, found, proof = await self._found(case, loaded, ())
+        works_now = seen is not None and seen.look.code is None
+        return Outcome(run, case, found, proof, self._tried, copy, works_now, self._actions.refused)
+
+    async def _found(
+        self, case: failures.Case, loaded: workflow.Loaded, before: Sequence[Patch]
+    ) -> tuple[inspection.Seen | None, str | None, failure_kinds.Found, Proof | None]:
+        """Inspect the step, and find a fix on top of those made ``before``; return also the copy that was inspected."""
         seen, copy = await self._look(case, loaded)
         found = failure_kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
         proof: Proof | None = None
         if found.kind in failure_kinds.PATCHED and seen is not None:
-            proof = await self._find_patch(case, loaded, found, seen, ())
-        works_now = seen is not None and seen.look.code is None
-        return Outcome(run, case, found, proof, self._tried, copy, works_now, self._actions.refused)
+            proof = await self._find_patch(case, loaded, found, seen, before)
+        return seen, copy, found, proof
 
     async def _look(self, case: failures.Case, loaded: workflow.Loaded) -> tuple[inspection.Seen | None, str | None]:
         """Inspect the step's page once; None if the run cannot be resumed with the current file."""
         self._say(f"looking at {briefs.ours(case.failure.path)} again, in a copy of run {case.run}")
-        looker = inspection.Looker(
-            path=case.failure.path,
-            node=case.leaf,
-            raw=case.raw,
-            resolved=case.failure.target if case.raw is not None else None,
-            action=case.failure.action,
-            code=case.failure.code,
-            refills=case.refills(),
-            rules=case.rules,
-            secret=case.types_secret,
-            say=self._say,
-        )
-        about: dict[str, Json] = {"node": case.failure.path, "copy": case.run, "for": "look"}
+        looker = inspection.Looker(case, self._say)
         try:
-            options = start.Options(holds=looker.holds, parent=case.run)
-            ended = await self._copied(case.run, loaded, about, options, looker.ended)
+            ended = await self._copied(case, loaded, "look", looker.holds, looker.ended)
         except UsageError as error:
             self._tried.append(f"no fresh look: {error.message}")
             return None, None
@@ -170,8 +155,6 @@ class Repair:
         if looker.seen is not None:
             self._tried += looker.seen.left_out
         return looker.seen, ended.run
-
-    # The fixes.
 
     async def _find_patch(
         self,
@@ -183,7 +166,7 @@ class Repair:
     ) -> Proof | None:
         """Return the first proved fix, on top of those made ``before``; else the best guess."""
         guess: Proof | None = None
-        for fix in self._repairs(case, loaded, found, seen)[:MOST_TRIES]:
+        for fix in _repairs(case, found, seen)[:MOST_TRIES]:
             if not fix.told and not fix.shares and not fix.clear:
                 self._tried.append(f"{fix.what}: and nothing tells it from others")
                 continue
@@ -196,117 +179,18 @@ class Repair:
             guess = guess or proof
         return guess
 
-    def _repairs(
-        self, case: failures.Case, loaded: workflow.Loaded, found: failure_kinds.Found, seen: inspection.Seen
-    ) -> list[Patch]:
-        if case.found is None or case.leaf is None:
-            return []
-        if found.kind == "slow page" and seen.look.came_after is not None:
-            seconds = float(round(seen.look.came_after * 3 + 0.5))
-            text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
-            return [self._fix(case, f"give it {seconds:g} s", text, named=True)]
-        if found.kind == "slow page" and case.failure.code == "timeout" and seen.look.code is not None:
-            # The duration is unknown: the proof shows whether this is enough.
-            seconds = float(round(min(MOST_SECONDS, max(LEAST_SECONDS, 4 * case.failure.seconds))))
-            text = patches.with_timeout(case.found.file, case.leaf.id, seconds)
-            return [self._fix(case, f"give it {seconds:g} s", text, named=True)]
-        if found.kind == "overlay" and seen.inspector is not None:
-            return [self._closing(case, seen.inspector)]
-        if found.kind == "drift" and case.failure.code == "column-not-found":
-            return self._columns(case)
-        if found.kind == "drift":
-            return self._targets(case, seen)
-        return []
-
-    def _fix(
-        self,
-        case: failures.Case,
-        what: str,
-        text: str,
-        *,
-        named: bool,
-        shares: bool = True,
-        verified: bool = False,
-        clear: bool = True,
-        target: Target | None = None,
-        others: Sequence[str] = (),
-    ) -> Patch:
-        assert case.found is not None
-        file = case.found.file.path
-        return Patch(case.failure.path, what, file, text, shares, named, verified, clear, target, others)
-
-    def _closing(self, case: failures.Case, inspector: inspection.Inspection) -> Patch:
-        """Return a step before the failed one that closes an overlay if there is one."""
-        assert case.found is not None
-        assert case.leaf is not None
-        known = set(case.found.file.index)
-        name = next(each for each in _names("close_overlay") if each not in known)
-        fields: dict[str, Json] = {
-            "id": name,
-            "type": "browser_action",
-            "action": "click",
-            "target": inspector.target.model_dump(mode="json", by_alias=True, exclude_none=True),
-            "timeout": 3,
-            "on_error": "continue",
-        }
-        if inspector.harmless:
-            fields["effect"] = "idempotent"
-        text = patches.with_node_before(case.found.file, case.leaf.id, fields)
-        return self._fix(case, f'press "{inspector.name}" before it, where that is there', text, named=True)
-
-    def _targets(self, case: failures.Case, seen: inspection.Seen) -> list[Patch]:
-        """Return replacements of the broken target: first those identified by name, then similar ones."""
-        raw, leaf = case.raw, case.leaf
-        if raw is None or leaf is None or case.found is None:
-            return []
-        repairs: list[Patch] = []
-        verified = bool(case.rules) and seen.look.proves
-        ordered = sorted(seen.candidates, key=lambda each: (not each.named, not each.shares, -each.worth))
-        for each in ordered:
-            others = [other for other in ordered if other is not each]
-            clear = all(each.worth - other.worth >= CLEAR or (each.shares and not other.shares) for other in others)
-            try:
-                text = patches.with_target(case.found.file, leaf.id, case.field, raw, each.target)
-                self._parsed(case.found.file, text)
-            except RunOpsError:
-                # A name of the page that a file cannot contain.
-                continue
-            if text == case.found.file.text or any(text == known.text for known in repairs):
-                continue
-            what = f"find it as {each.target}: {each.why}"
-            instead = [str(other.target) for other in others if other.shares or not each.shares]
-            told = {"named": each.named, "shares": each.shares, "verified": verified, "clear": clear}
-            repairs.append(self._fix(case, what, text, **told, target=each.target, others=instead))
-        return repairs
-
-    def _columns(self, case: failures.Case) -> list[Patch]:
-        """Return other headers for the missing column: similar ones, or those with data of the column's type."""
-        column = case.column
-        if column is None or case.found is None or case.leaf is None:
-            return []
-        name, typed, scores = column
-        repairs: list[Patch] = []
-        for each in scores:
-            text = patches.with_column(case.found.file, case.leaf.id, name, each.seen.name)
-            others = [f'the column "{other.seen.name}"' for other in scores if other is not each]
-            named = candidates.named(each, scores)
-            what = f'read `{name}` from the column "{each.seen.name}"{": it is called alike" if each.shares else ""}'
-            repairs.append(self._fix(case, what, text, named=named, shares=each.shares, clear=typed, others=others))
-        return repairs
-
-    # The tries.
-
     async def _copied(
         self,
-        run: str,
+        case: failures.Case,
         loaded: workflow.Loaded,
-        about: dict[str, Json],
-        options: start.Options,
+        purpose: str,
+        holds: run_state.Withholds,
         ended: start.Ended | None = None,
     ) -> events.RunEnded:
-        """Resume a copy of the run with another file, to its end."""
+        about: dict[str, Json] = {"node": case.failure.path, "copy": case.run, "for": purpose}
+        options = start.Options(holds=holds, parent=case.run)
         carried = await self._carrier.copy(
-            run, loaded, about=about, ended=ended, options=options, listener=self._listener
+            case.run, loaded, about=about, ended=ended, options=options, listener=self._listener
         )
         return await carried.to_its_end()
 
@@ -316,15 +200,13 @@ class Repair:
         """Return how far the run gets with the fix; None if not past the fixed step."""
         self._say(f"trying to {fix.what}")
         try:
-            patched = self._patched(loaded, fix)
+            patched = _patched(loaded, fix)
             page = case.then.url if case.then is not None else None
             wanted = repair_effects.after(patched, fix.path)
             holds = await self._actions.demand(patched, wanted, inputs=self._inputs, at=fix.path, page=page)
             if not fix.told:
                 holds = _but(holds, fix.path)
-            about: dict[str, Json] = {"node": fix.path, "copy": case.run, "for": "proof"}
-            options = start.Options(holds=holds, parent=case.run)
-            ended = await self._copied(case.run, patched, about, options)
+            ended = await self._copied(case, patched, "proof", holds)
         except UsageError as error:
             self._tried.append(f"{fix.what}: {error.message}")
             return None
@@ -338,7 +220,7 @@ class Repair:
             at_step = ended.path == fix.path
             sure = all(each.named for each in repairs) if at_step else _counts(repairs)
             return Proof("held" if sure else "guess", repairs, patched, ended.run, ended.path, _done(past, self._lines))
-        if _same_step(ended.path, fix.path) or past.done(fix.path) is None:
+        if effects.static(ended.path or "") == effects.static(fix.path) or past.done(fix.path) is None:
             self._tried.append(f"{fix.what}: {(ended.error or ended.question or {}).get('message')}")
             return None
         return await self._further(ended, patched, repairs)
@@ -354,28 +236,106 @@ class Repair:
             return None
         past = run_index.load_history(self._kept, ended.run)[0]
         case = failures.read(ended.run, past, self._kept, patched)
-        seen, _copy = await self._look(case, patched)
-        found = failure_kinds.classify(case.failure, case.then, seen.look if seen is not None else None)
-        proof = None
-        if found.kind in failure_kinds.PATCHED and seen is not None:
-            proof = await self._find_patch(case, patched, found, seen, repairs)
+        _seen, _copy, found, proof = await self._found(case, patched, repairs)
         if proof is None:
             self._tried.append(f"{fix.what}: then {briefs.ours(ended.path or '')} failed ({found.kind})")
         return proof
 
-    def _patched(self, loaded: workflow.Loaded, fix: Patch) -> workflow.Loaded:
-        """Return the workflow with the fix in one of its files."""
-        texts = {**loaded.texts()}
-        folder, text = loaded.path.parent, loaded.text
-        if fix.file == loaded.path:
-            text = fix.text
-        else:
-            texts[os.path.relpath(fix.file, folder)] = fix.text
-        return reader.parse(text, str(loaded.path), callees.Texts(texts, str(folder)))
 
-    @staticmethod
-    def _parsed(file: workflow.Loaded, text: str) -> workflow.Loaded:
-        return reader.parse(text, str(file.path), callees.Texts(file.texts(), str(file.path.parent)))
+def _patched(loaded: workflow.Loaded, fix: Patch) -> workflow.Loaded:
+    own = fix.file == loaded.path
+    texts = loaded.texts() if own else {**loaded.texts(), os.path.relpath(fix.file, loaded.path.parent): fix.text}
+    text = fix.text if own else loaded.text
+    return reader.parse(text, str(loaded.path), callees.Texts(texts, str(loaded.path.parent)))
+
+
+def _repairs(case: failures.Case, found: failure_kinds.Found, seen: inspection.Seen) -> list[Patch]:
+    if case.found is None or case.leaf is None:
+        return []
+    if found.kind == "slow page" and seen.look.came_after is not None:
+        return [_slower(case, case.found, seen.look.came_after * 3 + 0.5)]
+    if found.kind == "slow page" and case.failure.code == "timeout" and seen.look.code is not None:
+        # The duration is unknown: the proof shows whether this is enough.
+        return [_slower(case, case.found, min(MOST_SECONDS, max(LEAST_SECONDS, 4 * case.failure.seconds)))]
+    if found.kind == "overlay" and seen.closer is not None:
+        return [_closing(case, case.found, seen.closer)]
+    if found.kind == "drift" and case.failure.code == "column-not-found":
+        return _columns(case, case.found)
+    return _targets(case, case.found, case.raw, seen) if found.kind == "drift" and case.raw is not None else []
+
+
+def _slower(case: failures.Case, found: workflow.Found, seconds: float) -> Patch:
+    seconds = float(round(seconds))
+    text = patches.with_timeout(found.file, found.node.id, seconds)
+    return Patch(case.failure.path, f"give it {seconds:g} s", found.file.path, text, named=True)
+
+
+def _closing(case: failures.Case, found: workflow.Found, closer: inspection.Closer) -> Patch:
+    """Return a step before the failed one that closes an overlay if there is one."""
+    names = ("close_overlay", *(f"close_overlay_{number}" for number in range(2, 100)))
+    fields: dict[str, Json] = {
+        "id": next(each for each in names if each not in found.file.index),
+        "type": "browser_action",
+        "action": "click",
+        "target": closer.target.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "timeout": 3,
+        "on_error": "continue",
+    }
+    if closer.harmless:
+        fields["effect"] = "idempotent"
+    text = patches.with_node_before(found.file, found.node.id, fields)
+    what = f'press "{closer.name}" before it, where that is there'
+    return Patch(case.failure.path, what, found.file.path, text, named=True)
+
+
+def _targets(case: failures.Case, found: workflow.Found, raw: Target, seen: inspection.Seen) -> list[Patch]:
+    """Return replacements of the broken target: first those identified by name, then similar ones."""
+    made: list[Patch] = []
+    ordered = sorted(seen.candidates, key=lambda each: (not each.named, not each.shares, -each.worth))
+    for each in ordered:
+        others = [other for other in ordered if other is not each]
+        file = found.file
+        try:
+            text = patches.with_target(file, found.node.id, case.field, raw, each.target)
+            reader.parse(text, str(file.path), callees.Texts(file.texts(), str(file.path.parent)))
+        except RunOpsError:
+            # A name of the page that a file cannot contain.
+            continue
+        if text == file.text or any(text == known.text for known in made):
+            continue
+        fix = Patch(
+            case.failure.path,
+            f"find it as {each.target}: {each.why}",
+            file.path,
+            text,
+            named=each.named,
+            shares=each.shares,
+            verified=bool(case.rules) and seen.look.proves,
+            clear=all(each.worth - other.worth >= CLEAR or (each.shares and not other.shares) for other in others),
+            others=[str(other.target) for other in others if other.shares or not each.shares],
+        )
+        made.append(fix)
+    return made
+
+
+def _columns(case: failures.Case, found: workflow.Found) -> list[Patch]:
+    """Return other headers for the missing column: similar ones, or those with data of the column's type."""
+    if case.column is None:
+        return []
+    name, typed, scores = case.column
+    return [
+        Patch(
+            case.failure.path,
+            f'read `{name}` from the column "{each.seen.name}"{": it is called alike" if each.shares else ""}',
+            found.file.path,
+            patches.with_column(found.file, found.node.id, name, each.seen.name),
+            named=candidates.named(each, scores),
+            shares=each.shares,
+            clear=typed,
+            others=[f'the column "{other.seen.name}"' for other in scores if other is not each],
+        )
+        for each in scores
+    ]
 
 
 def _counts(repairs: Sequence[Patch]) -> bool:
@@ -392,10 +352,6 @@ def _but(holds: run_state.Withholds, at: str) -> run_state.Withholds:
     return held
 
 
-def _same_step(one: str | None, other: str) -> bool:
-    return one is not None and effects.static(one) == effects.static(other)
-
-
 def _done(past: history.History, after: int) -> list[str]:
     """Return the side effects that were done, or may have been, after a line of the log."""
     return [
@@ -403,7 +359,3 @@ def _done(past: history.History, after: int) -> list[str]:
         for attempt in past.all_attempts()
         if attempt.call.seq > after and attempt.call.effect == "effect" and attempt.may_have_happened
     ]
-
-
-def _names(name: str) -> Sequence[str]:
-    return [name, *(f"{name}_{number}" for number in range(2, 100))]

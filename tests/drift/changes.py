@@ -198,9 +198,9 @@ CASES = [
         "answered late", "status", "slow page", lambda proxy, _shop: proxy.begin(None, waiting(ORDER, 4.5)), "timeout: "
     ),
     Case("led to the sign-in page", "order", "signed out", _signed_out),
-    Case("session expired", "order", "signed out", _change(_said("Corner Shop", "Your session has expired.", 200))),
+    Case("session expired", "order", "drift", _change(_said("Corner Shop", "Your session has expired.", 200))),
     Case("the row is gone", "row", "data changed", _paid(("1003",))),
-    Case("the list is empty", "list", "data changed", _change(_nothing_open)),
+    Case("the list is empty", "list", "drift", _change(_nothing_open)),
     Case("the order is gone", "order", "data changed", _change(_said("Not found", "There is no page.", 404))),
     Case("error 500", "order", "site error", _change(_said("Something broke", "This is a mistake in the shop.", 500))),
     Case("maintenance", "order", "site error", _change(_said("Closed", "We are under maintenance.", 503))),

@@ -163,16 +163,16 @@ def test_a_draft_grows_to_fifteen_nodes() -> None:
 @pytest.mark.parametrize(
     ("nodes", "code", "place"),
     [
-        ("- {id: one, type: transform, expr: 2}", "duplicate-id", "yaml"),
-        ("- {id: two, type: transfrom, expr: 2}", "unknown-choice", "yaml"),
-        ("- {id: two, type: transform, expr: '{{ thre }}'}", "unknown-reference", "yaml"),
+        ("- {id: one, type: transform, expr: 2}", "duplicate-id", "draft.yaml"),
+        ("- {id: two, type: transfrom, expr: 2}", "unknown-choice", "draft.yaml"),
+        ("- {id: two, type: transform, expr: '{{ thre }}'}", "unknown-reference", "draft.yaml"),
         ("- {id: two", "yaml-syntax", "yaml"),
         ("just words", "not-a-list", "yaml"),
         ("[]", "not-a-list", "yaml"),
     ],
 )
 def test_nothing_is_added_where_anything_is_wrong(nodes: str, code: str, place: str) -> None:
-    """The mistakes are those that the file's own parser tells, with line and column; the draft is as it was."""
+    """The mistakes are those that the file's own parser tells, of what was given where that is no list of nodes; the draft is as it was."""
     draft = begun()
     with pytest.raises(WorkflowInvalid) as caught:
         draft.with_nodes(nodes)

@@ -92,7 +92,7 @@ def test_more_time_and_a_step_before(text: str, newline: str) -> None:
     assert longer.text.count("\r\n") == longer.text.count("\n") * (newline == "\r\n")
 
 
-@pytest.mark.parametrize("mark", ["", patches.MARK])
+@pytest.mark.parametrize("mark", ["", patch_files.MARK])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_a_patch_is_applied_by_us_as_by_git(tmp_path: Path, mark: str, newline: str) -> None:
     """What `--apply` writes is what `git apply` makes of the patch, and a file that has changed meanwhile is left alone."""
@@ -102,7 +102,7 @@ def test_a_patch_is_applied_by_us_as_by_git(tmp_path: Path, mark: str, newline: 
     file.write_bytes((mark + BLOCK.replace("\n", newline)).encode())
     file.chmod(0o640)
     loaded = reader.load(file)
-    patch = patches.Patch.of(file, patches.with_timeout(loaded, "pay", 9.0))
+    patch = patch_files.Patch.of(file, patches.with_timeout(loaded, "pay", 9.0))
     git = shutil.copytree(ours, tmp_path / "git")
     (git / "p.patch").write_bytes(patch.unified().encode())
     subprocess.run(
@@ -132,9 +132,9 @@ def test_what_nobody_may_write_stays_and_a_link_leads_on(tmp_path: Path) -> None
     link.symlink_to(real)
     other = tmp_path / "other.yaml"
     other.write_text(FLOW)
-    change = patches.Patch.of(link, BLOCK)
+    change = patch_files.Patch.of(link, BLOCK)
     with pytest.raises(UsageError) as refused:
-        patch_files.apply([patches.Patch.of(other, BLOCK), change])
+        patch_files.apply([patch_files.Patch.of(other, BLOCK), change])
     assert other.read_text() == FLOW, "all of it, or nothing"
     assert (refused.value.code, str(link) in refused.value.message, real.read_text()) == (
         "file-not-written",

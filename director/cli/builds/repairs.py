@@ -154,27 +154,17 @@ def _keep(home: store.Kept, outcome: repair.Outcome) -> dict[str, Json] | None:
     if proof is None:
         return None
     changes = patch_files.patches_of(proof.repairs, outcome.run)
-    patch = patch_files.unified(changes, Path.cwd())
-    place = patch_files.keep(
-        home, outcome.run, patch_files.KnownPatch(proof.verdict, changes, proof.done, proof.run), patch
-    )
-    return {
-        "verdict": proof.verdict,
-        "steps": [
-            {
-                "path": each.path,
-                "what": each.what,
-                "file": str(each.file),
-                "others": [] if each.told else list(each.others),
-            }
-            for each in proof.repairs
-        ],
-        "run": proof.run,
-        "reached": proof.reached,
-        "done": list[Json](proof.done),
-        "patch": patch,
-        "kept": str(place),
-    }
+    known = patch_files.KnownPatch(proof.verdict, changes, proof.done, proof.run)
+    steps: list[dict[str, Json]] = [
+        {
+            "path": each.path,
+            "what": each.what,
+            "file": str(each.file),
+            "others": [] if each.told else list(each.others),
+        }
+        for each in proof.repairs
+    ]
+    return patch_files.keep(home, outcome.run, known, steps, proof.reached)
 
 
 def _passed(run: str, *, as_json: bool, quiet: bool) -> None:
