@@ -19,7 +19,7 @@ from runtime.language import workflow
 from runtime.log import entries
 from runtime.log.store import leases, owners
 from runtime.log.writer import LogWriter
-from runtime.recovery import resume
+from runtime.recovery import resume, workflow_source
 from runtime.services import leaf_services
 from runtime.system import tasks
 
@@ -272,16 +272,8 @@ def write_header(
     ``trial`` describes a run of single nodes, ``key`` is the run's key, ``parent`` the session that started it.
     """
     header = entries.RunHeader(
-        workflow=loaded.workflow.name,
+        **dict(workflow_source.facts(loaded, typed, writer)),
         file=str(loaded.path.absolute()),
-        text=writer.put_text(loaded.text, "workflow.yaml"),
-        callees={
-            path: writer.put_text(text, f"callees/{number}.yaml")
-            for number, (path, text) in enumerate(loaded.texts().items(), start=1)
-        },
-        inputs=writer.masker.json(typed),
-        secrets=list(loaded.workflow.secrets),
-        origins=[writer.masker.text(origin) for origin in loaded.origins(typed)],
         browser={},
         versions=version.versions(),
         trial=writer.masker.json(trial),

@@ -135,20 +135,18 @@ class Files(InFolder):
         """``Store.create``."""
         self.make()
         path = self._file(conversation)
-        with _disk(path):
-            handle = locks.hold(path, make=True)
-            if handle is None:
+        with _disk(path), contextlib.ExitStack() as undone:
+            if (handle := locks.hold(path, make=True)) is None:
                 raise owners.refused(conversation, lambda: _whole_entries(path))
-            try:
-                if integrity.parse(path, regular_files.read(path))[0]:
-                    raise _exists(conversation, path)
-                # Its creator died before its first line was whole: nothing was done in it.
-                os.ftruncate(handle, 0)
-                system_files.sync_folder(path.parent)
-            except BaseException:
-                os.close(handle)
-                raise
-        return self.opens(self, conversation, handle)
+            undone.callback(os.close, handle)
+            if integrity.parse(path, regular_files.read(path))[0]:
+                raise _exists(conversation, path)
+            # Its creator died before its first line was whole: nothing was done in it.
+            os.ftruncate(handle, 0)
+            system_files.sync_folder(path.parent)
+            owned = self.opens(self, conversation, handle)
+            undone.pop_all()
+        return owned
 
     def claim(self, conversation: str, *, take_over: bool = False) -> tuple[OpenFile, list[log_entries.AnyEntry]]:
         """``Store.claim``."""
@@ -167,7 +165,8 @@ class Files(InFolder):
             with _reads(path):
                 entries, torn = self._parsed(conversation, path, regular_files.read(path))
             self._known = ("", b"", [])
-            owned = self.opens(self, conversation, handle, entries, before)
+            with _disk(path):
+                owned = self.opens(self, conversation, handle, entries, before)
             undone.pop_all()
             undone.callback(owned.close)
             if torn:
@@ -232,9 +231,8 @@ class Files(InFolder):
         if (coming := self.coming.get(sha256)) is not None:
             return coming
         path = self.blob_file(sha256)
-        found = map(_bytes_of, (path, self.blob_aside(sha256), path))
         try:
-            data = next((each for each in found if each is not None), None)
+            data = _bytes_of(path)
         except OSError as error:
             raise LogError(
                 "blob-missing",
@@ -251,9 +249,10 @@ class Files(InFolder):
         """Return the path of the blob of this hash."""
         return self.home / "blobs" / sha256[:2] / sha256
 
-    def blob_aside(self, sha256: str) -> Path:
-        """Return the path of the blob while ``runops prune`` checks if it is needed after all."""
-        return self.home / "blobs" / sha256[:2] / f"{sha256}.aside"
+    @property
+    def writers(self) -> Path:
+        """File whose lock every open log shares. Who has it alone may delete blobs: no process is about to name one."""
+        return self.home / ".writers"
 
     @override
     def has(self, conversation: str) -> bool:
@@ -348,6 +347,7 @@ class OpenFile(store.Conversation):
         self.taken_from = taken_from
         self._files = kept
         self._path = kept.conversation_file(conversation)
+        self._shared = locks.share(kept.writers)
         self._handle = handle
         self._seq = len(entries)
         self._failed: OSError | None = None
@@ -381,9 +381,8 @@ class OpenFile(store.Conversation):
     def put_blob(self, data: bytes, path: str) -> log_entries.Blob:
         self._refuse_failed()
         blob = log_entries.blob_of(data, f"@state/{self.id}/{path}")
-        with self._trusted():
-            if blob.sha256 in self._kept and _touched(self._files.blob_file(blob.sha256)):
-                return blob
+        if blob.sha256 in self._kept and self._files.blob_file(blob.sha256).exists():
+            return blob
         self._files.coming[blob.sha256] = data
         with self._turn:
             self._behind += 1
@@ -431,6 +430,7 @@ class OpenFile(store.Conversation):
             self._thread = None
         if self._handle >= 0:
             os.close(self._handle)
+            os.close(self._shared)
             self._handle = -1
 
     def _submit(self, work: Callable[[], None]) -> Future[None]:
@@ -465,12 +465,10 @@ class OpenFile(store.Conversation):
 
     def _keep(self, sha256: str, data: bytes) -> None:
         file = self._files.blob_file(sha256)
-        known = _touched(file)
-        if known and sha256 not in self._kept:
-            # Its writer may have died before its name was synced, and the content may have been damaged since.
-            known = _bytes_of(file) == data
+        if _bytes_of(file) == data:
+            # Its writer may have died before its name was synced.
             system_files.sync_folder(file.parent)
-        if not known:
+        else:
             system_files.folder(file.parent)
             system_files.write(file, data)
         self._kept.add(sha256)
@@ -500,20 +498,6 @@ def _bytes_of(file: Path) -> bytes | None:
         return regular_files.read(file)
     except FileNotFoundError:
         return None
-
-
-def _touched(blob: Path) -> bool:
-    """True if the blob is there; its age then counts from now.
-
-    ``runops prune`` deletes blobs that no log names and that are older than an hour. It renames them, checks their age again, and puts
-    back those touched meanwhile. So a blob that is found here stays until an entry names it.
-    """
-    try:
-        os.utime(blob)
-    except FileNotFoundError:
-        return False
-    # It may have been found under this name, and touched under the other one after its age was checked.
-    return blob.exists()
 
 
 def _sync(handle: int) -> None:
