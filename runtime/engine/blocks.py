@@ -38,7 +38,6 @@ class Blocks:
         self._ran: set[int] = set()
 
     def render(self, part: Part, field: str, **bound: Json) -> Json:
-        """Return the value of a field, with ``bound`` names in scope too."""
         frame = scopes.Scope(self._frame, bound) if bound else self._frame
         return self._run.render(part, field, frame, self._path, clock=self._clock)
 
@@ -271,7 +270,6 @@ class Blocks:
         return block_runs.in_the_way(self._run, self._path, number)
 
     def note_taken(self, branch: str | None) -> None:
-        """Record the branch that was taken."""
         self._frame.program.facts["taken"][self._node.id] = branch
 
     async def callee(self, part: Part, inputs: str, secrets: Sequence[str]) -> Json:

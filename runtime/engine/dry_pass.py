@@ -75,7 +75,6 @@ class Recall(Dry):
 
 @contextlib.contextmanager
 def within(run: RunState, dry: Dry) -> Generator[Dry]:
-    """Make the pass over the workflow ``dry`` within the context."""
     before, run.recorder = run.recorder, dry
     try:
         yield dry

@@ -21,8 +21,6 @@ from runtime.engine.run_state import RunState, Signal, StepReached
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Position:
-    """Position of a run, as its log has it."""
-
     step: StepReached | None
     """First step without a value; None if something before it fails, or if none is left."""
     passed: Sequence[StepReached]
@@ -39,7 +37,6 @@ class ExecutionEngine:
     """
 
     def __init__(self, state: RunState, listener: events.Listener | None = None) -> None:
-        """``listener`` is called with every event."""
         self.state = state
         state.recorder = recorders.Live(state, listener)
 

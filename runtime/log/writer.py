@@ -29,18 +29,12 @@ NOTHING = "(nothing)"
 
 
 class Fold(Protocol):
-    """Content of a conversation of any kind, for callers that talk with a model in it."""
-
     last_seq: int
     ledger: ledger.Ledger
 
-    def add(self, entry: entries.AnyEntry) -> None:
-        """Take the next entry."""
-        ...
+    def add(self, entry: entries.AnyEntry) -> None: ...
 
-    def thread(self, name: str) -> threads.Thread:
-        """Return the content of a thread with a model."""
-        ...
+    def thread(self, name: str) -> threads.Thread: ...
 
     def threads_that_count(self, path: str) -> list[str]:
         """Return the threads, the latest first, whose answers are still valid for a requester at ``path``."""
@@ -54,7 +48,6 @@ class Texts:
         self.kept = kept
 
     def text_of(self, entry: entries.Said) -> str:
-        """Return the text of an entry, from its blob if it is stored there."""
         return self._text(entry.text, entry.blob)
 
     def calls_of(self, entry: entries.Assistant) -> tuple[ToolCall, ...]:
@@ -65,7 +58,6 @@ class Texts:
         return str(json.loads(self.kept.blob(blob.sha256))) if blob is not None else text or ""
 
     def value_of(self, entry: entries.Result | entries.Scope | entries.Call | entries.Version) -> Json:
-        """Return the value of an entry, from its blob if it is stored there."""
         return value_of(entry, self.kept)
 
 
@@ -99,11 +91,9 @@ class LogWriter(Texts, Generic[Folded_co]):
 
     @property
     def history(self) -> Folded_co:
-        """The fold."""
         return self._history
 
     def call(self, call: entries.Call) -> entries.Call:
-        """Write a call."""
         fields = self._value(call.args, call.path)
         update = {"args": fields.get("value"), "blob": fields.get("blob"), "matched": self._masked(call.matched)}
         return self._append(call.model_copy(update=update))
@@ -136,7 +126,6 @@ class LogWriter(Texts, Generic[Folded_co]):
         return written
 
     def scope(self, path: str, event: Any, node: str, *, value: Json = None, **fields: Any) -> entries.Scope:
-        """Write that a container opened, decided, committed or failed."""
         written = self._append(entries.Scope(path=path, event=event, node=node, **fields, **self._value(value, path)))
         crash_point(CrashPoint(event))
         return written
@@ -154,11 +143,9 @@ class LogWriter(Texts, Generic[Folded_co]):
         return written
 
     def note(self, name: entries.NoteName, **data: Json) -> entries.Note:
-        """Write a note."""
         return self.noted(name, data, entries.RUN_THREAD)
 
     def noted(self, name: entries.NoteName, data: dict[str, Json], thread: str) -> entries.Note:
-        """Write a note of a thread."""
         written = self._append(entries.Note(thread=thread, name=name, data=self._masked(data)))
         crash_point(CrashPoint(name))
         return written
@@ -199,7 +186,6 @@ class LogWriter(Texts, Generic[Folded_co]):
         )
 
     def version(self, entry: entries.Version, value: Json, path: str) -> entries.Version:
-        """Write a value that a session keeps from here on: ``entry`` with ``value``."""
         written = self._append(entry.model_copy(update=self._value(value, path)))
         crash_point(CrashPoint.VERSION)
         return written
@@ -229,7 +215,6 @@ class LogWriter(Texts, Generic[Folded_co]):
         return self._masked(error.as_json())
 
     def files(self) -> list[Path]:
-        """Return the files that this writer and the run's steps wrote."""
         kept = self.artifacts
         return [
             *self.kept.stands_in(self.conversation.id, sorted(self.blobs)),
@@ -238,11 +223,9 @@ class LogWriter(Texts, Generic[Folded_co]):
 
     @property
     def artifacts(self) -> Path:
-        """Folder of the files that the run's steps keep."""
         return self.kept.files(self.conversation.id)
 
     def put_text(self, text: str, path: str) -> entries.Blob:
-        """Keep a text as a blob."""
         return self._blob(self.masker.text(sound(text)).encode(), path)
 
     def _append(self, entry: Any) -> Any:
@@ -284,12 +267,10 @@ def items_of(entry: entries.Said, text: str, calls: Sequence[ToolCall] = ()) -> 
 
 
 def chars_of(item: Item) -> int:
-    """Return the number of characters of an item."""
     return len(item.name) + len(item.arguments) if isinstance(item, ToolCall) else len(item.text)
 
 
 def _blobs_of(entry: entries.AnyEntry) -> list[entries.Blob]:
-    """Return the large values of a message, a call or a kept value."""
     match entry:
         case entries.Assistant():
             named = [entry.blob, *(each.blob for each in entry.calls or ())]
@@ -301,7 +282,6 @@ def _blobs_of(entry: entries.AnyEntry) -> list[entries.Blob]:
 
 
 def value_of(entry: entries.Result | entries.Scope | entries.Call | entries.Version, kept: store.Kept) -> Json:
-    """Return the value of an entry, from its blob if it is stored there."""
     if entry.blob is not None:
         return json.loads(kept.blob(entry.blob.sha256))
     return entry.args if isinstance(entry, entries.Call) else entry.value

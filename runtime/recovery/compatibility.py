@@ -45,8 +45,6 @@ class Refusal:
 
 @dataclasses.dataclass(slots=True)
 class Change:
-    """Consequences for a run of taking another file."""
-
     refusals: dict[str, Refusal] = dataclasses.field(default_factory=dict[str, Refusal])
     """Refusals by step path. If there are any, the file cannot be taken."""
     invalidated: dict[str, None] = dataclasses.field(default_factory=dict[str, None])
@@ -121,8 +119,6 @@ def _happened(attempt: log_attempts.Attempt) -> bool:
 
 
 class _Comparison:
-    """The two texts side by side, in replay order."""
-
     def __init__(self, before: workflow.Loaded, now: workflow.Loaded, past: history.History) -> None:
         self.past = past
         self.change = Change()
@@ -144,7 +140,6 @@ class _Comparison:
         return self._differs.get(path, False)
 
     def is_action(self, path: str) -> bool:
-        """True if the step is a side effect that happened, or may have."""
         return any(_happened(each) for each in self._attempts.get(path, ()))
 
     def is_left_out(self, step: ReplayStep) -> bool:
@@ -334,7 +329,6 @@ def _value_is_read(step: ReplayStep) -> bool:
 
 
 def _works_on_page(step: ReplayStep) -> bool:
-    """True if the step, or one in it, reads or changes the page."""
     leaves = _with_callees(step.file, step.node)
     return any(each.touches_page or any(rule.kind != "expr" for rule in each.verify) for each in leaves)
 
@@ -356,7 +350,6 @@ def _all(node: Node) -> Iterator[Node]:
 
 
 def _differ(was: Node, now: Node, but: frozenset[str]) -> bool:
-    """True if two nodes differ, apart from the fields ``but``."""
     return workflow.plain(was, but) != workflow.plain(now, but)
 
 

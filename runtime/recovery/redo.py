@@ -30,8 +30,6 @@ from runtime.recovery.replay_order import ReplayStep, steps
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Redo:
-    """Treatment of what was done after the restored state."""
-
     kept: tuple[str, ...]
     """Steps whose values count all the same."""
     anew: tuple[str, ...]
@@ -113,7 +111,6 @@ def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> 
 
 
 def _inner_chains(names: _Names, item: str, conditions: list[str], owner: ReplayStep) -> set[str]:
-    """Return the steps of an item whose values the loop's condition reads."""
     roots = {root for root, *_rest in chains(owner.file, list(conditions))}
     return {path for path, step in names.steps.items() if path.startswith(f"{item}/") and step.node.id in roots}
 
@@ -138,8 +135,6 @@ def _loop_of(item: str) -> str:
 
 
 class _Names:
-    """Maps names that a node reads to the steps that gave their values."""
-
     def __init__(self, known: dict[str, ReplayStep]) -> None:
         self.steps = known
         self._by_id: dict[tuple[str, str], list[ReplayStep]] = defaultdict(list)
@@ -168,7 +163,6 @@ class _Names:
         return found
 
     def reads_any(self, step: ReplayStep, paths: Iterable[str]) -> bool:
-        """True if the node itself reads a value of one of these steps."""
         return self.chains_need(step, self._chains(step), paths)
 
     def chains_need(self, reader: ReplayStep, chains: set[Chain], paths: Iterable[str]) -> bool:
@@ -208,7 +202,6 @@ class _Names:
                     yield from self._leaves(around)
 
     def _leaves(self, source: ReplayStep) -> Iterator[ReplayStep]:
-        """Yield the steps that make the value: the node itself, or those in it."""
         if isinstance(source.node, Leaf):
             yield source
         elif isinstance(source.node, Container):
@@ -219,7 +212,6 @@ class _Names:
 
 
 def _binds(around: ReplayStep, name: str) -> bool:
-    """True if a container gives ``name`` to the nodes in it."""
     node = around.node
     if isinstance(node, Iterate):
         return name in ("loop", node.as_, f"{node.as_}_loop")

@@ -119,8 +119,6 @@ def _take_up(run: RunState, browser: port.Browser) -> None:
 
 @dataclasses.dataclass(slots=True)
 class Rebuilt:
-    """Treatment of the steps after a restored checkpoint."""
-
     again: Sequence[str] = ()
     """Steps that are done again, in order."""
     done: StepReached | None = None
@@ -130,7 +128,6 @@ class Rebuilt:
 
 
 async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_step: str | None) -> Rebuilt:
-    """Open a fresh browser in the state of a checkpoint."""
     run = engine.state
     past = run.history
     checkpoint = await _usable(run, past.checkpoint)

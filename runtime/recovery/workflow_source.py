@@ -18,8 +18,6 @@ from runtime.workspace import host
 
 
 class WorkflowSource:
-    """The workflow text with which a run continues."""
-
     def __init__(
         self,
         run: str,
@@ -69,7 +67,6 @@ class WorkflowSource:
         return f"{self._header.file} has changed: this run continues with the text it began with; {more}"
 
     def take(self, writer: LogWriter) -> None:
-        """Log the new text of the run, if it has one."""
         if not self._take:
             return
         change = self._change

@@ -20,7 +20,6 @@ from runtime.workspace import host, run_index
 
 
 def how(run: str, reason: str, evidence: Json) -> str:
-    """Return the command that answers a pause."""
     if reason == run_index.HELD:
         return f"runops show {run}   (an action was held: no answer continues with this run)"
     if reason in run_index.ABOUT_PAGE:
@@ -34,7 +33,6 @@ def how(run: str, reason: str, evidence: Json) -> str:
 
 
 def shown(reason: str, evidence: Json) -> dict[str, Json]:
-    """Return the facts about a pause for the person who must answer it."""
     known: dict[str, Any] = evidence if isinstance(evidence, dict) else {}
     if reason == REASON:
         return {name: in_words(question) for name, question in known.get("questions", {}).items()}
@@ -47,7 +45,6 @@ OF_PROGRAMS = frozenset({"call", "calls", "error", "args", "resume_asks", "unans
 
 
 def in_words(question: Question) -> str:
-    """Render a question for people, with the allowed answers."""
     choices: list[Json] | None = question.get("choices")
     may_be = inputs.WORDS[question["type"]] if choices is None else " or ".join(as_text(each) for each in choices)
     default = f"; default {as_text(question['default'])}" if question.get("default") not in (None, "") else ""
@@ -112,7 +109,6 @@ def read_all(questions: Mapping[str, Question], given: Mapping[str, str]) -> tup
 
 
 def missing(run: str, names: Sequence[str], questions: Mapping[str, Question]) -> UsageError:
-    """Return the error that lists the unanswered questions."""
     listed = ", ".join(f"`{name}` ({questions[name]['question']})" for name in names)
     return UsageError(
         "missing-answer",
@@ -154,7 +150,6 @@ async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take
 
 
 def _same(now: history.History, run: str, past: history.History) -> None:
-    """Raise UsageError where the run now waits with another question, or with none."""
     asked(now, run)
     if now.question != past.question:
         raise UsageError("nothing-to-answer", f"run {run} asks something else by now", fix=f"`runops show {run}`")

@@ -29,15 +29,9 @@ if TYPE_CHECKING:
 
 
 class Browsers(Protocol):
-    """Source of a run's browser."""
+    async def open(self) -> port.Browser: ...
 
-    async def open(self) -> port.Browser:
-        """Open a fresh browser."""
-        ...
-
-    async def reattach(self) -> port.Browser | None:
-        """Return the run's surviving browser, if there is one."""
-        ...
+    async def reattach(self) -> port.Browser | None: ...
 
 
 def _agent(
@@ -49,8 +43,6 @@ def _agent(
 
 
 class Run:
-    """One run in this process: its workflow, log, engine and end."""
-
     def __init__(
         self,
         loaded: workflow.Loaded,
@@ -90,7 +82,6 @@ class Run:
         self._models = models
 
     async def begin(self) -> events.RunEnded:
-        """Run the workflow from its first node to its end."""
         return await self.drive(self.engine.run())
 
     async def go_on(self, from_step: str | None = None) -> events.RunEnded:
@@ -186,7 +177,6 @@ class Run:
         return ended
 
     def _ended(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
-        """Build the ``RunEnded`` event."""
         writer, past = self._writer, self._writer.history
         tolerated, files, flags, costs = past.tolerated, past.files, past.flags, past.ledger.totals()
         if failure is None:
@@ -236,7 +226,6 @@ class Run:
 
 
 def _status(failure: RunOpsError) -> events.RunStatus:
-    """Return the status of a run that ``failure`` ended."""
     if isinstance(failure, Paused):
         return "paused"
     if isinstance(failure, Cancelled):

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 class Chromium(run.Browsers):
-    """The browser that the settings and the workflow ask for."""
-
     def __init__(
         self,
         loaded: workflow.Loaded,
@@ -72,7 +70,6 @@ class Chromium(run.Browsers):
 async def start(
     file: Path, inputs: Mapping[str, Json], given: host.Host, listener: events.Listener | None = None
 ) -> events.RunEnded:
-    """Run a workflow file to its end: ``prepare.prepare``, then ``begin``."""
     loaded = reader.load(file)
     functions.check(loaded, given.settings.python_modules)
     return await begin(prepare.prepare(loaded, inputs, given.secrets), given, listener)
@@ -86,13 +83,9 @@ class Part(Protocol):
     """Replaces the whole workflow in a run. Such a run is a trial, and never resumed."""
 
     @property
-    def header(self) -> dict[str, Json]:
-        """The log's record of it."""
-        ...
+    def header(self) -> dict[str, Json]: ...
 
-    async def run(self, engine: engines.ExecutionEngine) -> Json:
-        """Execute it, and return the run's output."""
-        ...
+    async def run(self, engine: engines.ExecutionEngine) -> Json: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +315,6 @@ FIXED_BY_FILE = ("paused", "out-of-budget")
 def _already_over(
     past: history.History, run_id: str, given: host.Host, from_step: str | None
 ) -> events.RunEnded | None:
-    """Return how the run ended, if nothing since then lets it continue."""
     ending = past.ending
     if ending is not None and ending.status == "passed":
         root = past.scopes[""].committed

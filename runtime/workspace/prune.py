@@ -39,8 +39,6 @@ _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deleted:
-    """Something that was deleted, or would be."""
-
     kind: Kind
     run: str | None
     """The run that it belongs to, or belonged to."""
@@ -67,14 +65,11 @@ class Left:
 
 @dataclasses.dataclass(slots=True)
 class Report:
-    """The results, in order."""
-
     gone: list[Deleted] = dataclasses.field(default_factory=list[Deleted])
     left: list[Left] = dataclasses.field(default_factory=list[Left])
 
     @property
     def bytes(self) -> int:
-        """The total size."""
         return sum(each.bytes for each in self.gone)
 
 
@@ -160,7 +155,6 @@ class _Pruning:
         return not entries or integrity.is_copying(entries)
 
     def _keys(self) -> dict[str, list[Path]]:
-        """Return the files of keys, by the run that they name."""
         found: dict[str, list[Path]] = {}
         for file in sorted((self._home / "keys").glob("[!.]*")):
             with contextlib.suppress(OSError):
@@ -373,7 +367,6 @@ class _Pruning:
 
 
 def named_in(data: bytes) -> set[str]:
-    """Return the blobs that a log may name: everything in it that looks like a hash."""
     return {each.decode() for each in _HASH.findall(data)}
 
 

@@ -26,8 +26,6 @@ RunState = store.State
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One line of ``runops runs``."""
-
     id: str
     workflow: str
     state: RunState
@@ -321,6 +319,5 @@ def question_of(past: history.History, run: str) -> Paused | None:
 
 
 def workflow_file(past: history.History) -> Path:
-    """Return the file that the run was started from."""
     assert past.header is not None
     return Path(past.header.file)

@@ -26,15 +26,12 @@ from runtime.system import locks, regular_files, tasks
 
 
 class FileStore(store.Store):
-    """Conversations as files in ``.runops/``."""
-
     def __init__(self, home: Path) -> None:
         """``home`` is created with the first conversation, for its owner only, and ignored by git. Readers create nothing."""
         self.files = Files(home)
 
     @classmethod
     def over(cls, files: Files) -> FileStore:
-        """Return a store over these files."""
         kept = cls(files.home)
         kept.files = files
         return kept
@@ -70,12 +67,9 @@ class FileStore(store.Store):
 
 
 class InFolder(store.Kept, Protocol):
-    """The files of conversations, kept by name in a folder."""
-
     home: Path
 
     def file(self, conversation: str, name: str, *, private: bool) -> Path:
-        """Return the path of the file of that name."""
         return self._folder(conversation, private=private) / name
 
     def _folder(self, conversation: str, *, private: bool) -> Path:
@@ -132,7 +126,6 @@ class Files(InFolder):
         return str(self.home)
 
     def create(self, conversation: str) -> OpenFile:
-        """``Store.create``."""
         self.make()
         path = self._file(conversation)
         with _disk(path), contextlib.ExitStack() as undone:
@@ -149,7 +142,6 @@ class Files(InFolder):
         return owned
 
     def claim(self, conversation: str, *, take_over: bool = False) -> tuple[OpenFile, list[log_entries.AnyEntry]]:
-        """``Store.claim``."""
         path = self._existing(conversation)
         self.make()
         before: owners.Holder | None = None
@@ -246,7 +238,6 @@ class Files(InFolder):
         return data
 
     def blob_file(self, sha256: str) -> Path:
-        """Return the path of the blob of this hash."""
         return self.home / "blobs" / sha256[:2] / sha256
 
     @property
@@ -265,11 +256,9 @@ class Files(InFolder):
             return locks.is_held(path)
 
     def conversation_file(self, conversation: str) -> Path:
-        """Return the path of the conversation's log."""
         return self._file(conversation)
 
     def keyed(self, key: str) -> str:
-        """``Store.keyed``."""
         self.make()
         path = self.home / "keys" / hashlib.sha256(key.encode()).hexdigest()
         data: bytes | None = None
@@ -316,7 +305,6 @@ class Files(InFolder):
 
     @contextlib.contextmanager
     def _there(self, conversation: str) -> Generator[None]:
-        """Report a log that ``runops prune`` deleted since it was found."""
         try:
             yield
         except FileNotFoundError:

@@ -37,8 +37,6 @@ async def held(conversation: store.Conversation) -> AsyncGenerator[None]:
 
 
 class _Holding:
-    """A task that renews a lease until it is stopped, or cannot."""
-
     def __init__(self, conversation: store.Conversation, interval: float) -> None:
         worker = asyncio.current_task()
         assert worker is not None
@@ -61,7 +59,6 @@ class _Holding:
 
     @property
     def failure(self) -> RunOpsError:
-        """The error that kept the lease from being renewed."""
         assert self._failure is not None
         return self._failure
 

@@ -28,8 +28,6 @@ Entries = Sequence[log_entries.AnyEntry]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that claimed a run, according to its entry."""
-
     pid: int
     started: str
     boot: str
@@ -40,7 +38,6 @@ class Holder:
 
     @property
     def here(self) -> bool:
-        """True if it runs, or ran, on this machine."""
         return self.host == socket.gethostname()
 
     @property
@@ -49,11 +46,9 @@ class Holder:
         return self.here and self.boot == processes.boot() and processes.started(self.pid) == self.started
 
     def as_taken(self) -> str:
-        """Return the message for a person who took the run over from it."""
         return f"took the run over from process {self.pid}, which held it since {self.since}"
 
     def told(self) -> dict[str, Json]:
-        """Return it as evidence."""
         return {"pid": self.pid, "host": self.host, "since": self.since, "epoch": self.epoch}
 
 
@@ -81,7 +76,6 @@ def last(entries: Entries) -> Holder | None:
 
 
 def noun(entries: Entries) -> str:
-    """Return the kind of conversation that begins so: ``run``, ``session`` or ``build``."""
     first = next(iter(entries), None)
     if not isinstance(first, log_entries.Scope) or first.session is None:
         return "run"

@@ -90,22 +90,18 @@ class Conversation(Protocol):
 
     async def drop_file(self, name: str, *, private: bool = False) -> None:
         """Delete a file, if it is there. Raises OSError if that fails, and like barrier."""
-        ...
 
     async def barrier(self) -> None:
         """Wait until everything written is synced. Raises like append.
 
         A task that is cancelled meanwhile is cancelled only at its next await: so it still knows that its announcement is synced.
         """
-        ...
 
     async def renew(self) -> None:
         """Own the conversation for another ``lease`` from now on. Does nothing if there is no lease."""
-        ...
 
     async def aclose(self) -> None:
         """Close the log with everything written; another process may then claim it. A replaced owner releases nothing by this."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
