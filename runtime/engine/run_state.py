@@ -5,10 +5,12 @@ The engine is the loop over it. Steps, blocks, reconciliation and checkpoints wo
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from nodes import ports
 from nodes.base import Leaf, Node
@@ -75,29 +77,37 @@ class Verdict:
     """True if the site had not yet answered what the action sent."""
 
 
-class Recorder(Protocol):
-    acts: ClassVar[bool]
+class Recorder:
+    """Receives what the engine's pass over the workflow finds. This one drops it, as for a pass that only reads."""
+
+    acts = False
     """True if steps without a value are done."""
 
-    def scope(self, path: str, event: Any, node: str, **fields: Any) -> None: ...
+    def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
+        """Called when a container opened, decided, committed or failed."""
 
-    def emit(self, event: events.Event) -> None: ...
+    def emit(self, event: events.Event) -> None:
+        pass
 
-    async def took(self, step: StepReached) -> None: ...
+    async def took(self, step: StepReached) -> None:
+        """Called when the step has its recorded value."""
 
     def reach(self, step: StepReached) -> None:
         """Called when the step has no value that counts: it is next."""
 
-    async def commit_point(self) -> None: ...
+    async def commit_point(self) -> None:
+        """Called when a unit is over."""
 
     async def passed(self, state: attempts.ScopeState) -> None:
         """Called when a scope that is over is not entered again."""
 
-    def enters(self, state: attempts.ScopeState) -> bool: ...
+    def enters(self, state: attempts.ScopeState) -> bool:
+        """True if a scope that has its value is entered all the same."""
+        return False
 
     def recalls(self, before: attempts.Attempt) -> bool:
         """True if a value counts although a restored state undid it."""
-        ...
+        return False
 
 
 class RunBlock(Protocol):
@@ -192,6 +202,19 @@ class RunState:
 
     def emit(self, event: events.Event) -> None:
         self.recorder.emit(event)
+
+    @contextlib.contextmanager
+    def shown(self, path: str, node: str, description: str = "") -> Generator[None]:
+        """Emit that a container begins and ends."""
+        begun = time.monotonic()
+        self.emit(events.StepStarted(path, node, description, path.count("/"), container=True))
+        try:
+            yield
+        except RunOpsError as error:
+            seconds, recorded = time.monotonic() - begun, self.writer.error(error)
+            self.emit(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
+            raise
+        self.emit(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
 
     def render(
         self, part: Part, field: str, frame: scopes.Scope, path: str, *, clock: rendering.RecordedClock | None = None

@@ -67,20 +67,17 @@ class Blob(Record):
     path: str
 
 
-class SourceChange(Record):
-    """Facts of a run that come from its file: it may change to another file on its way. Secrets appear as names only."""
+class RunHeader(Record):
+    """Start of a run: its file, inputs and settings. Secrets appear as names only."""
 
     workflow: str
+    file: str
     text: Blob
     callees: dict[str, Blob]
     """Texts of the files that it uses, by path from its own folder."""
     inputs: dict[str, Json]
     secrets: list[str]
     origins: list[str]
-
-
-class RunHeader(SourceChange):
-    file: str
     browser: dict[str, Json]
     versions: dict[str, str]
     trial: dict[str, Json] | None = None
@@ -147,6 +144,17 @@ class SessionHeader(Record):
     """Budget of the session, delegates included."""
     build: Build | None = None
     """Goal, if it is a build."""
+
+
+class SourceChange(Record):
+    """Facts of a run that come from its file: it may change to another file on its way."""
+
+    workflow: str
+    text: Blob
+    callees: dict[str, Blob]
+    inputs: dict[str, Json]
+    secrets: list[str]
+    origins: list[str]
 
 
 class PageState(Record):

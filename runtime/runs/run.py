@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nodes.errors import AuthorError, BudgetReached, Cancelled, InternalError, LogError, Paused, Replaced, RunOpsError
 from nodes.values import Json
@@ -16,7 +16,7 @@ from runtime.browser import port
 from runtime.engine import engine, evidence, run_state
 from runtime.engine.run_state import RunState
 from runtime.language import workflow
-from runtime.log import entries
+from runtime.log import entries, history
 from runtime.log.store import leases, owners
 from runtime.log.writer import LogWriter
 from runtime.recovery import resume, workflow_source
@@ -178,15 +178,13 @@ class Run:
 
     def _ended(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
         writer, past = self._writer, self._writer.history
-        tolerated, files, flags, costs = past.tolerated, past.files, past.flags, past.ledger.totals()
         if failure is None:
             shown = writer.masker.json(output)
-            return events.RunEnded(
-                self.id, "passed", 0, seconds, output=shown, tolerated=tolerated, files=files, flags=flags, costs=costs
-            )
+            return ended(past, self.id, "passed", 0, seconds, output=shown, tolerated=past.tolerated)
         error = writer.error(failure)
         question = as_question(failure, error) if isinstance(failure, Paused) else None
-        return events.RunEnded(
+        return ended(
+            past,
             self.id,
             _status(failure),
             failure.exit,
@@ -194,11 +192,8 @@ class Run:
             error=None if question is not None else error,
             path=failure.path,
             place=self.engine.state.loaded.place(failure.path),
-            tolerated=tolerated,
+            tolerated=past.tolerated,
             question=question,
-            files=files,
-            flags=flags,
-            costs=costs,
         )
 
     async def _is_replaced(self) -> bool:
@@ -223,6 +218,14 @@ class Run:
             phase="after",
             evidence={"files": [str(file) for file in found]},
         )
+
+
+def ended(
+    past: history.History, run: str, status: events.RunStatus, code: int, seconds: float = 0.0, **told: Any
+) -> events.RunEnded:
+    """Return the end of a run with this history; ``told``: what else ``RunEnded`` holds."""
+    costs = past.ledger.totals()
+    return events.RunEnded(run, status, code, seconds, files=past.files, flags=past.flags, costs=costs, **told)
 
 
 def _status(failure: RunOpsError) -> events.RunStatus:
