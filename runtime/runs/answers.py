@@ -15,7 +15,6 @@ from runtime.log import history
 from runtime.log.writer import LogWriter
 from runtime.secrets import masking, sources
 from runtime.services.questions import REASON, Question
-from runtime.system import tasks
 from runtime.workspace import host, run_index
 
 
@@ -57,17 +56,13 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
     if past.status == "paused" and question is not None and past.answer is None:
         if question.data["reason"] == REASON:
             return question.data["evidence"]["questions"]
+        said, fix = "waits for a decision, and asks nothing else", f"`{how(run, str(question.data['reason']), None)}`"
         if question.data["reason"] == run_index.HELD:
-            raise UsageError(
-                "nothing-to-answer",
-                f"run {run} stopped before an action that was held, and asks nothing",
-                fix="have the action done by a run: `runops run FILE`",
+            said, fix = (
+                "stopped before an action that was held, and asks nothing",
+                "have the action done by a run: `runops run FILE`",
             )
-        raise UsageError(
-            "nothing-to-answer",
-            f"run {run} waits for a decision, and asks nothing else",
-            fix=f"`{how(run, str(question.data['reason']), None)}`",
-        )
+        raise UsageError("nothing-to-answer", f"run {run} {said}", fix=fix)
     state = "answered already" if past.status == "paused" else past.status
     raise UsageError(
         "nothing-to-answer", f"run {run} asks nothing: it is {state}", fix=f"continue with `runops resume {run}`"
@@ -137,15 +132,11 @@ async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take
                 f"the answer `{name}` holds a secret, and answers are kept in the log",
                 fix="answer without it: a field that takes secrets reads `secrets.NAME`",
             )
-    writer = await run_index.claim(given.store, run, masker, lambda now: _same(now, run, past), take_over=take_over)
-    try:
-        question = writer.history.question
-        assert question is not None
-        writer.note("answered", path=question.data["path"], answers=dict(answers))
-        writer.note("ended", status="paused", exit=4, **writer.history.for_lists())
-        await writer.barrier()
-    finally:
-        await tasks.to_the_end(writer.conversation.aclose())
+    async with run_index.spoken(given.store, run, masker, lambda now: _same(now, run, past), take_over=take_over) as (
+        writer,
+        question,
+    ):
+        writer.note("answered", path=question["path"], answers=dict(answers))
     return writer
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -161,6 +162,41 @@ def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, m
     after = kept.keyed("nightly")
     assert after != before
     assert store.run_of_key(file.read_bytes()) == after
+
+
+def test_no_line_follows_one_that_was_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value fails, and with it the line behind it, just while the next line is about to be written: that is refused, and the log is whole."""
+    kept, fails = file_store.Files(tmp_path), threading.Event()
+    conversation = kept.create(store.new_id())
+    conversation.append(note(1))
+
+    def write(_file: Path, _data: bytes) -> None:
+        fails.wait()
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(files, "write", write)
+    conversation.put_blob(b"large", "orders")
+    conversation.append(note(2))
+    turn, main = conversation._turn, threading.get_ident()
+
+    class Late:
+        """Lets the value fail before the next line has its turn."""
+
+        def __enter__(self) -> None:
+            if threading.get_ident() == main:
+                fails.set()
+                while conversation._behind:
+                    time.sleep(0.001)
+            turn.acquire()
+
+        def __exit__(self, *_error: object) -> None:
+            turn.release()
+
+    monkeypatch.setattr(conversation, "_turn", Late())
+    with pytest.raises(LogError, match="could not be written"):
+        conversation.append(note(3))
+    conversation.close()
+    assert [each.seq for each in kept.read(conversation.id).entries] == [1]
 
 
 def test_damage_to_a_value_is_not_handed_on(tmp_path: Path) -> None:

@@ -133,7 +133,12 @@ class Files(InFolder):
                 raise owners.refused(conversation, lambda: _whole_entries(path))
             undone.callback(os.close, handle)
             if integrity.parse(path, regular_files.read(path))[0]:
-                raise _exists(conversation, path)
+                raise LogError(
+                    "run-exists",
+                    f"there is a run {conversation} already ({path})",
+                    fix=f"continue with it: `runops resume {conversation}`",
+                    evidence={"file": str(path)},
+                )
             # Its creator died before its first line was whole: nothing was done in it.
             os.ftruncate(handle, 0)
             system_files.sync_folder(path.parent)
@@ -176,16 +181,14 @@ class Files(InFolder):
     @override
     def read(self, conversation: str, after: int = 0) -> store.Reading:
         path = self._existing(conversation)
+        with _reads(path), self._there(conversation), regular_files.opened(path) as file:
+            offset = integrity.offset_behind(file, after) if after else 0
+            data = file.read()
         if after:
-            with _reads(path), self._there(conversation), regular_files.opened(path) as file:
-                offset = integrity.offset_behind(file, after)
-                data = file.read()
             entries, torn = integrity.parse(path, data, after=after, offset=offset)
-            return store.Reading(conversation, entries, torn, self.held(conversation))
-        with _reads(path), self._there(conversation):
-            data = regular_files.read(path)
-        entries, torn = self._parsed(conversation, path, data)
-        self._known = (conversation, data[: len(data) - torn], entries)
+        else:
+            entries, torn = self._parsed(conversation, path, data)
+            self._known = (conversation, data[: len(data) - torn], entries)
         return store.Reading(conversation, [*entries], torn, self.held(conversation))
 
     def _parsed(self, conversation: str, path: Path, data: bytes) -> tuple[list[log_entries.AnyEntry], int]:
@@ -349,11 +352,12 @@ class OpenFile(store.Conversation):
 
     @override
     def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
-        self._refuse_failed()
         written = log_entries.numbered(entry, self._seq + 1)
         line = log_entries.encode(written)
         with self._turn:
             waits = self._behind > 0
+            # Only now: a value that failed meanwhile has dropped the lines behind it, and none may follow them.
+            self._refuse_failed()
             if waits:
                 self._behind += 1
         if waits:
@@ -493,15 +497,6 @@ def _sync(handle: int) -> None:
         fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(handle)
-
-
-def _exists(conversation: str, path: Path) -> LogError:
-    return LogError(
-        "run-exists",
-        f"there is a run {conversation} already ({path})",
-        fix=f"continue with it: `runops resume {conversation}`",
-        evidence={"file": str(path)},
-    )
 
 
 def _whole_entries(path: Path) -> list[log_entries.AnyEntry]:

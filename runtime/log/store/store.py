@@ -288,11 +288,11 @@ class Unwritten(Conversation):
 
     @override
     def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
-        raise AssertionError(f"whoever only reads {self.id} writes a {entry.kind}")
+        raise AssertionError(f"a reader of {self.id} writes a {entry.kind}")
 
     @override
     def put_blob(self, data: bytes, path: str) -> log_entries.Blob:
-        raise AssertionError(f"whoever only reads {self.id} keeps {path}")
+        raise AssertionError(f"a reader of {self.id} keeps {path}")
 
     @override
     async def barrier(self) -> None:
@@ -300,19 +300,7 @@ class Unwritten(Conversation):
 
     @override
     async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> File:
-        raise AssertionError(f"whoever only reads {self.id} keeps {name}")
-
-    @override
-    async def drop_file(self, name: str, *, private: bool = False) -> None:
-        raise AssertionError(f"whoever only reads {self.id} drops {name}")
-
-    @override
-    async def renew(self) -> None:
-        pass
-
-    @override
-    async def aclose(self) -> None:
-        pass
+        raise AssertionError(f"a reader of {self.id} keeps {name}")
 
 
 def unknown(kept: Kept, conversation: str) -> UsageError:
