@@ -47,7 +47,6 @@ class EffectWithheld(Paused):
     """Side effect that the engine was asked to withhold: everything before it was ready, and it was not done."""
 
     def __init__(self, path: str, node: Leaf, args: Json, matched: Sequence[str], url: str | None) -> None:
-        """``args`` are those of its call."""
         super().__init__("held", f"the {getattr(node, 'action', node.type)} is ready, and was not done")
         self._value: dict[str, Json] = {
             "held": path,
@@ -77,8 +76,6 @@ class AskedBy:
 
 
 class Step(leaf_context.LeafContext):
-    """One attempt of a leaf, and the node's view of it (``nodes.ports.LeafContext``)."""
-
     def __init__(
         self,
         run: RunState,
@@ -136,7 +133,6 @@ class Step(leaf_context.LeafContext):
         self.call = await self._run.writer.announce(described) if effect else self._run.writer.call(described)
 
     async def verify(self) -> None:
-        """Wait until the rules hold."""
         self._verified = self._verifying = True
         if self.node.asks == "cognition" and self._run.browser is not None:
             # The model's time does not count as the page's time.
@@ -402,7 +398,6 @@ class Step(leaf_context.LeafContext):
         return error.phase == "before" or self.not_done or not self._did_effect()
 
     def _did_effect(self) -> bool:
-        """True if the attempt did a side effect, or may have."""
         return self.call is not None and not self.closing and self._run.history.attempt_of(self.call).acted
 
     def failed(self, error: RunOpsError, *, tolerated: bool = False) -> dict[str, Json]:
@@ -445,7 +440,6 @@ class Step(leaf_context.LeafContext):
         )
 
     def _trace(self) -> dict[str, Json]:
-        """Return how long the attempt took, the files it kept, and its traces on the pages."""
         took: dict[str, Json] = {
             "seconds": round(time.monotonic() - self._begun, 4),
             "files": (self._own_services.kept if self._own_services is not None else None) or None,

@@ -24,13 +24,11 @@ def part_path(handle: str, name: str, number: int) -> str:
 
 
 def as_bound(error: dict[str, Json], step: str | None) -> dict[str, Json]:
-    """Return the value of ``error`` inside a ``catch``."""
     told = {name: error.get(name) for name in ("code", "message", "phase", "who")}
     return {**told, "step": step, "evidence": error.get("evidence") or {}}
 
 
 def rebuilt(error: dict[str, Json]) -> RunOpsError:
-    """Return the error of an entry, as it was raised."""
     kind = next(each for each in CLASSES if each.who == error["who"])
     kind = UNCAUGHT.get(error["code"], kind)
     made = kind(

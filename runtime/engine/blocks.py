@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from nodes.base import Container, Node
@@ -38,7 +37,6 @@ class Blocks:
         self._ran: set[int] = set()
 
     def render(self, part: Part, field: str, **bound: Json) -> Json:
-        """Return the value of a field, with ``bound`` names in scope too."""
         frame = scopes.Scope(self._frame, bound) if bound else self._frame
         return self._run.render(part, field, frame, self._path, clock=self._clock)
 
@@ -117,7 +115,7 @@ class Blocks:
             return await self._given_up(item, path, error, self._another(condition, frame, item, path, keep=False))
         go_on = self._another(condition, frame, item, path)
         self.lost = self.lost or isinstance(value, scopes.UnreadableValue)
-        run.recorder.scope(path, "committed", "item", **_kept(value))
+        run.recorder.scope(path, "committed", "item", **kept(value))
         await run.recorder.commit_point()
         return Iteration(value, go_on=go_on)
 
@@ -227,7 +225,7 @@ class Blocks:
             # The values of a block are visible after it, and in the blocks that follow.
             self._frame.names.update({name: known for name, known in frame.names.items() if name != "error"})
         if not run.history.is_committed(path):
-            run.recorder.scope(path, "committed", name, **_kept(value))
+            run.recorder.scope(path, "committed", name, **kept(value))
         return Ended(value)
 
     async def finish(self, nodes: Sequence[Node], name: str, number: int, outcome: RunOpsError | None) -> bool:
@@ -254,24 +252,15 @@ class Blocks:
         return False
 
     async def _opened(self, nodes: Sequence[Node], frame: scopes.Scope, path: str, name: str) -> Json:
-        run, begun = self._run, time.monotonic()
-        if path not in run.history.scopes:
-            run.recorder.scope(path, "opened", name)
-        run.emit(events.StepStarted(path, name, "", path.count("/"), container=True))
-        try:
-            value = await self._run_block(nodes, frame, path, unit=True)
-        except RunOpsError as error:
-            seconds, recorded = time.monotonic() - begun, run.writer.error(error)
-            run.emit(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
-            raise
-        run.emit(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
-        return value
+        if path not in self._run.history.scopes:
+            self._run.recorder.scope(path, "opened", name)
+        with self._run.shown(path, name):
+            return await self._run_block(nodes, frame, path, unit=True)
 
     def _in_the_way(self, number: int) -> list[attempts.Attempt]:
         return block_runs.in_the_way(self._run, self._path, number)
 
     def note_taken(self, branch: str | None) -> None:
-        """Record the branch that was taken."""
         self._frame.program.facts["taken"][self._node.id] = branch
 
     async def callee(self, part: Part, inputs: str, secrets: Sequence[str]) -> Json:
@@ -292,5 +281,5 @@ class Blocks:
         return run.output(frame, path)
 
 
-def _kept(value: Json) -> dict[str, Json]:
+def kept(value: Json) -> dict[str, Json]:
     return {"masked": True} if isinstance(value, scopes.UnreadableValue) else {"value": value}

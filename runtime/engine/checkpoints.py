@@ -43,10 +43,7 @@ def content(checkpoint: entries.Checkpoint, kept: store.Kept, run: str) -> bytes
 
 
 class Checkpoints:
-    """Takes checkpoints for one run."""
-
     def __init__(self, writer: LogWriter) -> None:
-        """Begin without a checkpoint."""
         self._writer = writer
         self._documents: int = 0
         self._effect: bool = False

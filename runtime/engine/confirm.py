@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 class ConfirmCheck:
-    """The check of a step at ``path`` after its ``call``."""
-
     def __init__(self, run: RunState, path: str, call: entries.Call, page: Page) -> None:
         """``page`` is a tab used only for this check."""
         self._run = run

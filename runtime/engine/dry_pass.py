@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Coroutine, Generator
-from typing import Any
 
 from typing_extensions import override
 
 from nodes.errors import RunOpsError
 from nodes.values import Json
-from runtime import events
 from runtime.engine.run_state import Recorder, RunState, StepReached
 from runtime.log import attempts
 
@@ -18,19 +16,9 @@ from runtime.log import attempts
 class Dry(Recorder):
     """Drops everything. Raises ``StepReached`` at the first step without a value."""
 
-    acts = False
-
     def __init__(self) -> None:
         self.passed_steps: list[StepReached] = []
         """Every step that has its recorded value, with its scope, in order."""
-
-    @override
-    def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
-        pass
-
-    @override
-    def emit(self, event: events.Event) -> None:
-        pass
 
     @override
     async def took(self, step: StepReached) -> None:
@@ -39,22 +27,6 @@ class Dry(Recorder):
     @override
     def reach(self, step: StepReached) -> None:
         raise step
-
-    @override
-    async def commit_point(self) -> None:
-        pass
-
-    @override
-    async def passed(self, state: attempts.ScopeState) -> None:
-        pass
-
-    @override
-    def enters(self, state: attempts.ScopeState) -> bool:
-        return False
-
-    @override
-    def recalls(self, before: attempts.Attempt) -> bool:
-        return False
 
 
 class Recall(Dry):
@@ -75,7 +47,6 @@ class Recall(Dry):
 
 @contextlib.contextmanager
 def within(run: RunState, dry: Dry) -> Generator[Dry]:
-    """Make the pass over the workflow ``dry`` within the context."""
     before, run.recorder = run.recorder, dry
     try:
         yield dry

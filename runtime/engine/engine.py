@@ -7,7 +7,6 @@ does not have. So there is no cursor to store and no second way of running.
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Sequence
 
 from nodes import plugins
@@ -21,8 +20,6 @@ from runtime.engine.run_state import RunState, Signal, StepReached
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Position:
-    """Position of a run, as its log has it."""
-
     step: StepReached | None
     """First step without a value; None if something before it fails, or if none is left."""
     passed: Sequence[StepReached]
@@ -39,7 +36,6 @@ class ExecutionEngine:
     """
 
     def __init__(self, state: RunState, listener: events.Listener | None = None) -> None:
-        """``listener`` is called with every event."""
         self.state = state
         state.recorder = recorders.Live(state, listener)
 
@@ -127,23 +123,15 @@ class ExecutionEngine:
     async def _container(self, node: Container, frame: scopes.Scope, path: str, *, unit: bool) -> Json:
         if path not in self.state.history.scopes:
             self.state.recorder.scope(path, "opened", node.type)
-        begun = time.monotonic()
-        self.state.emit(events.StepStarted(path, node.type, node.description or "", path.count("/"), container=True))
         if node.in_turns:
             frame.program.facts["failures"][node.id] = []
         view = blocks.Blocks(self.state, self.block, node, frame, path, unit=unit or node.unit)
-        try:
+        with self.state.shown(path, node.type, node.description or ""):
             value = await self._run_container(node, view)
             lost = isinstance(value, scopes.UnreadableValue) or view.lost
             value = scopes.UnreadableValue(path) if lost else self.state.normal(value)
-        except RunOpsError as error:
-            seconds, recorded = time.monotonic() - begun, self.state.writer.error(error)
-            self.state.emit(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
-            raise
-        if not self.state.history.is_committed(path):
-            kept = {"masked": True} if isinstance(value, scopes.UnreadableValue) else {"value": value}
-            self.state.recorder.scope(path, "committed", node.type, **kept)
-        self.state.emit(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
+            if not self.state.history.is_committed(path):
+                self.state.recorder.scope(path, "committed", node.type, **blocks.kept(value))
         return value
 
     @staticmethod

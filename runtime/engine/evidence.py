@@ -30,9 +30,7 @@ OBSERVATION = 12_000
 class Page(pages.Page, Protocol):
     """A tab that also returns its page signals."""
 
-    async def signs(self) -> dict[str, Json]:
-        """As ``runtime.browser.diagnosis.page_signals.of`` returns them."""
-        ...
+    async def signs(self) -> dict[str, Json]: ...
 
 
 MOST_TOLERATED = 20
@@ -76,7 +74,6 @@ def _hidden(run: RunState, text: str) -> bool:
 
 
 def _page(run: RunState, path: str | None) -> Page | None:
-    """Return the tab in which the step at ``path`` worked, or the current one."""
     assert run.browser is not None
     found = run.loaded.find(path) if path else None
     tab = found.node.works_in if found is not None and isinstance(found.node, Leaf) else None
@@ -87,10 +84,7 @@ def _page(run: RunState, path: str | None) -> Page | None:
 
 
 class Gathering:
-    """Gathers what can be had within the time."""
-
     def __init__(self, writer: LogWriter) -> None:
-        """Start the time."""
         self._writer = writer
         self._until = time.monotonic() + SECONDS
         self.refused: str | None = None

@@ -45,7 +45,6 @@ class LeafContext:
 
     @property
     def page(self) -> Page:
-        """Tab in which the node works."""
         assert self._page is not None, "the node type lacks `touches_page = True`"
         # A node that names no tab works in the current one, and may have switched to another.
         if not self._fresh and (self.node.works_in is None or self._page.closed):
@@ -54,7 +53,6 @@ class LeafContext:
 
     @property
     def tabs(self) -> Tabs:
-        """All tabs of the run."""
         return self._tabs()
 
     def _tabs(self) -> Tabs:
@@ -69,27 +67,22 @@ class LeafContext:
 
     @property
     def artifacts(self) -> Artifacts:
-        """The files of the run."""
         return self._services.artifacts
 
     @property
     def sql(self) -> Sql:
-        """SQL over the names that the step sees."""
         return self._services.sql
 
     @property
     def python(self) -> Python:
-        """The functions that the configuration allows."""
         return self._services.python
 
     @property
     def model(self) -> Model:
-        """Model for this attempt."""
         return self._services.model
 
     @property
     def agent(self) -> Agent:
-        """Model that works on the page, for this attempt."""
         return self._services.agent
 
     @property
@@ -103,7 +96,6 @@ class LeafContext:
 
     @property
     def left(self) -> float:
-        """Seconds that the attempt has left."""
         return max(0.0, self.node.seconds - (time.monotonic() - self._begun))
 
     def holds_secret(self, text: str) -> bool:
@@ -116,13 +108,11 @@ class LeafContext:
         return self._run.writer.masker.text(text)
 
     def flag(self, code: str, message: str, evidence: dict[str, Json]) -> None:
-        """Show a person something to check, and keep it for the result."""
         flag: dict[str, Json] = self._run.writer.masker.json({"code": code, "message": message, "evidence": evidence})
         self._flags.append(flag)
         self._run.emit(events.Said(f"{self.path}: {flag['message']}"))
 
     async def load(self, url: str, *, anew: bool = False) -> None:
-        """Load an address, as a new document if ``anew`` or the run asks for one."""
         page, run = self.page, self._run
         before = page.documents
         await page.goto(url, anew=anew or (run.load_anew and not self._fresh))
@@ -131,7 +121,6 @@ class LeafContext:
         self._load = "new" if page.documents != before else "same"
 
     async def located(self, target: Target) -> Target:
-        """Return the target with its ``any_of`` chosen."""
         chosen = await self.page.locate(target)
         if chosen is not target:
             self._matched.append(str(chosen))
@@ -139,7 +128,6 @@ class LeafContext:
 
 
 def demand_expr(rule: Rule) -> None:
-    """Raise SiteError ``verify-failed`` if the condition of an ``expr`` rule is false."""
     if not rule.expr:
         raise SiteError(
             "verify-failed", "the condition of `expr` is false", phase="after", evidence={"rule": "expr", "seen": False}
@@ -147,7 +135,6 @@ def demand_expr(rule: Rule) -> None:
 
 
 async def all_hold(rules: Sequence[Rule], page: Page) -> bool:
-    """True if every rule holds now."""
     for rule in rules:
         if not (rule.expr if rule.kind == "expr" else await page.holds(rule)):
             return False

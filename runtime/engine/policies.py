@@ -16,7 +16,6 @@ def what_then(run: RunState, node: Leaf, before: attempts.Attempt) -> tuple[Then
 
 
 def row(run: RunState, node: Leaf, before: attempts.Attempt, state: step_states.State) -> tuple[Then, ...]:
-    """Return the row of the table for ``state``."""
     if before.effect_class != "effect":
         return step_states.TABLE[state, before.effect_class, step_states.Configured.NOTHING]
     said = on_redo(run, before) if state is step_states.State.UNDONE else None
@@ -33,7 +32,6 @@ def redo_policy(run: RunState, attempt: attempts.Attempt) -> Literal["confirm", 
 
 
 def node_of(run: RunState, attempt: attempts.Attempt) -> Leaf:
-    """Return the node of the attempt."""
     found = run.loaded.find(attempt.call.path)
     assert found is not None
     assert isinstance(found.node, Leaf)

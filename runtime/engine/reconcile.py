@@ -213,7 +213,6 @@ async def _said_done(run: RunState, step: StepReached) -> bool:
 
 
 def _rolled_back(run: RunState, node: Leaf, before: attempts.Attempt) -> tuple[Then, ...]:
-    """Return the row of the table for a step that the restored state has undone."""
     state = step_states.State.UNDONE if before.state is step_states.State.DONE else before.state
     return policies.row(run, node, before, state)
 

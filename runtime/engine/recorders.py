@@ -59,10 +59,6 @@ class Live(Recorder):
             reconcile.leave(self._run, step, sure=not step.before.passed_by)
 
     @override
-    def reach(self, step: StepReached) -> None:
-        pass
-
-    @override
     async def commit_point(self) -> None:
         run = self._run
         # Not while the replay is still before the state of the page, which a crash may have left in the middle of a unit.
@@ -72,11 +68,3 @@ class Live(Recorder):
     @override
     async def passed(self, state: attempts.ScopeState) -> None:
         await reconcile.skip_committed(self._run, state)
-
-    @override
-    def enters(self, state: attempts.ScopeState) -> bool:
-        return False
-
-    @override
-    def recalls(self, before: attempts.Attempt) -> bool:
-        return False

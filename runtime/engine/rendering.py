@@ -27,16 +27,12 @@ ENVELOPE = frozenset(
 
 
 class Clock(Protocol):
-    """Source of ``now()`` and ``uuid()``."""
-
     def now(self) -> str: ...
 
     def uuid(self) -> str: ...
 
 
 class Compiled(Protocol):
-    """A compiled template."""
-
     def render(self, values: Mapping[str, Json], clock: Clock) -> Json: ...
 
 
@@ -45,8 +41,6 @@ Place = tuple[str | int, ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placeholder:
-    """One template in a node: its place, and the values that fit there."""
-
     place: Place
     named: Place
     """Place by the names of the file: ``as`` where the model has ``as_``."""
@@ -56,14 +50,11 @@ class Placeholder:
 
     @property
     def field(self) -> str:
-        """Place as people write it: ``target.within.has_text``."""
         return ".".join(str(part) for part in self.named)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """All that resolving a leaf needs."""
-
     node: Leaf
     placeholders: tuple[Placeholder, ...]
     args: dict[str, Json]
@@ -71,7 +62,6 @@ class Plan:
 
 
 def plan(node: Leaf) -> Plan:
-    """Return the plan of a leaf."""
     placeholders = tuple(_placeholders(node, (), (), ENVELOPE))
     args = node.model_dump(mode="json", exclude_unset=True, by_alias=True, exclude=set(ENVELOPE))
     return Plan(node, placeholders, args)
@@ -122,7 +112,6 @@ def _ref_in(annotation: Any) -> Ref | None:
 
 
 def render_deep(value: Json, templates: Mapping[str, Compiled], values: Mapping[str, Json], clock: Clock) -> Json:
-    """Return ``value`` with every template in it rendered."""
     if isinstance(value, Template):
         return templates[value].render(values, clock)
     if isinstance(value, dict):
@@ -160,7 +149,6 @@ def filled(part: Part, templates: Mapping[str, Compiled], values: Mapping[str, J
 
 
 def put(part: Any, place: Sequence[Any], value: Any) -> Any:
-    """Return a copy of ``part`` with ``value`` at ``place``."""
     head, rest = place[0], place[1:]
     if isinstance(part, BaseModel):
         name = typing.cast("str", head)
@@ -172,19 +160,14 @@ def put(part: Any, place: Sequence[Any], value: Any) -> Any:
 
 
 class RecordedClock:
-    """``now()`` and ``uuid()``: first the values in the log, then new ones."""
-
     def __init__(self, before: list[str]) -> None:
-        """``before`` are the recorded values, in order."""
         self._before = before
         self.given: list[str] = []
 
     def now(self) -> str:
-        """Return the present moment, ISO 8601 UTC."""
         return self._give(lambda: dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
 
     def uuid(self) -> str:
-        """Return a random UUID."""
         return self._give(lambda: str(uuid.uuid4()))
 
     def _give(self, make: Callable[[], str]) -> str:

@@ -5,10 +5,12 @@ The engine is the loop over it. Steps, blocks, reconciliation and checkpoints wo
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from nodes import ports
 from nodes.base import Leaf, Node
@@ -42,11 +44,9 @@ class Watch(Protocol):
 
     async def before(self, node: Node, frame: scopes.Scope, path: str) -> None:
         """Called before the node runs; ``frame`` is what it sees."""
-        ...
 
     async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
         """Called after the node, if the run continues. ``ran``: the node has a value, and ``frame`` holds it."""
-        ...
 
 
 class Signal(Exception):
@@ -57,7 +57,6 @@ class StepReached(Signal):
     """A step of the pass, with its scope and path. A dry pass raises it at the first step without a value."""
 
     def __init__(self, node: Leaf, frame: scopes.Scope, path: str, before: attempts.Attempt | None) -> None:
-        """``frame`` is what the step's references see."""
         super().__init__(path)
         self.node = node
         self.frame = frame
@@ -78,48 +77,40 @@ class Verdict:
     """True if the site had not yet answered what the action sent."""
 
 
-class Recorder(Protocol):
-    """Receiver of what the engine's pass over the workflow finds."""
+class Recorder:
+    """Receives what the engine's pass over the workflow finds. This one drops it, as for a pass that only reads."""
 
-    acts: ClassVar[bool]
+    acts = False
     """True if steps without a value are done."""
 
     def scope(self, path: str, event: Any, node: str, **fields: Any) -> None:
         """Called when a container opened, decided, committed or failed."""
-        ...
 
     def emit(self, event: events.Event) -> None:
-        """Called when something happened that the listener may show."""
-        ...
+        pass
 
     async def took(self, step: StepReached) -> None:
         """Called when the step has its recorded value."""
-        ...
 
     def reach(self, step: StepReached) -> None:
         """Called when the step has no value that counts: it is next."""
-        ...
 
     async def commit_point(self) -> None:
         """Called when a unit is over."""
-        ...
 
     async def passed(self, state: attempts.ScopeState) -> None:
         """Called when a scope that is over is not entered again."""
-        ...
 
     def enters(self, state: attempts.ScopeState) -> bool:
         """True if a scope that has its value is entered all the same."""
-        ...
+        return False
 
     def recalls(self, before: attempts.Attempt) -> bool:
         """True if a value counts although a restored state undid it."""
-        ...
+        return False
 
 
 class RunBlock(Protocol):
-    """Runs nodes in order."""
-
     def __call__(
         self, nodes: Sequence[Node], frame: scopes.Scope, parent: str, *, unit: bool
     ) -> Coroutine[None, None, Json]:
@@ -128,8 +119,6 @@ class RunBlock(Protocol):
 
 
 class LeafView(Protocol):
-    """View of a leaf's attempt for the services that it uses."""
-
     node: Leaf
     frame: scopes.Scope
     path: str
@@ -137,18 +126,12 @@ class LeafView(Protocol):
     closing: bool
 
     @property
-    def left(self) -> float:
-        """Seconds that the attempt has left."""
-        ...
+    def left(self) -> float: ...
 
 
 class StepServices(ports.Services, Protocol):
-    """Services for one attempt of a leaf."""
-
     @property
-    def kept(self) -> Sequence[Json]:
-        """Files that this attempt kept, as the log names them."""
-        ...
+    def kept(self) -> Sequence[Json]: ...
 
 
 Services = Callable[["RunState", LeafView], StepServices]
@@ -209,24 +192,33 @@ class RunState:
         self.begin()
 
     def begin(self) -> None:
-        """Reset everything that a pass builds up."""
         self.replayed_to = 0
         own = scopes.Program(self.loaded, self.writer.conversation.id, self.secrets)
         self.root = own.scope(self._inputs)
 
     @property
     def history(self) -> history.History:
-        """History of the run so far."""
         return self.writer.history
 
     def emit(self, event: events.Event) -> None:
-        """Pass an event on to the listener."""
         self.recorder.emit(event)
+
+    @contextlib.contextmanager
+    def shown(self, path: str, node: str, description: str = "") -> Generator[None]:
+        """Emit that a container begins and ends."""
+        begun = time.monotonic()
+        self.emit(events.StepStarted(path, node, description, path.count("/"), container=True))
+        try:
+            yield
+        except RunOpsError as error:
+            seconds, recorded = time.monotonic() - begun, self.writer.error(error)
+            self.emit(events.StepFinished(path, events.ended_by(error), seconds, True, recorded))
+            raise
+        self.emit(events.StepFinished(path, "ok", time.monotonic() - begun, container=True))
 
     def render(
         self, part: Part, field: str, frame: scopes.Scope, path: str, *, clock: rendering.RecordedClock | None = None
     ) -> Json:
-        """Return the value of a field that may hold references, coerced to it."""
         clock = clock or rendering.RecordedClock(self.history.recorded(path))
         value = rendering.render_deep(getattr(part, field), frame.program.loaded.templates, frame, clock)
         return rendering.coerce_field(part, field, value)
@@ -239,7 +231,6 @@ class RunState:
         return found
 
     async def need_browser(self, path: str | None = None) -> port.Browser:
-        """Return the run's browser, opened when the first step (at ``path``) needs it."""
         if self.browser is None:
             if path is not None:
                 self.emit(events.StepWaiting(path, "the browser to start"))
@@ -256,7 +247,6 @@ class RunState:
             await browser.close()
 
     def tolerates(self, node: Node, error: RunOpsError) -> bool:
-        """True if the run continues after this error of the node."""
         return node.on_error == "continue" and can_be_passed(error)
 
     def forget(self, nodes: Sequence[Node], frame: scopes.Scope) -> None:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Program:
-    """One run of a file, or one use of it within a run."""
-
     loaded: workflow.Loaded
     run: str
     """Id of the run."""
@@ -80,7 +78,6 @@ class UnreadableValue:
     __slots__ = ("path",)
 
     def __init__(self, path: str) -> None:
-        """``path`` is the step's."""
         self.path = path
 
 
@@ -102,12 +99,10 @@ class Scope(Mapping[str, Json]):
 
     @property
     def program(self) -> Program:
-        """The file to which the scope belongs, in this run."""
         assert self._program is not None, "a scope of no file"
         return self._program
 
     def bind(self, name: str, value: Json) -> None:
-        """Give ``name`` a value here."""
         self.names[name] = value
 
     def __getitem__(self, name: str) -> Json:

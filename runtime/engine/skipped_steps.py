@@ -30,13 +30,11 @@ class Verified:
     seconds: float
 
     def as_json(self) -> dict[str, Json] | None:
-        """Return the rules as the log keeps them with a checkpoint."""
         said: list[Json] = [rule.model_dump(mode="json", by_alias=True, exclude_defaults=True) for rule in self.rules]
         return {"rules": said, "seconds": self.seconds} if said else None
 
     @staticmethod
     def read(kept: dict[str, Json] | None) -> Verified:
-        """Return the value that ``as_json`` gave."""
         if not kept:
             return NOTHING
         return Verified([Rule.model_validate(each) for each in kept["rules"]], float(kept["seconds"]))
@@ -104,7 +102,6 @@ class ExpectedPage:
         return True
 
     def _named(self) -> list[str]:
-        """Return the address that a rule for the page's address names, if it names just one."""
         at = origins.origin(self.address or "")
         globs = [rule.url for rule in self.verified.rules if rule.url is not None]
         return [f"{at}{glob.removeprefix('**')}" for glob in globs if at is not None and _ONE_PATH.fullmatch(glob)]

@@ -20,8 +20,6 @@ HARMLESS = frozenset({None, "goto", "back", "forward", "reload", "fill", "hover"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tolerated:
-    """The step failed, and ``on_error: continue`` lets the run continue."""
-
     error: dict[str, Json]
 
 
@@ -55,7 +53,6 @@ async def run_leaf(run: RunState, node: Leaf, frame: scopes.Scope, path: str) ->
 async def _reconciled(
     run: RunState, node: Leaf, frame: scopes.Scope, path: str, before: attempts.Attempt
 ) -> Json | Tolerated:
-    """Return the value of a step whose side effect was just reconciled."""
     if _value_pending(run, node, path, before):
         return await _attempts(run, node, frame, path, closing=True)
     known = _known(run, node, frame, path, before) if before.state is step_states.State.DONE else Nothing
@@ -97,7 +94,6 @@ def _value_pending(run: RunState, node: Leaf, path: str, before: attempts.Attemp
 
 
 def _yielded(attempt: attempts.Attempt) -> bool:
-    """True if the attempt has a value, or is to have none."""
     return attempt.verdict == "skipped" or (
         attempt.result is not None and attempt.result.status in ("ok", "recovered", "skipped")
     )

@@ -19,8 +19,6 @@ AGENT = "agent"
 
 @dataclasses.dataclass(slots=True)
 class Attempt:
-    """One call and its outcome."""
-
     call: entries.Call
     result: entries.Result | None = None
     verdict: Verdict | None = None
@@ -47,7 +45,6 @@ class Attempt:
 
     @property
     def settled(self) -> bool:
-        """True if the step has its value from this attempt."""
         if self.invalidated:
             return False
         if self.verdict is not None:
@@ -100,7 +97,6 @@ class Attempt:
 
     @property
     def unclear(self) -> bool:
-        """True if an `agent` was ended in the middle of a side effect."""
         return any(
             action.call.effect == "effect" and (action.result is None or action.result.status == "interrupted")
             for action in self.actions
@@ -123,7 +119,6 @@ class Attempt:
 
     @property
     def did_nothing(self) -> bool:
-        """True if the attempt failed before its action."""
         return (
             self.result is not None
             and self.result.status == "error"
@@ -171,8 +166,6 @@ ENDED_BY_ERROR = frozenset({"item", "try", "catch", "finally"})
 
 @dataclasses.dataclass(slots=True)
 class ScopeState:
-    """A container, or one item of a loop."""
-
     path: str
     node: str
     opened: int
@@ -190,8 +183,6 @@ class ScopeState:
 
 @dataclasses.dataclass(slots=True)
 class Ending:
-    """Last recorded end of the run."""
-
     status: Literal["passed", "failed", "paused", "interrupted", "out-of-budget"]
     exit: int
     data: dict[str, Json]

@@ -23,12 +23,10 @@ MODEL = "model:"
 
 
 def model_thread(call: str) -> str:
-    """Return the thread of a call with a model."""
     return f"{MODEL}{call}"
 
 
 def call_of(thread: str) -> str:
-    """Return the call to which a thread other than the run's own belongs."""
     return thread.partition(":")[2]
 
 
@@ -37,7 +35,6 @@ DELEGATE = "delegate:"
 
 
 def delegate_thread(call: str) -> str:
-    """Return the thread of the delegate that a call started."""
     return f"{DELEGATE}{call}"
 
 
@@ -46,7 +43,6 @@ SUMMARY = "summary:"
 
 
 def summary_thread(thread: str, number: int) -> str:
-    """Return the thread in which ``thread`` is summarised for the ``number``-th time, from 1."""
     return f"{SUMMARY}{number}:{thread}"
 
 
@@ -61,14 +57,10 @@ SUM_LENGTH = len(SUM) + len('00000000"}')
 
 
 class Record(BaseModel):
-    """A part of an entry."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
 class Blob(Record):
-    """A large value that is stored outside the log, by the hash of its bytes."""
-
     sha256: str
     bytes: int
     preview: str
@@ -103,16 +95,12 @@ Mode = Literal["chat", "agent", "run"]
 
 
 class Forked(Record):
-    """Conversation that a forked session continues, up to a line."""
-
     conversation: str
     line: int
     """Last line that was taken over from it."""
 
 
 class Repairs(Record):
-    """Failed run that a build is to fix."""
-
     run: str
     path: str
     """Step at which it failed."""
@@ -123,8 +111,6 @@ class Repairs(Record):
 
 
 class Build(Record):
-    """Goal of a build, as the person stated it."""
-
     goal: str
     url: str | None = None
     """Address of the site."""
@@ -145,8 +131,6 @@ class Build(Record):
 
 
 class SessionHeader(Record):
-    """Start of a session."""
-
     purpose: Literal["chat", "build"]
     run: str | None = None
     """Run that it is about."""
@@ -174,8 +158,6 @@ class SourceChange(Record):
 
 
 class PageState(Record):
-    """State of the pages after a step."""
-
     documents: int
     pending: bool
     posted: Literal[True] | None = None
@@ -198,8 +180,6 @@ class Entry(Record):
 
 
 class Scope(Entry):
-    """A container, one item of a loop, or the run itself: opened, decided, committed, failed."""
-
     kind: Literal["scope"] = "scope"
     path: str
     event: Literal["opened", "decided", "committed", "failed"]
@@ -215,8 +195,6 @@ class Scope(Entry):
 
 
 class Call(Entry):
-    """One attempt of a leaf, written just before the action."""
-
     kind: Literal["call"] = "call"
     call: str = ""
     path: str
@@ -247,8 +225,6 @@ def thread_of(call: Call) -> str:
 
 
 class Result(Entry):
-    """The outcome of one call."""
-
     kind: Literal["result"] = "result"
     call: str
     status: Status
@@ -299,8 +275,6 @@ class User(Said):
 
 
 class Reasoning(Entry):
-    """Summary of a model's reasoning before the answer that follows."""
-
     kind: Literal["reasoning"] = "reasoning"
     text: str
 
@@ -315,8 +289,6 @@ class Usage(Record):
 
 
 class ToolCallEntry(Record):
-    """A model's request for a tool."""
-
     id: str
     name: str
     arguments: str | None = None
@@ -352,15 +324,11 @@ class Assistant(Said):
 
 
 class ToolResult(Said):
-    """Outcome of a call, as shown to the model that asked for it."""
-
     kind: Literal["told"] = "told"
     asked: str
 
 
 class Summary(Said):
-    """Text that replaces all of the thread before it in a request."""
-
     kind: Literal["summary"] = "summary"
     upto: int
     """Last line that it replaces."""
@@ -494,17 +462,14 @@ def encode(entry: AnyEntry) -> bytes:
 
 
 def seal(unsealed: bytes) -> bytes:
-    """Return a line from its bytes without checksum and closing brace."""
     return b'%b%b%08x"}\n' % (unsealed, SUM, zlib.crc32(unsealed))
 
 
 def beginning(seq: int) -> bytes:
-    """Return the bytes with which line ``seq`` of a log begins."""
     return b'{"v":%d,"seq":%d,' % (FORMAT, seq)
 
 
 def is_sealed(line: bytes) -> bool:
-    """True if a line (with its newline) fits its checksum."""
     unsealed = line[: -SUM_LENGTH - 1]
     return line[len(unsealed) :] == b'%b%08x"}\n' % (SUM, zlib.crc32(unsealed))
 
@@ -529,7 +494,6 @@ def decode(line: bytes) -> AnyEntry:
 
 
 def refuse_later_version(line: bytes) -> None:
-    """Raise LogError ``log-too-new`` if the line was written by a later format version."""
     try:
         version = _VERSION.validate_json(line).v
     except ValidationError:

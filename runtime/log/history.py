@@ -32,7 +32,6 @@ class History:
     """The fold. ``add`` takes entries in order; everything else reads."""
 
     def __init__(self, entries: Iterable[log_entries.AnyEntry] = ()) -> None:
-        """Fold ``entries``, if there are any."""
         self.header: log_entries.RunHeader | None = None
         self.started = ""
         self.last_at = ""
@@ -88,7 +87,6 @@ class History:
                 self.add(entry)
 
     def add(self, entry: log_entries.AnyEntry) -> None:
-        """Take the next entry."""
         self.last_seq, self.last_at = entry.seq, entry.at
         if entry.thread.startswith(log_entries.MODEL):
             self._threads.setdefault(entry.thread, threads.Thread()).add(entry)
@@ -145,7 +143,6 @@ class History:
             self._acting.append(attempt)
 
     def _begin(self, path: str) -> None:
-        """Mark ``path``, and everything around it, as begun."""
         self._begun.add(path)
         for each in step_paths.around(path):
             if each in self._begun:
@@ -153,7 +150,6 @@ class History:
             self._begun.add(each)
 
     def _requester(self, thread: str) -> str:
-        """Return the path of the step that has this thread with a model."""
         attempt = self._by_call.get(thread.partition(":")[2])
         return attempt.call.path if attempt is not None else ""
 
@@ -349,7 +345,6 @@ class History:
         return last if last is not None and last.settled and not last.rolled_back else None
 
     def last(self, path: str) -> log_attempts.Attempt | None:
-        """Return the attempt that decides the state of the step at ``path``."""
         attempts = self.attempts.get(path)
         return log_attempts.deciding(attempts) if attempts else None
 
@@ -369,20 +364,16 @@ class History:
         return names
 
     def thread(self, name: str) -> threads.Thread:
-        """Return the content of a thread with a model."""
         return self._threads.get(name) or threads.Thread()
 
     def attempt_of(self, call: log_entries.Call) -> log_attempts.Attempt:
-        """Return the attempt that a call began."""
         return self._by_call[call.call]
 
     def next_number(self, path: str) -> int:
-        """Return the number of the next attempt of the step at ``path``, from 1."""
         attempts = self.attempts.get(path)
         return attempts[-1].call.attempt + 1 if attempts else 1
 
     def all_attempts(self) -> list[log_attempts.Attempt]:
-        """Return every attempt of every step, in the order of their calls."""
         return list(self._by_call.values())
 
     def open_calls(self) -> list[log_attempts.Attempt]:
@@ -407,7 +398,6 @@ class History:
 
     @property
     def files(self) -> list[dict[str, Json]]:
-        """Files that the run's steps have kept, in the order of their names' first appearance."""
         kept: dict[str, dict[str, Json]] = {}
         for attempt in self._by_call.values():
             if attempt.result is not None:
@@ -426,7 +416,6 @@ class History:
 
     @property
     def tolerated(self) -> int:
-        """Number of failures that ``on_error: continue`` has tolerated."""
         lasts = (attempts[-1] for attempts in self.attempts.values())
         leaves = sum(
             1
@@ -436,12 +425,10 @@ class History:
         return leaves + sum(1 for scope in self.scopes.values() if scope.failed is not None and scope.failed.tolerated)
 
     def is_committed(self, path: str) -> bool:
-        """True if the scope at ``path`` is over and has its value."""
         return path in self.scopes and self.scopes[path].committed is not None
 
     @property
     def steps_done(self) -> int:
-        """Number of leaf steps that have their value."""
         return sum(1 for path in self.order if self.done(path) is not None)
 
     def for_lists(self) -> dict[str, Json]:
@@ -475,7 +462,6 @@ class History:
         return len(steps) > 1 or (len(steps) == 1 and path not in steps)
 
     def page_changed_since(self, line: int) -> bool:
-        """True if an action on the page came after ``line``."""
         last = self.last_on_page()
         return last is not None and last.call.seq > line
 
@@ -484,7 +470,6 @@ class History:
         return next((attempt for attempt in reversed(self._acting) if attempt.touched_page), None)
 
     def within(self, path: str) -> Iterator[log_attempts.Attempt]:
-        """Yield, for every step of the run within ``path``, the attempt that decides its state."""
         for each, attempts in self.attempts.items():
             if each.startswith(f"{path}/") and attempts[-1].call.thread == log_entries.RUN_THREAD:
                 yield log_attempts.deciding(attempts)

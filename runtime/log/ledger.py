@@ -16,8 +16,6 @@ MONEY = ("dollars", "known_dollars")
 
 @dataclasses.dataclass(slots=True)
 class Spent:
-    """One request to a model: a row of the cost ledger."""
-
     line: int
     """Line of the log that announced it; for an answer from a cassette the line of the answer."""
     at: str
@@ -63,8 +61,6 @@ class Spent:
 
 @dataclasses.dataclass(slots=True)
 class Settled:
-    """Sum of the requests that are over, added up as they ended."""
-
     calls: int = 0
     tokens: int = 0
     seconds: float = 0.0
@@ -73,7 +69,6 @@ class Settled:
     """Paid requests whose price the log does not hold; ``dollars`` is without them."""
 
     def add(self, row: Spent) -> None:
-        """Add one request."""
         if row.source != "model":
             return
         self.calls, self.seconds = self.calls + 1, self.seconds + row.seconds
@@ -168,7 +163,6 @@ class Ledger:
                 row.seconds = max(0.0, min(passed.total_seconds(), row.allowed))
 
     def _adopted(self, thread: str, response: str) -> Spent | None:
-        """Return an earlier process's request whose response this thread now waits for."""
         found = next((each for each, row in self._open.items() if row.response == response), None)
         if found is None:
             return None
@@ -197,7 +191,6 @@ class Ledger:
         self.settle(row)
 
     def settle(self, row: Spent) -> None:
-        """Record that the request is over."""
         for path in (None, row.path, *step_paths.around(row.path)):
             self._settled.setdefault(path, Settled()).add(row)
 
@@ -210,7 +203,6 @@ class Ledger:
         return (row for row in self._open.values() if path is None or path in (row.path, *step_paths.around(row.path)))
 
     def answer(self, threads: Iterable[str], key: str) -> entries.Assistant | None:
-        """Return the answer that one of these threads has to the request of that key."""
         return next((found for each in threads if (found := self._answers.get(each, {}).get(key)) is not None), None)
 
     def waiting(self, threads: Iterable[str], key: str) -> str | None:
@@ -218,7 +210,6 @@ class Ledger:
         return next((found for each in threads if (found := self._waiting.get(each, {}).get(key)) is not None), None)
 
     def within(self, path: str) -> Iterator[Spent]:
-        """Return the requests of the step at ``path``, and of all work for it."""
         return (row for row in self.rows if path in (row.path, *step_paths.around(row.path)))
 
     def totals(self) -> dict[str, Json] | None:
@@ -226,7 +217,6 @@ class Ledger:
         return totals(self.rows) if self.rows else None
 
     def totals_by_run(self) -> dict[str, dict[str, Json]]:
-        """Return the spending of each run that a session followed, by its id."""
         runs: dict[str, list[Mapping[str, Json]]] = {}
         for run, spent in self.runs:
             if spent.totals is not None:
@@ -234,7 +224,6 @@ class Ledger:
         return {run: together(each) for run, each in runs.items()}
 
     def totals_by_step(self) -> dict[str, dict[str, Json]]:
-        """Return the totals of each step that asked a model, by its path."""
         steps: dict[str, list[Spent]] = {}
         for row in self.rows:
             steps.setdefault(row.path, []).append(row)
@@ -268,7 +257,6 @@ def together(spent: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
 
 
 def less(spent: Mapping[str, Json], before: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the difference between the totals ``spent`` and the earlier totals ``before``."""
     return {name: _sum(name, [spent[name]], [before[name]]) for name in spent}
 
 
@@ -288,7 +276,6 @@ def _number(value: Json) -> decimal.Decimal:
 
 
 def plain(dollars: decimal.Decimal) -> str:
-    """Return a sum of money as text, without an exponent."""
     return f"{dollars.normalize():f}" if dollars else "0"
 
 

@@ -15,16 +15,12 @@ from runtime.log.writer import Fold
 
 @dataclasses.dataclass(slots=True)
 class SideEffect:
-    """A call of a session, and its outcome."""
-
     call: log_entries.Call
     result: log_entries.Result | None = None
 
 
 @dataclasses.dataclass(slots=True)
 class Question:
-    """A question to a person in a session."""
-
     question: str
     choices: Sequence[str]
     free: bool
@@ -40,7 +36,6 @@ class Session(Fold):
     """The fold. ``add`` takes entries in order; everything else reads."""
 
     def __init__(self, entries: Iterable[log_entries.AnyEntry] = ()) -> None:
-        """Fold ``entries``, if there are any."""
         self.header: log_entries.SessionHeader | None = None
         self.started = ""
         self.last_at = ""
@@ -122,7 +117,6 @@ class Session(Fold):
                 self.ledger.add(entry, self.path_of(entry.thread))
 
     def _asked(self, data: dict[str, Json]) -> None:
-        """Record a question, or its answer."""
         found = self.asked(str(data["question"]), str(data["place"]))
         if found is None:
             found = Question(str(data["question"]), list(data["choices"]), bool(data["free"]), str(data["place"]))
@@ -155,12 +149,10 @@ class Session(Fold):
 
     @property
     def untouched(self) -> bool:
-        """True if nothing was ever said, done or kept in it."""
         return not (self._versions or any(each.said for each in self._threads.values()))
 
     @property
     def threads(self) -> list[str]:
-        """Names of all threads, in the order in which they began."""
         return list(self._threads)
 
     @override
@@ -181,7 +173,6 @@ class Session(Fold):
         return ""
 
     def versions(self, of: str, name: str = "") -> list[log_entries.Version]:
-        """Return every version of a kept value, oldest first."""
         return self._versions.get((of, name), [])
 
     def latest(self, of: str, name: str = "") -> log_entries.Version | None:
@@ -190,7 +181,6 @@ class Session(Fold):
         return versions[-1] if versions and not versions[-1].cleared else None
 
     def variables(self) -> Iterator[log_entries.Version]:
-        """Yield the variables that have a value, in the order in which they first had one."""
         for name in self.names_of("variable"):
             if (found := self.latest("variable", name)) is not None:
                 yield found

@@ -11,7 +11,6 @@ _TURN = re.compile(r"\[\d+\]")
 
 
 def around(path: str) -> Iterator[str]:
-    """Yield the paths of everything around ``path``, the nearest first."""
     end = path.rfind("/")
     while end >= 0:
         yield path[:end]

@@ -13,8 +13,6 @@ from nodes.part import EffectClass
 
 
 class State(enum.StrEnum):
-    """State of a step by the log."""
-
     FRESH = "fresh"
     """It has no call."""
     OPEN = "open"

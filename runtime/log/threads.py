@@ -11,8 +11,6 @@ from runtime.log import entries
 
 @dataclasses.dataclass(slots=True)
 class Done:
-    """Outcome of a call that a model asked for."""
-
     call: entries.Call | None = None
     """Last entry that says that it began."""
     result: entries.Result | None = None
@@ -22,8 +20,6 @@ class Done:
 
 @dataclasses.dataclass(slots=True)
 class Exchange:
-    """An answer, and the outcome of its calls."""
-
     answer: entries.Assistant
     done: dict[str, Done]
     """Outcomes by the id of each call that it asks for, in order."""
@@ -31,8 +27,6 @@ class Exchange:
 
 @dataclasses.dataclass(slots=True)
 class Happened:
-    """Events between two messages."""
-
     events: list[entries.Event]
     """In order; at least one."""
 
@@ -91,7 +85,6 @@ class Thread:
         self._ends.append(self.tokens_before(len(self.said) - 1) + tokens)
 
     def _happened(self, event: entries.Event) -> None:
-        """Merge events in a row into one message."""
         last = self.said[-1] if self.said else None
         if isinstance(last, Happened):
             last.events.append(event)
@@ -105,7 +98,6 @@ class Thread:
         return self._asked.keys()
 
     def tokens_before(self, number: int) -> int:
-        """Return the tokens of all sayings before that one."""
         return self._ends[number - 1] if number else 0
 
     @property
@@ -117,7 +109,6 @@ class Thread:
 
 
 def line_of(saying: Saying) -> int:
-    """Return the line of the log at which the saying begins."""
     match saying:
         case Exchange():
             return saying.answer.seq

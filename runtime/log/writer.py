@@ -35,18 +35,12 @@ AUTHORED = _NAMES | _PATHS
 
 
 class Fold(Protocol):
-    """Content of a conversation of any kind, for callers that talk with a model in it."""
-
     last_seq: int
     ledger: ledger.Ledger
 
-    def add(self, entry: entries.AnyEntry) -> None:
-        """Take the next entry."""
-        ...
+    def add(self, entry: entries.AnyEntry) -> None: ...
 
-    def thread(self, name: str) -> threads.Thread:
-        """Return the content of a thread with a model."""
-        ...
+    def thread(self, name: str) -> threads.Thread: ...
 
     def threads_that_count(self, path: str) -> list[str]:
         """Return the threads, the latest first, whose answers are still valid for a requester at ``path``."""
@@ -60,7 +54,6 @@ class Texts:
         self.kept = kept
 
     def text_of(self, entry: entries.Said) -> str:
-        """Return the text of an entry, from its blob if it is stored there."""
         return self._text(entry.text, entry.blob)
 
     def calls_of(self, entry: entries.Assistant) -> tuple[ToolCall, ...]:
@@ -71,7 +64,6 @@ class Texts:
         return str(json.loads(self.kept.blob(blob.sha256))) if blob is not None else text or ""
 
     def value_of(self, entry: entries.Result | entries.Scope | entries.Call | entries.Version) -> Json:
-        """Return the value of an entry, from its blob if it is stored there."""
         return value_of(entry, self.kept)
 
 
@@ -106,11 +98,9 @@ class LogWriter(Texts, Generic[Folded_co]):
 
     @property
     def history(self) -> Folded_co:
-        """The fold."""
         return self._history
 
     def call(self, call: entries.Call) -> entries.Call:
-        """Write a call."""
         fields = self._value(call.args, call.path)
         update = {"args": fields.get("value"), "blob": fields.get("blob"), "matched": self._masked(call.matched)}
         return self._append(call.model_copy(update=update))
@@ -143,7 +133,6 @@ class LogWriter(Texts, Generic[Folded_co]):
         return written
 
     def scope(self, path: str, event: Any, node: str, *, value: Json = None, **fields: Any) -> entries.Scope:
-        """Write that a container opened, decided, committed or failed."""
         written = self._append(entries.Scope(path=path, event=event, node=node, **fields, **self._value(value, path)))
         crash_point(CrashPoint(event))
         return written
@@ -161,11 +150,9 @@ class LogWriter(Texts, Generic[Folded_co]):
         return written
 
     def note(self, name: entries.NoteName, **data: Json) -> entries.Note:
-        """Write a note."""
         return self.noted(name, data, entries.RUN_THREAD)
 
     def noted(self, name: entries.NoteName, data: dict[str, Json], thread: str) -> entries.Note:
-        """Write a note of a thread."""
         written = self._append(entries.Note(thread=thread, name=name, data=self._masked(data)))
         crash_point(CrashPoint(name))
         return written
@@ -206,7 +193,6 @@ class LogWriter(Texts, Generic[Folded_co]):
         )
 
     def version(self, entry: entries.Version, value: Json, path: str) -> entries.Version:
-        """Write a value that a session keeps from here on: ``entry`` with ``value``."""
         written = self._append(entry.model_copy(update=self._value(value, path)))
         crash_point(CrashPoint.VERSION)
         return written
@@ -236,7 +222,6 @@ class LogWriter(Texts, Generic[Folded_co]):
         return self._masked(error.as_json())
 
     def files(self) -> list[Path]:
-        """Return the files that this writer and the run's steps wrote."""
         kept = self.artifacts
         return [
             *self.kept.stands_in(self.conversation.id, sorted(self.blobs)),
@@ -268,7 +253,6 @@ class LogWriter(Texts, Generic[Folded_co]):
 
     @property
     def artifacts(self) -> Path:
-        """Folder of the files that the run's steps keep."""
         return self.kept.files(self.conversation.id)
 
     def put_text(self, text: str, path: str) -> entries.Blob:
@@ -320,12 +304,10 @@ def items_of(entry: entries.Said, text: str, calls: Sequence[ToolCall] = ()) -> 
 
 
 def chars_of(item: Item) -> int:
-    """Return the number of characters of an item."""
     return len(item.name) + len(item.arguments) if isinstance(item, ToolCall) else len(item.text)
 
 
 def _blobs_of(entry: entries.AnyEntry) -> list[entries.Blob]:
-    """Return the large values of a message, a call or a kept value."""
     match entry:
         case entries.Assistant():
             named = [entry.blob, *(each.blob for each in entry.calls or ())]
@@ -337,7 +319,6 @@ def _blobs_of(entry: entries.AnyEntry) -> list[entries.Blob]:
 
 
 def value_of(entry: entries.Result | entries.Scope | entries.Call | entries.Version, kept: store.Kept) -> Json:
-    """Return the value of an entry, from its blob if it is stored there."""
     if entry.blob is not None:
         return json.loads(kept.blob(entry.blob.sha256))
     return entry.args if isinstance(entry, entries.Call) else entry.value

@@ -33,7 +33,6 @@ async def make(
 
 
 def _own(entry: entries.AnyEntry, about: dict[str, Json], parent: str | None) -> entries.AnyEntry:
-    """Return the entry as it is in the copy: the first one marks it as a copy."""
     if not isinstance(entry, entries.Scope) or entry.run is None:
         return entry
     header = entry.run.model_copy(update={"trial": about, "key": None, "parent": parent})

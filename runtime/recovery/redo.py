@@ -20,18 +20,16 @@ from nodes.context import Context
 from nodes.handle import Handle
 from nodes.iterate import Iterate
 from nodes.route import Route
+from nodes.values import Json
 from runtime.language import workflow
 from runtime.language.expressions.names_read import Chain
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history, step_states
-from runtime.recovery import dependents
 from runtime.recovery.replay_order import ReplayStep, steps
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Redo:
-    """Treatment of what was done after the restored state."""
-
     kept: tuple[str, ...]
     """Steps whose values count all the same."""
     anew: tuple[str, ...]
@@ -94,15 +92,11 @@ def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> 
             continue
         decided = scope.decided if scope is not None else None
         late = decided is None or decided.seq > line
-        if (
-            late
-            and step.node.when is not None
-            and names.chains_need(step, dependents.chains(step.file, step.node.when), again)
-        ):
+        if late and step.node.when is not None and names.chains_need(step, chains(step.file, step.node.when), again):
             yield path
         elif decided is not None and decided.seq > line and isinstance(step.node, Route):
             conditions = [str(each.when) for each in step.node.branches]
-            if names.chains_need(step, dependents.chains(step.file, list(conditions)), again):
+            if names.chains_need(step, chains(step.file, list(conditions)), again):
                 yield path
     for path, scope in past.scopes.items():
         owner = names.steps.get(_loop_of(path)) if scope.node == "item" else None
@@ -112,14 +106,22 @@ def _anew(names: _Names, past: history.History, line: int, again: list[str]) -> 
         assert isinstance(node, Iterate)
         conditions = [str(each) for each in (node.while_, node.until) if each is not None]
         inside = _inner_chains(names, path, conditions, owner)
-        if inside & set(again) or names.chains_need(owner, dependents.chains(owner.file, list(conditions)), again):
+        if inside & set(again) or names.chains_need(owner, chains(owner.file, list(conditions)), again):
             yield path
 
 
 def _inner_chains(names: _Names, item: str, conditions: list[str], owner: ReplayStep) -> set[str]:
-    """Return the steps of an item whose values the loop's condition reads."""
-    roots = {root for root, *_rest in dependents.chains(owner.file, list(conditions))}
+    roots = {root for root, *_rest in chains(owner.file, list(conditions))}
     return {path for path, step in names.steps.items() if path.startswith(f"{item}/") and step.node.id in roots}
+
+
+def chains(file: workflow.Loaded, value: Json) -> set[Chain]:
+    """Return every chain of names that the references in ``value`` (a field of a node of ``file``, as data) read."""
+    if isinstance(value, str):
+        template = file.templates.get(value)
+        return {use.chain for use in template.names} if template is not None else set()
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return set().union(*(chains(file, each) for each in inner))
 
 
 def _within(path: str, acted: list[str]) -> bool:
@@ -133,8 +135,6 @@ def _loop_of(item: str) -> str:
 
 
 class _Names:
-    """Maps names that a node reads to the steps that gave their values."""
-
     def __init__(self, known: dict[str, ReplayStep]) -> None:
         self.steps = known
         self._by_id: dict[tuple[str, str], list[ReplayStep]] = defaultdict(list)
@@ -163,7 +163,6 @@ class _Names:
         return found
 
     def reads_any(self, step: ReplayStep, paths: Iterable[str]) -> bool:
-        """True if the node itself reads a value of one of these steps."""
         return self.chains_need(step, self._chains(step), paths)
 
     def chains_need(self, reader: ReplayStep, chains: set[Chain], paths: Iterable[str]) -> bool:
@@ -174,7 +173,7 @@ class _Names:
     @staticmethod
     def _chains(step: ReplayStep) -> set[Chain]:
         # The value of a container is computed after everything in it.
-        return dependents.chains(step.file, workflow.plain(step.node, frozenset({"confirm", "value", "collect"})))
+        return chains(step.file, workflow.plain(step.node, frozenset({"confirm", "value", "collect"})))
 
     def _sources(self, reader: ReplayStep, chains: set[Chain]) -> Iterator[ReplayStep]:
         for chain in chains:
@@ -203,7 +202,6 @@ class _Names:
                     yield from self._leaves(around)
 
     def _leaves(self, source: ReplayStep) -> Iterator[ReplayStep]:
-        """Yield the steps that make the value: the node itself, or those in it."""
         if isinstance(source.node, Leaf):
             yield source
         elif isinstance(source.node, Container):
@@ -214,7 +212,6 @@ class _Names:
 
 
 def _binds(around: ReplayStep, name: str) -> bool:
-    """True if a container gives ``name`` to the nodes in it."""
     node = around.node
     if isinstance(node, Iterate):
         return name in ("loop", node.as_, f"{node.as_}_loop")

@@ -17,8 +17,6 @@ PARTS = frozenset({"try", "catch", "finally"})
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class ReplayStep:
-    """One node at one step path."""
-
     path: str
     file: workflow.Loaded
     user: str

@@ -69,9 +69,8 @@ async def go_on(engine: ExecutionEngine, reattach: Reattach, from_step: str | No
 def _close_open_calls(run: RunState, but: attempts.Attempt | None = None) -> None:
     """Give every call of the last process, except ``but``, its result. An action among them is reconciled when the run reaches it."""
     for attempt in run.history.open_calls():
-        if attempt is but:
-            continue
-        run.writer.result(attempt.call, "interrupted")
+        if attempt is not but:
+            run.writer.result(attempt.call, "interrupted")
 
 
 def _used_a_page(past: history.History) -> bool:
@@ -108,19 +107,14 @@ def _take_up(run: RunState, browser: port.Browser) -> None:
     if page is None or page.posted or since:
         # An action without a recorded outcome may have sent a form.
         browser.mark_posted()
-    run.browser, run.attached, run.page_at = (
-        browser,
-        True,
-        last.call.seq if last is not None else 0,
-    )
+    run.browser, run.attached = browser, True
+    run.page_at = last.call.seq if last is not None else 0
     run.checkpoints.opened(browser, due=True)
     run.emit(events.Said("the browser is still there: continuing in it"))
 
 
 @dataclasses.dataclass(slots=True)
 class Rebuilt:
-    """Treatment of the steps after a restored checkpoint."""
-
     again: Sequence[str] = ()
     """Steps that are done again, in order."""
     done: StepReached | None = None
@@ -130,7 +124,6 @@ class Rebuilt:
 
 
 async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_step: str | None) -> Rebuilt:
-    """Open a fresh browser in the state of a checkpoint."""
     run = engine.state
     past = run.history
     checkpoint = await _usable(run, past.checkpoint)
@@ -153,7 +146,7 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
     def led_to(found: StepReached) -> set[str]:
         before = _before_step(steps, found)
         rebuilt.done = found
-        rebuilt.left_out = [each.path for each in before if _behind_on_page(each, line) and each.path not in skipped]
+        rebuilt.left_out = [each.path for each in before if _on_page_after(each, line) and each.path not in skipped]
         return {each.path for each in before}
 
     # A person who names the first step has said what is done again.
@@ -165,9 +158,10 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
     reconcile.ask_before_redo(run, past.undone_after(line, skipped))
     todo = redo.plan(run.loaded, past, line, skipped)
     rebuilt.again = todo.again
-    run.writer.note("restored", mode="checkpoint", after=line, **_said_of(todo))
+    lists = {"kept": list[Json](todo.kept), "anew": list[Json](todo.anew)}
+    run.writer.note("restored", mode="checkpoint", after=line, **{name: each for name, each in lists.items() if each})
     if count := len([each for each in todo.again if reached is None or each != reached.path]):
-        run.emit(events.Said(f"{_steps(count)} {'are' if count != 1 else 'is'} done again, to come back to the page"))
+        run.emit(events.Said(f"{_steps(count)} done again, to come back to the page"))
     unsure = [each for each in asked if reconcile.can_ask_first(run, each, line)]
     if unsure:
 
@@ -179,6 +173,15 @@ async def _restore(engine: ExecutionEngine, reached: StepReached | None, from_st
     return rebuilt
 
 
+def _say_where(run: RunState, checkpoint: entries.Checkpoint | None) -> None:
+    where = "has the state of the last checkpoint"
+    if checkpoint is None:
+        where = "begins on a blank page, for no checkpoint was taken"
+    elif checkpoint is not run.history.checkpoint:
+        where = "has the state of the checkpoint before the last"
+    run.emit(events.Said(f"the browser is gone: a new one {where}"))
+
+
 def _taken_before(past: history.History, checkpoint: entries.Checkpoint | None, step: str) -> entries.Checkpoint | None:
     """Return the last checkpoint taken before ``step``: a person who passes ``--from`` wants the step done again."""
     begun = min((each[0].call.seq for path, each in past.attempts.items() if _is_at(path, step)), default=past.last_seq)
@@ -188,23 +191,9 @@ def _taken_before(past: history.History, checkpoint: entries.Checkpoint | None, 
     return None
 
 
-def _behind_on_page(step: StepReached, line: int) -> bool:
+def _on_page_after(step: StepReached, line: int) -> bool:
     before = step.before
     return before is not None and before.last_line > line and before.on_page and not before.past_recall
-
-
-def _say_where(run: RunState, checkpoint: entries.Checkpoint | None) -> None:
-    what = "a new one has the state of the last checkpoint"
-    if checkpoint is None:
-        what = "a new one begins on a blank page, for no checkpoint was taken"
-    elif checkpoint is not run.history.checkpoint:
-        what = "a new one has the state of the checkpoint before the last"
-    run.emit(events.Said(f"the browser is gone: {what}"))
-
-
-def _said_of(todo: redo.Redo) -> dict[str, Json]:
-    lists = {"kept": list[Json](todo.kept), "anew": list[Json](todo.anew)}
-    return {name: each for name, each in lists.items() if each}
 
 
 def _before_step(steps: Sequence[StepReached], last: StepReached) -> list[StepReached]:
@@ -233,16 +222,12 @@ async def _run(engine: ExecutionEngine) -> Json:
 
 
 async def _usable(run: RunState, checkpoint: entries.Checkpoint | None) -> entries.Checkpoint | None:
-    if checkpoint is None:
-        return None
     try:
-        await _content(run, checkpoint)
+        if checkpoint is not None:
+            await _content(run, checkpoint)
     except checkpoints.Unusable as wrong:
-        run.emit(
-            events.Said(
-                f"the last checkpoint's file {wrong} ({run.private / checkpoint.file}): continuing from the beginning of the run"
-            )
-        )
+        file = run.private / checkpoint.file if checkpoint is not None else run.private
+        run.emit(events.Said(f"the last checkpoint's file {wrong} ({file}): continuing from the beginning of the run"))
         return None
     return checkpoint
 
@@ -286,31 +271,27 @@ async def _in_state_of(
         run.emit(events.Said(_said(run, differs)))
         await run.let_go_of_browser()
     assert first is not None
-    raise _differs(run, first)
+    evidence: dict[str, Json] = {
+        "expected": {"address": first.expected.address, "title": first.expected.title},
+        "seen": {"address": first.seen.address, "title": first.seen.title},
+        "calls": [],
+    }
+    raise Paused(
+        "page-differs",
+        _said(run, first),
+        fix="look at the site; then `runops resume RUN --from STEP` continues at a step such as a `goto`, on the page as it is",
+        phase="after",
+        evidence=evidence,
+    )
 
 
 def _said(run: RunState, differs: port.Differs) -> str:
     mask = run.writer.masker.text
     expected, seen = differs.expected, differs.seen
-    where = f"showed {mask(expected.title)!r} at {mask(expected.address)}"
+    now = f"now shows {mask(seen.title)!r} at {mask(seen.address)}"
     if (seen.title, seen.address) == (expected.title, expected.address):
-        return f"the page of a checkpoint became another one: it {where}, and what is on it now is another page of that name"
-    return f"the page of a checkpoint became another one: it {where}, and now shows {mask(seen.title)!r} at {mask(seen.address)}"
-
-
-def _differs(run: RunState, differs: port.Differs) -> Paused:
-    evidence: dict[str, Json] = {
-        "expected": {"address": differs.expected.address, "title": differs.expected.title},
-        "seen": {"address": differs.seen.address, "title": differs.seen.title},
-        "calls": [],
-    }
-    return Paused(
-        "page-differs",
-        _said(run, differs),
-        fix="look at the site; then `runops resume RUN --from STEP` continues at a step such as a `goto`, on the page as it is",
-        phase="after",
-        evidence=evidence,
-    )
+        now = "what is on it now is another page of that name"
+    return f"the page of a checkpoint became another one: it showed {mask(expected.title)!r} at {mask(expected.address)}, and {now}"
 
 
 def _before(past: history.History, steps: Sequence[StepReached], step: str | None) -> set[str]:
@@ -343,25 +324,20 @@ def _with_way_out(run: RunState, error: RunOpsError, rebuilt: Rebuilt, reached: 
     name = run.writer.conversation.id
     if error.path is not None and error.path in rebuilt.again and (reached is None or error.path != reached.path):
         step = _first_needed(run, error.path, rebuilt.again, reached)
-        return _offering(
-            error,
+        way = (
             "it was done before the browser was lost, and is done again only to come to the page; where the site has moved on,"
-            f" `runops resume {name} --from {step}` leaves such steps out",
-            {"preparation": list[Json](rebuilt.again), "from": step},
+            f" `runops resume {name} --from {step}` leaves such steps out"
         )
-    if rebuilt.left_out and _is_last_effect(run.history, rebuilt.done):
-        assert rebuilt.done is not None
-        step = rebuilt.left_out[0]
-        return _offering(
-            error,
-            f"what led to {rebuilt.done.path} was not done again, for that has happened; where the page needs it, such as a sign-in,"
-            f" `runops resume {name} --from {step}` does it again, and {rebuilt.done.path} not",
-            {"left_out": list[Json](rebuilt.left_out), "from": step},
+        evidence: dict[str, Json] = {"preparation": list[Json](rebuilt.again), "from": step}
+    elif rebuilt.left_out and rebuilt.done is not None and _is_last_effect(run.history, rebuilt.done):
+        step, done = rebuilt.left_out[0], rebuilt.done.path
+        way = (
+            f"what led to {done} was not done again, for that has happened; where the page needs it, such as a sign-in,"
+            f" `runops resume {name} --from {step}` does it again, and {done} not"
         )
-    return error
-
-
-def _offering(error: SiteError, way: str, evidence: dict[str, Json]) -> RunOpsError:
+        evidence = {"left_out": list[Json](rebuilt.left_out), "from": step}
+    else:
+        return error
     return error.replaced(fix=f"{error.fix}; {way}" if error.fix else way, evidence={**error.evidence, **evidence})
 
 
@@ -372,19 +348,17 @@ def _first_needed(run: RunState, path: str, again: Sequence[str], reached: StepR
     return next(gotos, reached.path if reached is not None else rest[-1] if rest else path)
 
 
-def _is_last_effect(past: history.History, step: StepReached | None) -> bool:
+def _is_last_effect(past: history.History, step: StepReached) -> bool:
     last = next((each for each in past.steps_backwards() if each.call.effect == "effect"), None)
-    return last is not None and step is not None and last.call.path == step.path
+    return last is not None and last.call.path == step.path
 
 
 def _say(run: RunState, reached: StepReached | None) -> None:
-    done = run.history.steps_done
-    where = ""
+    done, where = run.history.steps_done, ""
     if reached is not None:
-        after_it = run.history.done(reached.path) is not None
-        where = f", continuing {'after' if after_it else 'at'} {reached.path}"
-    run.emit(events.Said(f"{_steps(done)} {'are' if done != 1 else 'is'} done and will not be done again{where}"))
+        where = f", continuing {'after' if run.history.done(reached.path) is not None else 'at'} {reached.path}"
+    run.emit(events.Said(f"{_steps(done)} done and will not be done again{where}"))
 
 
 def _steps(count: int) -> str:
-    return f"{count} step{'s' if count != 1 else ''}"
+    return f"{count} step is" if count == 1 else f"{count} steps are"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nodes.errors import RunOpsError, UsageError
@@ -12,71 +12,67 @@ from runtime.language import callees, prepare, reader, workflow
 from runtime.log import entries, history
 from runtime.log.store import store
 from runtime.log.writer import LogWriter
-from runtime.recovery import comparison, compatibility
+from runtime.recovery import compatibility
 from runtime.secrets import sources
 from runtime.workspace import host
 
-GOES_ON = "{file} has changed: this run continues with the text it began with{more}"
-TAKES = "{file} has changed: this run continues with it as it is now{more}"
-
 
 class WorkflowSource:
-    """The workflow text with which a run continues."""
-
     def __init__(
         self,
         run: str,
         stored: workflow.Loaded,
         present: workflow.Loaded | None,
         header: entries.RunHeader,
-        source: sources.SecretSource,
+        secrets: sources.SecretSource,
         *,
         take: bool,
     ) -> None:
-        """``run``: id of the run. ``present``: its file as it is now, None if unreadable. ``take``: continue with it. ``source``: its secrets."""
+        """``run``: id of the run. ``present``: its file as it is now, None if unreadable. ``take``: continue with it. ``secrets``: their source."""
         self.changed = present is None or prepare.workflows(present) != prepare.workflows(stored)
         self._run = run
         self._stored, self._present, self._header = stored, present, header
         self._take = take and self.changed
-        self._change = comparison.Change()
+        self._change = compatibility.Change()
         self.word: str | None = None
         """Message about the change, once ``check`` has accepted it."""
         if self._take:
             assert present is not None
-            prepared = prepare.prepare(present, _inputs_for(present, header), source)
+            prepared = prepare.prepare(present, _inputs_for(present, header), secrets)
             self.loaded, self.inputs, self.secrets = present, prepared.inputs, prepared.secrets
         else:
             self.loaded = stored
             self.inputs: Mapping[str, Json] = header.inputs
-            self.secrets: Mapping[str, str] = sources.read(source, stored.workflow.secrets, Path(header.file).parent)
+            self.secrets: Mapping[str, str] = sources.read(secrets, stored.workflow.secrets, Path(header.file).parent)
 
     def check(self, past: history.History) -> None:
         """Raise UsageError ``node-changed`` if what was done does not allow this text. ``past`` is the history as it is now."""
         if not self.changed:
             return
         if self._present is None:
-            self.word = GOES_ON.format(file=self._header.file, more="; as it is now, it cannot be read")
+            self.word = self._goes_on("as it is now, it cannot be read")
             return
         self._change = _compared(self._stored, self._present, self._header, past)
         if self._take:
             self._refuse()
-            again = len(self._change.invalidated)
-            more = f"; done again where it was done already: {_listed(self._change.invalidated)}" if again else ""
-            self.word = TAKES.format(file=self._header.file, more=more)
+            again = list(self._change.invalidated)
+            more = f"; done again where it was done already: {_listed(again)}" if again else ""
+            self.word = f"{self._header.file} has changed: this run continues with it as it is now{more}"
             return
         may = not self._change.refusals
         self._refuse_touched(past, may=may)
-        more = "; `--allow-changed` takes it as it is now" if may else "; a new run takes the new one"
-        self.word = GOES_ON.format(file=self._header.file, more=more)
+        self.word = self._goes_on("`--allow-changed` takes it as it is now" if may else "a new run takes the new one")
+
+    def _goes_on(self, more: str) -> str:
+        return f"{self._header.file} has changed: this run continues with the text it began with; {more}"
 
     def take(self, writer: LogWriter) -> None:
-        """Log the new text of the run, if it has one."""
         if not self._take:
             return
         change = self._change
         writer.note(
             "changed",
-            taken=_taken(self.loaded, self.inputs, writer).model_dump(mode="json"),
+            taken=facts(self.loaded, self.inputs, writer).model_dump(mode="json"),
             invalidated=list[Json](change.invalidated),
             edited=list[Json](change.edited),
             reopened=list[Json](change.reopened),
@@ -87,32 +83,28 @@ class WorkflowSource:
         refusals = list(self._change.refusals.values())
         if not refusals:
             return
-        told = "; ".join(f"`{each.path}`: {each.why}" for each in refusals[:5])
-        more = f"; and {len(refusals) - 5} more" if len(refusals) > 5 else ""
+        told = _listed([f"`{each.path}`: {each.why}" for each in refusals], "; ")
         raise UsageError(
             "node-changed",
-            f"the run cannot continue with {self._header.file} as it is now: {told}{more}",
+            f"the run cannot continue with {self._header.file} as it is now: {told}",
             fix="; ".join(dict.fromkeys(each.fix for each in refusals[:5])),
             evidence={"refused": [{"step": each.path, "why": each.why, "fix": each.fix} for each in refusals]},
         )
 
     def _refuse_touched(self, past: history.History, *, may: bool) -> None:
         """Refuse changed nodes that did something, if the run may not take changes."""
-        ran = {
-            attempt.call.path
-            for attempt in past.all_attempts()
-            if attempt.call.thread == entries.RUN_THREAD and not attempt.did_nothing and not attempt.invalidated
-        }
         assert self._present is not None
         changed: set[str] = set()
         gone: set[str] = set()
-        for path in ran:
+        for attempt in past.all_attempts():
+            path = attempt.call.path
+            if attempt.call.thread != entries.RUN_THREAD or attempt.did_nothing or attempt.invalidated:
+                continue
             before, now = self._stored.find(path), self._present.find(path)
-            name = self._told(before, path)
             if now is None:
-                gone.add(name)
+                gone.add(self._told(before, path))
             elif before is None or now.fingerprint != before.fingerprint:
-                changed.add(name)
+                changed.add(self._told(before, path))
         if not changed and not gone:
             return
         what = [f"`{name}` was changed" for name in sorted(changed)] + [f"`{name}` is gone" for name in sorted(gone)]
@@ -173,7 +165,7 @@ def _inputs_for(present: workflow.Loaded, header: entries.RunHeader) -> dict[str
 
 def _compared(
     stored: workflow.Loaded, present: workflow.Loaded, header: entries.RunHeader, past: history.History
-) -> comparison.Change:
+) -> compatibility.Change:
     known = {name: value for name, value in header.inputs.items() if name in present.workflow.inputs}
     try:
         typed = present.check_inputs(known)
@@ -184,7 +176,8 @@ def _compared(
     return compatibility.compare(stored, present, past, other)
 
 
-def _taken(loaded: workflow.Loaded, inputs: Mapping[str, Json], writer: LogWriter) -> entries.SourceChange:
+def facts(loaded: workflow.Loaded, inputs: Mapping[str, Json], writer: LogWriter) -> entries.SourceChange:
+    """Return the facts that a run's log keeps of its file; the texts go into blobs."""
     return entries.SourceChange(
         workflow=loaded.workflow.name,
         text=writer.put_text(loaded.text, "workflow.yaml"),
@@ -198,6 +191,6 @@ def _taken(loaded: workflow.Loaded, inputs: Mapping[str, Json], writer: LogWrite
     )
 
 
-def _listed(paths: Mapping[str, None]) -> str:
-    shown = list(paths)[:5]
-    return ", ".join(shown) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
+def _listed(those: Sequence[str], between: str = ", ") -> str:
+    more = f"{between}and {len(those) - 5} more" if len(those) > 5 else ""
+    return between.join(those[:5]) + more

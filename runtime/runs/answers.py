@@ -15,12 +15,10 @@ from runtime.log import history
 from runtime.log.writer import LogWriter
 from runtime.secrets import masking, sources
 from runtime.services.questions import REASON, Question
-from runtime.system import tasks
 from runtime.workspace import host, run_index
 
 
 def how(run: str, reason: str, evidence: Json) -> str:
-    """Return the command that answers a pause."""
     if reason == run_index.HELD:
         return f"runops show {run}   (an action was held: no answer continues with this run)"
     if reason in run_index.ABOUT_PAGE:
@@ -34,7 +32,6 @@ def how(run: str, reason: str, evidence: Json) -> str:
 
 
 def shown(reason: str, evidence: Json) -> dict[str, Json]:
-    """Return the facts about a pause for the person who must answer it."""
     known: dict[str, Any] = evidence if isinstance(evidence, dict) else {}
     if reason == REASON:
         return {name: in_words(question) for name, question in known.get("questions", {}).items()}
@@ -47,7 +44,6 @@ OF_PROGRAMS = frozenset({"call", "calls", "error", "args", "resume_asks", "unans
 
 
 def in_words(question: Question) -> str:
-    """Render a question for people, with the allowed answers."""
     choices: list[Json] | None = question.get("choices")
     may_be = inputs.WORDS[question["type"]] if choices is None else " or ".join(as_text(each) for each in choices)
     default = f"; default {as_text(question['default'])}" if question.get("default") not in (None, "") else ""
@@ -60,17 +56,13 @@ def asked(past: history.History, run: str) -> dict[str, Question]:
     if past.status == "paused" and question is not None and past.answer is None:
         if question.data["reason"] == REASON:
             return question.data["evidence"]["questions"]
+        said, fix = "waits for a decision, and asks nothing else", f"`{how(run, str(question.data['reason']), None)}`"
         if question.data["reason"] == run_index.HELD:
-            raise UsageError(
-                "nothing-to-answer",
-                f"run {run} stopped before an action that was held, and asks nothing",
-                fix="have the action done by a run: `runops run FILE`",
+            said, fix = (
+                "stopped before an action that was held, and asks nothing",
+                "have the action done by a run: `runops run FILE`",
             )
-        raise UsageError(
-            "nothing-to-answer",
-            f"run {run} waits for a decision, and asks nothing else",
-            fix=f"`{how(run, str(question.data['reason']), None)}`",
-        )
+        raise UsageError("nothing-to-answer", f"run {run} {said}", fix=fix)
     state = "answered already" if past.status == "paused" else past.status
     raise UsageError(
         "nothing-to-answer", f"run {run} asks nothing: it is {state}", fix=f"continue with `runops resume {run}`"
@@ -112,7 +104,6 @@ def read_all(questions: Mapping[str, Question], given: Mapping[str, str]) -> tup
 
 
 def missing(run: str, names: Sequence[str], questions: Mapping[str, Question]) -> UsageError:
-    """Return the error that lists the unanswered questions."""
     listed = ", ".join(f"`{name}` ({questions[name]['question']})" for name in names)
     return UsageError(
         "missing-answer",
@@ -141,20 +132,15 @@ async def write(given: host.Host, run: str, answers: Mapping[str, Json], *, take
                 f"the answer `{name}` holds a secret, and answers are kept in the log",
                 fix="answer without it: a field that takes secrets reads `secrets.NAME`",
             )
-    writer = await run_index.claim(given.store, run, masker, lambda now: _same(now, run, past), take_over=take_over)
-    try:
-        question = writer.history.question
-        assert question is not None
-        writer.note("answered", path=question.data["path"], answers=dict(answers))
-        writer.note("ended", status="paused", exit=4, **writer.history.for_lists())
-        await writer.barrier()
-    finally:
-        await tasks.to_the_end(writer.conversation.aclose())
+    async with run_index.spoken(given.store, run, masker, lambda now: _same(now, run, past), take_over=take_over) as (
+        writer,
+        question,
+    ):
+        writer.note("answered", path=question["path"], answers=dict(answers))
     return writer
 
 
 def _same(now: history.History, run: str, past: history.History) -> None:
-    """Raise UsageError where the run now waits with another question, or with none."""
     asked(now, run)
     if now.question != past.question:
         raise UsageError("nothing-to-answer", f"run {run} asks something else by now", fix=f"`runops show {run}`")

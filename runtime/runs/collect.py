@@ -19,8 +19,6 @@ PASSED_BY = frozenset({"node_modules", "__pycache__", "site-packages"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """A file that was named, or found in a named folder."""
-
     file: Path
     """The path as it was named; for a file of a folder, that folder's name and the relative path."""
     loaded: workflow.Loaded | None

@@ -26,8 +26,6 @@ RESTORE_SECONDS = 30.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Segment:
-    """A node that is run alone, at its place."""
-
     node: Node
     path: str
     """Its step path, with the items of the loops around it."""

@@ -30,7 +30,6 @@ class Report:
     """The file of a report. Every write replaces all of it, so it is up to date whenever the process ends."""
 
     def __init__(self, file: Path) -> None:
-        """Make the folders of ``file``."""
         self.file = file
         try:
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -81,7 +81,6 @@ def _refuse_other(past: history.History, run_id: str, prepared: prepare.Prepared
 
 
 def _digest(prepared: prepare.Prepared) -> str:
-    """Return the hash of the file's text as a run's log keeps it."""
     return hashlib.sha256(masking.Masker(prepared.secrets).text(prepared.loaded.text).encode()).hexdigest()
 
 
@@ -98,5 +97,4 @@ def _other_inputs(header: entries.RunHeader, prepared: prepare.Prepared) -> dict
 
 
 def _short(file: str) -> str:
-    """Shorten a path to the form that people type here."""
     return os.path.relpath(file) if Path(file).is_relative_to(Path.cwd()) else file

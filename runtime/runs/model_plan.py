@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """Settings and limits of a run's model requests."""
-
     chosen: settings.Settings
     asks: bool
     """True if any node asks a model."""
@@ -35,7 +33,6 @@ class Plan:
 
     @property
     def budget_text(self) -> str | None:
-        """The budget as the log keeps it."""
         return None if self.budget is None else str(self.budget)
 
     @property
@@ -101,7 +98,6 @@ def _refuse_unknown_prices(
     chosen: settings.Settings,
     provider: str,
 ) -> None:
-    """Require the price of every model with a budget in money."""
     from runtime.settings import prices
 
     for model, asking in models.items():

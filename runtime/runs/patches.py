@@ -13,7 +13,6 @@ VERSION = 1
 
 
 def file_of(kept: store.Kept, run: str) -> Path:
-    """Return the path of a run's patch."""
     return kept.files(run) / f"{run}.patch.json"
 
 

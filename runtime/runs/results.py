@@ -27,8 +27,6 @@ def worst(codes: Iterable[int]) -> int:
 
 @dataclasses.dataclass(slots=True)
 class Outcome:
-    """One file and its run."""
-
     file: Path
     """The path as it was named, or found."""
     loaded: workflow.Loaded | None = None
@@ -48,12 +46,10 @@ class Outcome:
 
     @property
     def name(self) -> str:
-        """The workflow's name."""
         return self.loaded.workflow.name if self.loaded is not None else self.file.stem
 
     @property
     def step(self) -> str | None:
-        """The path of the step that failed, or that waits."""
         return self.ended.path if self.ended is not None else None
 
     @property
@@ -69,12 +65,10 @@ class Outcome:
         return None if self.ended is None else self.ended.question or self.ended.error
 
     def begin(self) -> None:
-        """Note that the run begins now."""
         self.state = "begun"
         self.started = dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
     def refuse(self, error: RunOpsError) -> None:
-        """Note the error that prevents the start."""
         self.error, self.state, self.exit = error, "error", error.exit
 
     def end(self, ended: events.RunEnded | None, code: int) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nodes.errors import AuthorError, BudgetReached, Cancelled, InternalError, LogError, Paused, Replaced, RunOpsError
 from nodes.values import Json
@@ -16,10 +16,10 @@ from runtime.browser import port
 from runtime.engine import engine, evidence, run_state
 from runtime.engine.run_state import RunState
 from runtime.language import workflow
-from runtime.log import entries
+from runtime.log import entries, history
 from runtime.log.store import leases, owners
 from runtime.log.writer import LogWriter
-from runtime.recovery import resume
+from runtime.recovery import resume, workflow_source
 from runtime.services import leaf_services
 from runtime.system import tasks
 
@@ -29,15 +29,9 @@ if TYPE_CHECKING:
 
 
 class Browsers(Protocol):
-    """Source of a run's browser."""
+    async def open(self) -> port.Browser: ...
 
-    async def open(self) -> port.Browser:
-        """Open a fresh browser."""
-        ...
-
-    async def reattach(self) -> port.Browser | None:
-        """Return the run's surviving browser, if there is one."""
-        ...
+    async def reattach(self) -> port.Browser | None: ...
 
 
 def _agent(
@@ -49,8 +43,6 @@ def _agent(
 
 
 class Run:
-    """One run in this process: its workflow, log, engine and end."""
-
     def __init__(
         self,
         loaded: workflow.Loaded,
@@ -90,7 +82,6 @@ class Run:
         self._models = models
 
     async def begin(self) -> events.RunEnded:
-        """Run the workflow from its first node to its end."""
         return await self.drive(self.engine.run())
 
     async def go_on(self, from_step: str | None = None) -> events.RunEnded:
@@ -186,17 +177,14 @@ class Run:
         return ended
 
     def _ended(self, output: Json, failure: RunOpsError | None, seconds: float) -> events.RunEnded:
-        """Build the ``RunEnded`` event."""
         writer, past = self._writer, self._writer.history
-        tolerated, files, flags, costs = past.tolerated, past.files, past.flags, past.ledger.totals()
         if failure is None:
             shown = writer.masker.json(output)
-            return events.RunEnded(
-                self.id, "passed", 0, seconds, output=shown, tolerated=tolerated, files=files, flags=flags, costs=costs
-            )
+            return ended(past, self.id, "passed", 0, seconds, output=shown, tolerated=past.tolerated)
         error = writer.error(failure)
         question = as_question(failure, error) if isinstance(failure, Paused) else None
-        return events.RunEnded(
+        return ended(
+            past,
             self.id,
             _status(failure),
             failure.exit,
@@ -204,11 +192,8 @@ class Run:
             error=None if question is not None else error,
             path=failure.path,
             place=self.engine.state.loaded.place(failure.path),
-            tolerated=tolerated,
+            tolerated=past.tolerated,
             question=question,
-            files=files,
-            flags=flags,
-            costs=costs,
         )
 
     async def _is_replaced(self) -> bool:
@@ -235,8 +220,15 @@ class Run:
         )
 
 
+def ended(
+    past: history.History, run: str, status: events.RunStatus, code: int, seconds: float = 0.0, **told: Any
+) -> events.RunEnded:
+    """Return the end of a run with this history; ``told``: what else ``RunEnded`` holds."""
+    costs = past.ledger.totals()
+    return events.RunEnded(run, status, code, seconds, files=past.files, flags=past.flags, costs=costs, **told)
+
+
 def _status(failure: RunOpsError) -> events.RunStatus:
-    """Return the status of a run that ``failure`` ended."""
     if isinstance(failure, Paused):
         return "paused"
     if isinstance(failure, Cancelled):
@@ -272,16 +264,8 @@ def write_header(
     ``trial`` describes a run of single nodes, ``key`` is the run's key, ``parent`` the session that started it.
     """
     header = entries.RunHeader(
-        workflow=loaded.workflow.name,
+        **dict(workflow_source.facts(loaded, typed, writer)),
         file=str(loaded.path.absolute()),
-        text=writer.put_text(loaded.text, "workflow.yaml"),
-        callees={
-            path: writer.put_text(text, f"callees/{number}.yaml")
-            for number, (path, text) in enumerate(loaded.texts().items(), start=1)
-        },
-        inputs=writer.masker.json(typed),
-        secrets=list(loaded.workflow.secrets),
-        origins=[writer.masker.text(origin) for origin in loaded.origins(typed)],
         browser={},
         versions=version.versions(),
         trial=writer.masker.json(trial),

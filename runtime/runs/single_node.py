@@ -39,8 +39,6 @@ ARRIVALS = frozenset({"goto", "open_tab", "load_session"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trial:
-    """One node, and its inputs."""
-
     loaded: workflow.Loaded
     """The file that contains the node."""
     node: Node
@@ -148,7 +146,6 @@ class Trial:
 
     @property
     def header(self) -> dict[str, Json]:
-        """The log's record of it."""
         given = {"url": self.url, "session": self.session, "hold": self.hold}
         return {"node": self.node.id, "pins": dict(self.pins), **given}
 
@@ -177,7 +174,6 @@ class Trial:
         return value
 
     async def _arrive(self, engine: engines.ExecutionEngine) -> None:
-        """Sign in, and open the page, where requested."""
         if self.session is None and self.url is None:
             return
         browser = await engine.state.need_browser()
@@ -196,7 +192,6 @@ class Trial:
 
 
 def _maps(pins: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    """Yield the pinned names whose values must be maps, with their values."""
     for name in ("vars", "run"):
         if name in pins:
             yield name, pins[name]
@@ -214,7 +209,6 @@ def leaves(node: Node) -> Iterator[Leaf]:
 
 
 def _needs_page(node: Node) -> Leaf | None:
-    """Return the first leaf, if it needs an open page."""
     first = next((leaf for leaf in leaves(node) if leaf.touches_page), None)
     return first if first is not None and getattr(first, "action", None) not in ARRIVALS else None
 
@@ -229,8 +223,6 @@ def _given(pins: Mapping[str, Json], chain: Chain) -> bool:
 
 
 class Reading:
-    """The names that a node, with everything below it, reads from elsewhere."""
-
     def __init__(self, loaded: workflow.Loaded, node: Node) -> None:
         anatomy = Anatomy(loaded.document.data, workflow.Workflow)
         everything = list(anatomy.every_unit())
@@ -304,7 +296,6 @@ def _below(unit: NodeSource) -> Iterator[NodeSource]:
 
 
 def _bound(below: list[NodeSource], unit: NodeSource) -> set[str]:
-    """Return the names that the node itself binds for the nodes below it."""
     names = {each.id for each in below if each is not unit and each.id}
     for each in below:
         if each.model is Iterate:

@@ -15,7 +15,6 @@ from nodes.values import Json
 from runtime import events
 from runtime.browser import open as open_browser
 from runtime.browser import port
-from runtime.browser.options import Mode
 from runtime.engine import rendering, run_state
 from runtime.engine.run_state import RunState
 from runtime.language import prepare, reader, workflow
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 
 class Chromium(run.Browsers):
-    """The browser that the settings and the workflow ask for."""
-
     def __init__(
         self,
         loaded: workflow.Loaded,
@@ -48,31 +45,27 @@ class Chromium(run.Browsers):
     ) -> None:
         """``inputs`` decide which origins are allowed; with the secrets ``known`` they fill the options. ``private`` keeps the profile."""
         wanted, values = loaded.workflow.browser, {"inputs": inputs, "secrets": known}
-        self._options = (
-            rendering.filled(wanted, loaded.templates, values, rendering.RecordedClock([])) if wanted else None
-        )
-        self._origins = loaded.origins(inputs)
-        self._private = private
-        self._chosen = given.settings
-        self._usual: Mode = given.usual_mode
+        clock = rendering.RecordedClock([])
+        self._options = rendering.filled(wanted, loaded.templates, values, clock) if wanted else None
+        self._more: dict[str, Any] = {
+            "origins": loaded.origins(inputs),
+            "private": private,
+            "chosen": given.settings,
+            "usual": given.usual_mode,
+        }
 
     @override
     async def open(self) -> port.Browser:
-        return await open_browser.open_browser(
-            self._options, origins=self._origins, private=self._private, chosen=self._chosen, usual=self._usual
-        )
+        return await open_browser.open_browser(self._options, **self._more)
 
     @override
     async def reattach(self) -> port.Browser | None:
-        return await open_browser.reattach(
-            self._options, origins=self._origins, private=self._private, chosen=self._chosen, usual=self._usual
-        )
+        return await open_browser.reattach(self._options, **self._more)
 
 
 async def start(
     file: Path, inputs: Mapping[str, Json], given: host.Host, listener: events.Listener | None = None
 ) -> events.RunEnded:
-    """Run a workflow file to its end: ``prepare.prepare``, then ``begin``."""
     loaded = reader.load(file)
     functions.check(loaded, given.settings.python_modules)
     return await begin(prepare.prepare(loaded, inputs, given.secrets), given, listener)
@@ -86,13 +79,9 @@ class Part(Protocol):
     """Replaces the whole workflow in a run. Such a run is a trial, and never resumed."""
 
     @property
-    def header(self) -> dict[str, Json]:
-        """The log's record of it."""
-        ...
+    def header(self) -> dict[str, Json]: ...
 
-    async def run(self, engine: engines.ExecutionEngine) -> Json:
-        """Execute it, and return the run's output."""
-        ...
+    async def run(self, engine: engines.ExecutionEngine) -> Json: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +96,7 @@ class Options:
     """The parent's allowance for models."""
     browsers: run.Browsers | None = None
     """The browsers to use in place of the run's own."""
-    holds: run_state.Withholds | None = None
+    holds: run_state.Withholds = run_state.withholds_nothing
     """Selects side effects to withhold. The first one ends the run as paused (``held``)."""
     watch: run_state.Watch | None = None
     """Called before and after each node."""
@@ -142,8 +131,7 @@ async def begin(
         run.write_header(
             writer, loaded, prepared.inputs, trial=trial, key=key, budget=models.budget_text, parent=options.parent
         )
-        one = await _run(loaded, writer, given, prepared.inputs, known, listener, models, options)
-    one.engine.state.emit(events.RunStarted(one.id, loaded.workflow.name, resumed=False))
+        one = await _run(prepared, writer, given, listener, models, options)
     return await one.begin() if part is None else await one.drive(part.run(one.engine))
 
 
@@ -160,16 +148,17 @@ async def _of_key(kept: store.Store, key: str) -> store.Conversation:
 
 
 async def _run(
-    loaded: workflow.Loaded,
+    text: prepare.Prepared | workflow_source.WorkflowSource,
     writer: LogWriter,
     given: host.Host,
-    inputs: Mapping[str, Json],
-    known: Mapping[str, str],
     listener: events.Listener | None,
     models: model_plan.Plan,
     options: Options,
+    *,
+    resumed: bool = False,
 ) -> run.Run:
-    chosen, private = given.settings, await asyncio.to_thread(given.kept.private, writer.conversation.id)
+    loaded, inputs, known, chosen = text.loaded, text.inputs, text.secrets, given.settings
+    private = await asyncio.to_thread(given.kept.private, writer.conversation.id)
     one = run.Run(
         loaded,
         writer,
@@ -182,13 +171,13 @@ async def _run(
         models=models.supply(private, known, loaded.origins(inputs)),
         python_modules=chosen.python_modules,
     )
-    if options.holds is not None:
-        one.engine.state.holds = options.holds
+    one.engine.state.holds = options.holds
     one.engine.state.watch = options.watch
     if options.begun is not None:
         # A run must be synced before anyone learns its id.
         await writer.barrier()
         await options.begun(one.id)
+    one.engine.state.emit(events.RunStarted(one.id, loaded.workflow.name, resumed=resumed))
     return one
 
 
@@ -254,8 +243,7 @@ async def resume_run(
         return over[0]
     async with store.release_on_error(writer.conversation):
         text.take(writer)
-        one = await _run(text.loaded, writer, given, text.inputs, text.secrets, listener, models, options)
-    one.engine.state.emit(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
+        one = await _run(text, writer, given, listener, models, options, resumed=True)
     if writer.conversation.taken_from is not None:
         one.engine.state.emit(events.Said(writer.conversation.taken_from.as_taken()))
     if text.word is not None:
@@ -294,8 +282,7 @@ async def go_on_copy(
     writer = await copies.make(given.store, reading, masker, about, options.parent)
     async with store.release_on_error(writer.conversation):
         text.take(writer)
-        one = await _run(text.loaded, writer, given, text.inputs, text.secrets, listener, models, options)
-    one.engine.state.emit(events.RunStarted(one.id, text.loaded.workflow.name, resumed=True))
+        one = await _run(text, writer, given, listener, models, options, resumed=True)
     return await one.drive(_copied(one.engine, ended))
 
 
@@ -322,38 +309,21 @@ FIXED_BY_FILE = ("paused", "out-of-budget")
 def _already_over(
     past: history.History, run_id: str, given: host.Host, from_step: str | None
 ) -> events.RunEnded | None:
-    """Return how the run ended, if nothing since then lets it continue."""
     ending = past.ending
-    if ending is not None and ending.status == "passed":
+    if ending is None:
+        return None
+    if ending.status == "passed":
         root = past.scopes[""].committed
         output = value_of(root, given.kept) if root is not None else None
-        tolerated = int(ending.data.get("tolerated") or 0)
-        costs = past.ledger.totals()
-        return events.RunEnded(
-            run_id,
-            "passed",
-            0,
-            0.0,
-            output=output,
-            tolerated=tolerated,
-            files=past.files,
-            flags=past.flags,
-            costs=costs,
-        )
+        return run.ended(past, run_id, "passed", 0, output=output, tolerated=int(ending.data.get("tolerated") or 0))
     question = run_index.question_of(past, run_id)
     by_step = from_step is not None and run_index.answered_by_step(past)
-    waits = question is not None and not by_step and not run_index.site_can_tell(past)
-    if ending is not None and ending.status == "paused" and question is not None and waits:
+    if ending.status == "paused" and question is not None and not by_step and not run_index.site_can_tell(past):
         asked = run.as_question(question, question.as_json())
-        return events.RunEnded(
-            run_id, "paused", 4, 0.0, path=question.path, question=asked, files=past.files, flags=past.flags
-        )
-    if ending is not None and ending.status == "out-of-budget" and not _more_is_given(past, given.settings):
+        return run.ended(past, run_id, "paused", 4, path=question.path, question=asked)
+    if ending.status == "out-of-budget" and not _more_is_given(past, given.settings):
         error, path = ending.data.get("error"), ending.data.get("path")
-        costs = past.ledger.totals()
-        return events.RunEnded(
-            run_id, "out-of-budget", 5, 0.0, error=error, path=path, files=past.files, flags=past.flags, costs=costs
-        )
+        return run.ended(past, run_id, "out-of-budget", 5, error=error, path=path)
     return None
 
 

@@ -31,6 +31,17 @@ def hold(path: Path, *, make: bool = False) -> int | None:
         os.close(handle)
 
 
+def share(path: Path) -> int:
+    """Return a handle with a shared lock on the file, made if it is missing. Waits while a process has the lock by ``hold``. Raises OSError."""
+    handle = regular_files.descriptor(path, os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
 def is_held(path: Path) -> bool:
     """True if a running process has the file's lock. Raises OSError."""
     handle = regular_files.descriptor(path)

@@ -22,8 +22,6 @@ State = Literal[run_index.RunState, "gone"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that owns a run."""
-
     pid: int
     host: str
     """The machine that it runs on."""
@@ -32,7 +30,6 @@ class Holder:
 
     @property
     def elsewhere(self) -> bool:
-        """True if it runs on another machine."""
         return self.host != socket.gethostname()
 
 

@@ -16,8 +16,6 @@ from runtime.settings.settings import Settings
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
-    """Given to every run, which looks up nothing else itself."""
-
     settings: settings.Settings
     store: store.Store
     secrets: sources.SecretSource
@@ -25,7 +23,6 @@ class Host:
     """The browser of a run if neither settings nor file name one: ``shared`` for many runs, in turn or at the same time."""
 
     def having(self, chosen: settings.Settings) -> Host:
-        """Return a copy with other settings."""
         return dataclasses.replace(self, settings=chosen)
 
     @property

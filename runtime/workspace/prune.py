@@ -2,7 +2,8 @@
 
 A run is deleted under its own lock, so that nobody resumes it meanwhile. Its browser ends first, then its key goes, then its log, and then
 everything that belongs to it. If the process dies in between, a whole run remains, or data without a run; the next prune deletes these.
-A name without a run is locked as well while its data is deleted, so that no run is created under it meanwhile.
+A name without a run is locked as well while its data is deleted, so that no run is created under it meanwhile. Large values that no log names
+are deleted only while no process has a log open, since it may be about to name one.
 """
 
 from __future__ import annotations
@@ -23,18 +24,21 @@ from runtime.browser.chromium import launch, survivors
 from runtime.log.store import file_store, integrity, store
 from runtime.system import files as system_files
 from runtime.system import locks, regular_files
-from runtime.workspace import active, retention, unused_blobs
+from runtime.workspace import retention
 
 Kind = Literal["run", "session", "browser", "private", "files", "key", "log", "value", "temporary"]
+
+AGE = 3600.0
+"""Seconds for which a key without a run, an untouched session and an unfinished file in a shared folder are kept."""
 
 _TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")
 """Names of files during writing (``runtime.system.files``)."""
 
+_HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deleted:
-    """Something that was deleted, or would be."""
-
     kind: Kind
     run: str | None
     """The run that it belongs to, or belonged to."""
@@ -61,14 +65,11 @@ class Left:
 
 @dataclasses.dataclass(slots=True)
 class Report:
-    """The results, in order."""
-
     gone: list[Deleted] = dataclasses.field(default_factory=list[Deleted])
     left: list[Left] = dataclasses.field(default_factory=list[Left])
 
     @property
     def bytes(self) -> int:
-        """The total size."""
         return sum(each.bytes for each in self.gone)
 
 
@@ -91,21 +92,16 @@ class _Pruning:
         self._report = Report()
         self._known: dict[str, retention.KnownConversation] = {}
         self._empty: list[str] = []
-        self._claims: list[float] = []
         self._unreadable: list[str] = []
         self._removed: set[str] = set()
-        self._just_unnamed: set[str] = set()
 
     def carry_out(self) -> Report:
         for run in self._kept.ids():
             self._survey(run)
-        self._limits = unused_blobs.Limits.at(self._now, self._claims)
         keys = self._keys()
         wanted = self._wanted.choose(self._known.values(), self._now)
         # A session without any content is not missed.
-        wanted += [
-            each for each in self._known.values() if each.untouched and self._now - each.ended >= unused_blobs.AGE
-        ]
+        wanted += [each for each in self._known.values() if each.untouched and self._now - each.ended >= AGE]
         for each in dict.fromkeys(wanted):
             self._whole_run(each, keys.get(each.run, []))
         for run in self._empty:
@@ -141,9 +137,7 @@ class _Pruning:
             self._unreadable.append(run)
             self._report.left.append(Left(run, f"its log cannot be read: {error.strerror}"))
             return
-        if reading.held:
-            self._claims.append(self._held_since(reading))
-        elif (known := retention.known(reading)) is not None:
+        if not reading.held and (known := retention.known(reading)) is not None:
             self._known[run] = known
 
     def _has_not_begun(self, run: str) -> bool:
@@ -160,14 +154,7 @@ class _Pruning:
             return False
         return not entries or integrity.is_copying(entries)
 
-    def _held_since(self, reading: store.Reading) -> float:
-        holder = active.holder_of(reading)
-        if holder is not None:
-            return dt.datetime.fromisoformat(holder.since).timestamp()
-        return unused_blobs.touched(self._kept.conversation_file(reading.id))
-
     def _keys(self) -> dict[str, list[Path]]:
-        """Return the files of keys, by the run that they name."""
         found: dict[str, list[Path]] = {}
         for file in sorted((self._home / "keys").glob("[!.]*")):
             with contextlib.suppress(OSError):
@@ -177,7 +164,13 @@ class _Pruning:
 
     def _old(self, keys: list[Path]) -> list[Path]:
         """Return the keys that are not new: the owner of a new one is about to create the run."""
-        return [each for each in keys if unused_blobs.touched(each) <= self._limits.unnamed]
+        return [each for each in keys if self._is_old(each)]
+
+    def _is_old(self, file: Path) -> bool:
+        try:
+            return file.stat().st_mtime <= self._now - AGE
+        except FileNotFoundError:
+            return False
 
     def _whole_run(self, each: retention.KnownConversation, keys: list[Path]) -> None:
         with self._attempt(each.run), self._owned(each.run) as data:
@@ -186,7 +179,6 @@ class _Pruning:
                 return
             if not self._is_still(each):
                 return
-            self._just_unnamed |= unused_blobs.named_in(data)
             ended = dt.datetime.fromtimestamp(each.ended, dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
             self._remove_run(each.run, keys, kind=each.kind, state=str(each.state), workflow=each.workflow, ended=ended)
 
@@ -278,7 +270,7 @@ class _Pruning:
             self._home / "private" / "sessions",
         ):
             for file in _temporaries(folder):
-                if unused_blobs.touched(file) <= self._limits.unnamed:
+                if self._is_old(file):
                     with self._attempt(None):
                         self._take("temporary", None, file)
 
@@ -287,19 +279,28 @@ class _Pruning:
             self._report.left.append(
                 Left(None, "all large values: a log that cannot be read may name any of them; fix it, or delete it")
             )
-            return
+        elif self._unnamed():
+            handle = locks.hold(self._kept.writers, make=True)
+            if handle is None:
+                why = "large values that no log names: a process works here, and may be about to name one; prune once it is done"
+                self._report.left.append(Left(None, why))
+                return
+            try:
+                for blob in self._unnamed():
+                    with self._attempt(None):
+                        self._take("value", None, blob)
+            finally:
+                os.close(handle)
+
+    def _unnamed(self) -> list[Path]:
+        """Return the blobs that no log names: everything in a log that looks like a hash names one."""
         named: set[str] = set()
         for run in self._kept.ids():
             if run not in self._removed:
                 with contextlib.suppress(FileNotFoundError):
-                    named |= unused_blobs.named_in(regular_files.read(self._kept.conversation_file(run)))
-        if not self._dry:
-            unused_blobs.put_back(self._kept, named, self._limits)
-        for sha256, file, limit in unused_blobs.unnamed(self._kept, named, self._just_unnamed, self._limits):
-            with self._attempt(None):
-                size = _size(file)
-                if self._dry or unused_blobs.take(self._kept, sha256, limit):
-                    self._report.gone.append(Deleted("value", None, self._named(file), size))
+                    named |= named_in(regular_files.read(self._kept.conversation_file(run)))
+        blobs = sorted((self._home / "blobs").glob("??/*"))
+        return [each for each in blobs if _HASH.fullmatch(each.name.encode()) and each.name not in named]
 
     def _take(self, kind: Kind, run: str | None, path: Path) -> None:
         gone = Deleted(kind, run, self._named(path), _size(path))
@@ -363,6 +364,10 @@ class _Pruning:
         except OSError as error:
             place = f" ({error.filename})" if error.filename else ""
             self._report.left.append(Left(run, f"it could not be removed: {error.strerror}{place}", failed=True))
+
+
+def named_in(data: bytes) -> set[str]:
+    return {each.decode() for each in _HASH.findall(data)}
 
 
 def _temporaries(folder: Path) -> list[Path]:

@@ -21,8 +21,6 @@ _SPAN = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_UNITS)})")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selection:
-    """Selects whole runs to delete: none, if all fields have their defaults."""
-
     older_than: float | None = None
     """Seconds since the last entry."""
     keep_last: int | None = None
@@ -87,7 +85,6 @@ class KnownConversation:
 
     @property
     def kind(self) -> session_index.Kind:
-        """The kind of conversation."""
         return "session" if self.state == "idle" else "run"
 
     @property

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import shlex
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Literal
 
@@ -26,8 +27,6 @@ RunState = store.State
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One line of ``runops runs``."""
-
     id: str
     workflow: str
     state: RunState
@@ -67,55 +66,32 @@ def list_runs(kept: store.Kept, limit: int | None = None, state: RunState | None
 
 
 def _summary(kept: store.Kept, told: store.Summary) -> RunSummary | None:
-    """Return the line of a run; None where it is no run."""
+    """Return the line of a run, from its first and last entry if they tell enough; None where it is no run."""
     if told.error is not None:
-        return RunSummary(told.id, "?", "damaged", "", "", 0, told.error.message)
-    if isinstance(told.first, log_entries.Scope) and told.first.session is not None:
-        return None
-    if (by_ends := _told_by_its_ends(told.id, told.first, told.last)) is not None:
-        return by_ends
-    try:
-        past = history.History(kept.read(told.id).entries)
-    except LogError as error:
-        return RunSummary(told.id, "?", "damaged", "", "", 0, error.message)
-    except UsageError:
-        # `runops prune` deleted it after its name was read.
-        return None
-    if past.header is None:
-        return None
-    head = past.header
-    return RunSummary(
-        told.id,
-        head.workflow,
-        told.state,
-        past.started,
-        past.last_at,
-        past.steps_done,
-        key=head.key,
-        parent=head.parent,
-    )
-
-
-def _told_by_its_ends(
-    run: str, first: log_entries.AnyEntry | None, last: log_entries.AnyEntry | None
-) -> RunSummary | None:
-    """Return the line of a run from its first and last entry; None where the whole log is needed."""
-    match first, last:
+        return _damaged(told.id, told.error)
+    match told.first, told.last:
+        case log_entries.Scope(session=log_entries.SessionHeader()), _:
+            return None
         case log_entries.Scope(run=log_entries.RunHeader() as head), log_entries.Note(name="ended", data=data) if (
             "steps" in data
         ):
-            return RunSummary(
-                run,
-                data["workflow"],
-                data["status"],
-                first.at,
-                last.at,
-                data["steps"],
-                key=head.key,
-                parent=head.parent,
-            )
+            started, ended, steps, state = told.first.at, told.last.at, data["steps"], data["status"]
         case _:
-            return None
+            try:
+                past = history.History(kept.read(told.id).entries)
+            except LogError as error:
+                return _damaged(told.id, error)
+            except UsageError:
+                # `runops prune` deleted it after its name was read.
+                return None
+            if past.header is None:
+                return None
+            head, started, ended, steps, state = past.header, past.started, past.last_at, past.steps_done, told.state
+    return RunSummary(told.id, head.workflow, state, started, ended, steps, key=head.key, parent=head.parent)
+
+
+def _damaged(run: str, error: LogError) -> RunSummary:
+    return RunSummary(run, "?", "damaged", "", "", 0, error.message)
 
 
 def state_of(past: history.History, *, held: bool) -> RunState:
@@ -252,48 +228,52 @@ async def decide(kept: store.Store, run: str, verdict: Verdict, *, take_over: bo
     """Write a person's decision about the open question; return the closed writer. Raises UsageError ``nothing-to-decide`` without one."""
 
     def waits(past: history.History) -> None:
-        if past.question is not None and past.answer is None and past.question.data["reason"] == HELD:
-            raise UsageError(
-                "nothing-to-decide",
-                f"run {run} stopped before an action that was held: it was a proof, and nothing of it is open",
-                fix="have the action done by a run: `runops run FILE`",
-            )
-        if answered_by_step(past):
-            raise UsageError(
-                "nothing-to-decide",
-                f"run {run} waits for a step from which to continue, not for a decision",
-                fix=f"`runops resume {run} --from STEP`, best a step that begins with its own `goto`",
-            )
-        if past.question is not None and past.answer is None and past.question.data["reason"] == "question":
-            raise UsageError(
-                "nothing-to-decide",
-                f"run {run} waits for an answer, not for a decision",
-                fix=f"`runops show {run}` tells what it asks; answer with `runops answer {run} NAME=VALUE`",
-            )
-        if past.question is None or past.answer is not None or past.status != "paused":
-            answered = past.answer is not None and past.status == "paused"
-            raise UsageError(
-                "nothing-to-decide",
-                f"run {run} waits for no decision: it is {'answered already' if answered else past.status}",
-                fix=f"continue with `runops resume {run}`",
-            )
+        _refuse_nothing_to_decide(past, run)
 
     waits((await asyncio.to_thread(load_history, kept.kept, run))[0])
-    writer = await claim(kept, run, masking.Masker({}), waits, take_over=take_over)
-    try:
-        asked = writer.history.question
-        assert asked is not None
-        question = asked.data
+    async with spoken(kept, run, masking.Masker({}), waits, take_over=take_over) as (writer, question):
         evidence = question["evidence"]
         calls: list[str] = evidence["calls"] if "calls" in evidence else [evidence["call"]]
         writer.note("decided", calls=list[Json](calls), verdict=verdict)
         for attempt in [attempt for attempt in writer.history.all_attempts() if attempt.call.call in calls]:
             _write_verdict(writer, attempt, verdict)
+    return writer
+
+
+@contextlib.asynccontextmanager
+async def spoken(
+    kept: store.Store, run: str, masker: masking.Masker, check: Callable[[history.History], None], *, take_over: bool
+) -> AsyncGenerator[tuple[LogWriter, dict[str, Json]]]:
+    """Claim a paused run to write what a person said about its question, and leave it paused."""
+    writer = await claim(kept, run, masker, check, take_over=take_over)
+    try:
+        asked = writer.history.question
+        assert asked is not None
+        yield writer, asked.data
         writer.note("ended", status="paused", exit=4, **writer.history.for_lists())
         await writer.barrier()
     finally:
         await tasks.to_the_end(writer.conversation.aclose())
-    return writer
+
+
+def _refuse_nothing_to_decide(past: history.History, run: str) -> None:
+    asks = past.question.data["reason"] if past.question is not None and past.answer is None else None
+    if asks == HELD:
+        said = "stopped before an action that was held: it was a proof, and nothing of it is open"
+        fix = "have the action done by a run: `runops run FILE`"
+    elif asks in ABOUT_PAGE:
+        said = "waits for a step from which to continue, not for a decision"
+        fix = f"`runops resume {run} --from STEP`, best a step that begins with its own `goto`"
+    elif asks == "question":
+        said = "waits for an answer, not for a decision"
+        fix = f"`runops show {run}` tells what it asks; answer with `runops answer {run} NAME=VALUE`"
+    elif asks is None or past.status != "paused":
+        answered = past.answer is not None and past.status == "paused"
+        said = f"waits for no decision: it is {'answered already' if answered else past.status}"
+        fix = f"continue with `runops resume {run}`"
+    else:
+        return
+    raise UsageError("nothing-to-decide", f"run {run} {said}", fix=fix)
 
 
 def _write_verdict(writer: LogWriter, attempt: attempts.Attempt, verdict: Verdict) -> None:
@@ -321,6 +301,5 @@ def question_of(past: history.History, run: str) -> Paused | None:
 
 
 def workflow_file(past: history.History) -> Path:
-    """Return the file that the run was started from."""
     assert past.header is not None
     return Path(past.header.file)

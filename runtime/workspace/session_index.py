@@ -43,7 +43,6 @@ def is_somebodys_run(kept: store.Kept, conversation: str) -> bool:
 
 
 def refuse_session(kept: store.Kept, conversation: str) -> None:
-    """Raise UsageError ``not-a-run`` where the conversation is a session."""
     if kind(kept, conversation) == "session":
         raise UsageError(
             "not-a-run",
@@ -53,7 +52,6 @@ def refuse_session(kept: store.Kept, conversation: str) -> None:
 
 
 def again(session: str, kept: store.Kept) -> str:
-    """Return the command that continues a session."""
     match kept.first(session):
         case entries.Scope(session=entries.SessionHeader(purpose="build")):
             return f"runops build --resume {session}"
@@ -83,8 +81,6 @@ def fold(reading: store.Reading) -> log_session.Session:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """One line of ``runops runs --sessions``."""
-
     id: str
     purpose: str
     state: SessionState
@@ -126,7 +122,6 @@ def list_sessions(kept: store.Kept) -> list[SessionSummary]:
 
 
 def summary(conversation: str, past: log_session.Session, *, held: bool) -> SessionSummary:
-    """Summarize a session that has begun."""
     assert past.header is not None
     return SessionSummary(
         id=conversation,

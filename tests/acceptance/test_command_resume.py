@@ -65,8 +65,8 @@ def test_the_file_as_it_is_now_is_taken_on_request(project: Project) -> None:
     assert project.runops("resume", "last").stdout == "2\n"
 
 
-def test_what_is_done_and_changed_is_named_with_what_reads_it(project: Project) -> None:
-    """A finished step that another has read: refused with both names, by the flag too; the flag is named only where it would do."""
+def test_what_is_done_and_changed_is_named_with_the_finished_step_after_it(project: Project) -> None:
+    """A finished step before another one: refused with both names, by the flag too; the flag is named only where it would do."""
     project.write("flow.yaml", FLOW.replace("{{ 1 }}", "{{ 5 }}").replace("two // 0", "two // 1"))
     plain = project.runops("resume", "last")
     assert (plain.returncode, "`one` was changed" in plain.stderr, "--allow-changed" in plain.stderr) == (
@@ -78,7 +78,7 @@ def test_what_is_done_and_changed_is_named_with_what_reads_it(project: Project) 
     error = json.loads(flagged.stdout)["error"]
     assert (flagged.returncode, error["code"]) == (2, "node-changed")
     (refused,) = error["evidence"]["refused"]
-    assert (refused["step"], "`two`, which has run, reads it" in refused["why"]) == ("one", True)
+    assert (refused["step"], "`two` after it is done" in refused["why"]) == ("one", True)
     project.write("flow.yaml", FLOW.replace("one + 1", "one + 2").replace("two // 0", "two // 1"))
     plain = project.runops("resume", "last")
     assert (plain.returncode, "runops resume" in plain.stderr, "--allow-changed" in plain.stderr) == (2, True, True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
+import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -164,21 +164,39 @@ def test_a_key_that_is_pruned_while_it_is_read_has_another_run(tmp_path: Path, m
     assert store.run_of_key(file.read_bytes()) == after
 
 
-def test_a_blob_that_is_kept_again_is_as_young_as_a_new_one(tmp_path: Path) -> None:
-    """Keeping a value that is there already makes its file young, so that nobody who clears away old ones takes it."""
-    kept = file_store.Files(tmp_path)
+def test_no_line_follows_one_that_was_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value fails, and with it the line behind it, just while the next line is about to be written: that is refused, and the log is whole."""
+    kept, fails = file_store.Files(tmp_path), threading.Event()
     conversation = kept.create(store.new_id())
-    file = kept.blob_file(conversation.put_blob(b"large", "orders").sha256)
-    conversation.sync()
-    os.utime(file, (1, 1))
+    conversation.append(note(1))
+
+    def write(_file: Path, _data: bytes) -> None:
+        fails.wait()
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(files, "write", write)
     conversation.put_blob(b"large", "orders")
-    conversation.sync()
-    assert file.stat().st_mtime > 1
-    file.unlink()
-    conversation.put_blob(b"large", "orders")
-    conversation.sync()
-    assert file.read_bytes() == b"large"
+    conversation.append(note(2))
+    turn, main = conversation._turn, threading.get_ident()
+
+    class Late:
+        """Lets the value fail before the next line has its turn."""
+
+        def __enter__(self) -> None:
+            if threading.get_ident() == main:
+                fails.set()
+                while conversation._behind:
+                    time.sleep(0.001)
+            turn.acquire()
+
+        def __exit__(self, *_error: object) -> None:
+            turn.release()
+
+    monkeypatch.setattr(conversation, "_turn", Late())
+    with pytest.raises(LogError, match="could not be written"):
+        conversation.append(note(3))
     conversation.close()
+    assert [each.seq for each in kept.read(conversation.id).entries] == [1]
 
 
 def test_damage_to_a_value_is_not_handed_on(tmp_path: Path) -> None:
@@ -209,7 +227,7 @@ def test_every_name_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch
     conversation.put_blob(b"large", "orders")
     conversation.close()
     kept.private(run)
-    made = {each for each in tmp_path.rglob("*") if each.name != ".gitignore"}
+    made = {each for each in tmp_path.rglob("*") if each.name not in (".gitignore", ".writers")}
     assert made - synced == set()
 
 

@@ -6,7 +6,6 @@ import itertools
 import os
 import re
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from runtime.query import query
 from runtime.secrets import masking
 from runtime.settings import settings
 from runtime.system import crash_points
-from runtime.workspace import prune, retention, session_index, unused_blobs
+from runtime.workspace import prune, retention, session_index
 from tests.kept_runs import ended
 from tests.now import let_go, now
 from tests.rig import Killed
@@ -191,34 +190,17 @@ def test_what_a_fork_has_taken_over_costs_nothing_in_any_list(
 
 
 def test_a_fork_outlives_its_parent(kept: file_store.Files) -> None:
-    """What both name stays when the parent is pruned, however old it is: text, values, outputs."""
+    """What both name stays when the parent is pruned: text, values, outputs."""
     parent = everything(kept)
     child = fork(kept, parent)
-    for file in (kept.home / "blobs").glob("??/*"):
-        os.utime(file, (time.time() - 10 * unused_blobs.AGE, time.time() - 10 * unused_blobs.AGE))
     report = prune.prune(kept, retention.Selection(keep_last=1, sessions=True), dry_run=False)
     assert [each.run for each in report.gone if each.kind == "session"] == [parent]
     assert kept.ids() == [child]
     past = folded(kept, child)
     assert any(LARGE.strip() in repr(each) for each in items(kept, past, pointers=False))
     assert past.latest("variable", "rows") is not None
-    for sha256 in unused_blobs.named_in(kept.conversation_file(child).read_bytes()) - {"k" * 64}:
+    for sha256 in prune.named_in(kept.conversation_file(child).read_bytes()) - {"k" * 64}:
         assert kept.blob(sha256)
-
-
-def test_a_blob_that_is_shared_is_as_young_as_the_fork(kept: file_store.Files) -> None:
-    """It is touched before an entry of the fork names it, so no prune at work takes it away in between."""
-    parent = everything(kept)
-    for file in (kept.home / "blobs").glob("??/*"):
-        os.utime(file, (0, 0))
-    fork(kept, parent)
-    named = {
-        each.blob.sha256
-        for each in kept.read(parent).entries
-        if isinstance(each, log_entries.Said | log_entries.Version | log_entries.Result) and each.blob is not None
-    }
-    assert named
-    assert all(unused_blobs.touched(kept.blob_file(each)) > time.time() - 60 for each in named)
 
 
 def test_a_fork_that_dies_counts_as_nothing_until_it_is_whole(

@@ -14,7 +14,7 @@ import pytest
 from runtime.cli import app
 from runtime.log.store import file_store, store
 from runtime.system import locks
-from runtime.workspace import prune, retention, unused_blobs
+from runtime.workspace import prune, retention
 from tests.kept_runs import WORKFLOW, begun, ended
 from tests.now import let_go
 from tests.watched import watched
@@ -49,24 +49,19 @@ def aged(file: Path, age: float) -> Path:
     return file
 
 
-def blob(kept: file_store.Files, data: bytes, *, age: float) -> Path:
+def blob(kept: file_store.Files, data: bytes) -> Path:
     """A blob that no log names."""
     conversation = kept.create(store.new_id())
     found = conversation.put_blob(data, "step")
     kept.conversation_file(conversation.id).unlink()
     conversation.close()
-    return aged(kept.blob_file(found.sha256), age)
-
-
-def age_blobs(kept: file_store.Files, age: float) -> None:
-    """Let every blob be so old."""
-    for file in (kept.home / "blobs").glob("??/*"):
-        aged(file, age)
+    return kept.blob_file(found.sha256)
 
 
 def tree(kept: file_store.Files) -> set[str]:
     """Every file below the home."""
-    return {str(each.relative_to(kept.home)) for each in kept.home.rglob("*") if each.is_file()}
+    files = (each for each in kept.home.rglob("*") if each.is_file() and each != kept.writers)
+    return {str(each.relative_to(kept.home)) for each in files}
 
 
 def pruned(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:
@@ -81,7 +76,7 @@ def pruned(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -
 def sound(kept: file_store.Files) -> None:
     """Every run that is there has all that its log names."""
     for run in kept.ids():
-        for sha256 in unused_blobs.named_in(kept.conversation_file(run).read_bytes()):
+        for sha256 in prune.named_in(kept.conversation_file(run).read_bytes()):
             assert kept.blob(sha256)
 
 
@@ -103,9 +98,8 @@ def populated(kept: file_store.Files) -> tuple[set[str], set[str]]:
         put(home / "keys" / f".{'c' * 40}.abcd_123", nobody, age=2 * HOURS),
         put(home / "conversations" / f"{store.new_id()}.jsonl", ""),
         put(home / "conversations" / f"{store.new_id()}.jsonl", '{"v":1,"se'),
-        blob(kept, b"old", age=2 * HOURS),
+        blob(kept, b"unnamed"),
         put(home / "blobs" / "aa" / f".{'a' * 40}.abcd_123", age=2 * HOURS),
-        put(kept.blob_aside("b" * 64), age=2 * HOURS),
         put(home / "private" / "sessions" / ".shop.json.abcd_123", age=2 * HOURS),
     ]
     stays = [
@@ -116,23 +110,14 @@ def populated(kept: file_store.Files) -> tuple[set[str], set[str]]:
         put(home / "files" / died / "receipt.pdf"),
         key(home, "d" * 64, died, age=2 * HOURS),
         key(home, "e" * 64, store.new_id()),
-        blob(kept, b"young", age=HOURS / 2),
         put(home / "private" / "sessions" / "shop.json", age=LONG_AGO),
         put(home / "private" / "sessions" / ".hidden.json", age=LONG_AGO),
         put(home / "runops-bug-1.txt", age=LONG_AGO),
         home / ".gitignore",
     ]
-    held = begun(kept, WORKFLOW.replace("expr: 1", "expr: 2"))
-    held.note("restoring")
-    stays += [
-        kept.conversation_file(held.conversation.id),
-        put(home / "private" / held.conversation.id / ".checkpoint-9.json.abcd_123"),
-    ]
-    # What the runs name stays, however old it is, and so does what the held one may be about to name.
+    # What the runs name stays, however old it is.
     named = {
-        kept.blob_file(each)
-        for run in kept.ids()
-        for each in unused_blobs.named_in(kept.conversation_file(run).read_bytes())
+        kept.blob_file(each) for run in kept.ids() for each in prune.named_in(kept.conversation_file(run).read_bytes())
     }
     stays += [aged(each, LONG_AGO) for each in named]
     below = [{str(each.relative_to(home)) for each in some} for some in (goes, stays)]
@@ -164,7 +149,6 @@ def test_whole_runs_go_with_all_that_is_theirs(kept: file_store.Files, capsys: p
     put(kept.home / "files" / goes / "receipt.pdf")
     key(kept.home, "d" * 64, goes)
     put(kept.home / "private" / stays / "checkpoint-8.json")
-    age_blobs(kept, 10)
     before = tree(kept)
     pruned(capsys, "--state", "failed", "--older-than", "0s")
     assert tree(kept) == before
@@ -200,8 +184,8 @@ def test_a_held_run_is_never_touched(kept: file_store.Files, capsys: pytest.Capt
     """Whatever is asked for, a run that a process holds stays whole, also one that passed before."""
     writer = begun(kept)
     writer.note("ended", status="passed", exit=0)
-    put(kept.home / "private" / writer.conversation.id / "checkpoint-8.json")
-    age_blobs(kept, LONG_AGO)
+    for name in ("checkpoint-8.json", ".checkpoint-9.json.abcd_123"):
+        put(kept.home / "private" / writer.conversation.id / name)
     before = tree(kept)
     said = pruned(capsys, "--state", "passed", "--state", "died", "--older-than", "0s", "--keep-last", "0")
     assert said["gone"] == []
@@ -215,7 +199,6 @@ def test_a_run_that_somebody_takes_just_then_stays(
     """Between the look and the lock a run may be resumed, and may even have ended again: it stays, and that is said."""
     taken, went_on = ended(kept, None), ended(kept, "failed")
     put(kept.home / "private" / taken / "checkpoint-8.json")
-    age_blobs(kept, 10)
     owner: list[store.Conversation] = []
     hold = locks.hold
 
@@ -268,7 +251,7 @@ def test_a_damaged_log_is_left_alone_and_named(kept: file_store.Files, capsys: p
     file = kept.conversation_file(broken)
     file.write_bytes(file.read_bytes().replace(b"a", b"b", 1))
     put(kept.home / "private" / broken / "checkpoint-8.json")
-    blob(kept, b"old", age=LONG_AGO)
+    blob(kept, b"unnamed")
     before = tree(kept)
     said = pruned(capsys, "--older-than", "0s")
     assert before - tree(kept) == {f"conversations/{sound_one}.jsonl"}
@@ -285,8 +268,7 @@ def test_a_log_that_cannot_be_read_is_like_a_damaged_one(
     passed = ended(kept, "passed")
     strange = store.new_id()
     kept.conversation_file(strange).mkdir()
-    blob(kept, b"old", age=LONG_AGO)
-    age_blobs(kept, LONG_AGO)
+    blob(kept, b"unnamed")
     before = tree(kept)
     said = pruned(capsys, "--state", "passed")
     assert before - tree(kept) == {f"conversations/{passed}.jsonl"}
@@ -313,8 +295,7 @@ def test_it_may_die_anywhere(kept: file_store.Files, monkeypatch: pytest.MonkeyP
     put(kept.home / "private" / passed / "profile-x" / "Default" / "Cookies")
     put(kept.home / "private" / ended(kept, "failed") / ".checkpoint-9.json.abcd_123")
     put(kept.home / "conversations" / f"{store.new_id()}.jsonl", '{"v":1,"se')
-    blob(kept, b"old", age=LONG_AGO)
-    age_blobs(kept, LONG_AGO)
+    blob(kept, b"unnamed")
     wanted = retention.Selection(states=("died",))
     first = kept.home.parent / "first"
     shutil.copytree(kept.home, first)
@@ -442,7 +423,7 @@ def test_the_list_for_people_has_every_run_and_counts_the_rest(
         put(kept.home / "files" / store.new_id() / "receipt.pdf", "x" * 4096 * (number + 1))
     assert app.run(["prune", "--keep-last", "0", "--dry-run"]) == 0
     said = capsys.readouterr()
-    head, first, second = said.out.splitlines()
+    head, first, second, _values = said.out.splitlines()
     assert head.split() == ["size", "what"]
     assert f"run {run}  passed 20" in first
     assert second.split() == ["12.3", "kB", "2", "folders", "of", "files", "of", "a", "run", "that", "is", "gone"]

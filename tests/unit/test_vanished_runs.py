@@ -91,16 +91,6 @@ def test_the_store_says_so_at_the_last_moment(way: str, tmp_path: Path, monkeypa
     assert kept.ids() == []
 
 
-def test_a_value_that_is_looked_at_is_still_there(tmp_path: Path) -> None:
-    """A blob that stands aside, while it is found out whether somebody wants it, is read from there."""
-    kept = file_store.Files(tmp_path)
-    conversation = kept.create(store.new_id())
-    blob = conversation.put_blob(b"large", "step")
-    conversation.close()
-    kept.blob_file(blob.sha256).rename(kept.blob_aside(blob.sha256))
-    assert kept.blob(blob.sha256) == b"large"
-
-
 async def test_a_key_that_is_taken_away_just_then_has_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where `prune` takes an old key between the look and the beginning, the run that begins is that of the key all the same."""
     kept = file_store.Files(tmp_path / ".runops")

@@ -26,15 +26,12 @@ from runtime.system import locks, regular_files, tasks
 
 
 class FileStore(store.Store):
-    """Conversations as files in ``.runops/``."""
-
     def __init__(self, home: Path) -> None:
         """``home`` is created with the first conversation, for its owner only, and ignored by git. Readers create nothing."""
         self.files = Files(home)
 
     @classmethod
     def over(cls, files: Files) -> FileStore:
-        """Return a store over these files."""
         kept = cls(files.home)
         kept.files = files
         return kept
@@ -70,12 +67,9 @@ class FileStore(store.Store):
 
 
 class InFolder(store.Kept, Protocol):
-    """The files of conversations, kept by name in a folder."""
-
     home: Path
 
     def file(self, conversation: str, name: str, *, private: bool) -> Path:
-        """Return the path of the file of that name."""
         return self._folder(conversation, private=private) / name
 
     def _folder(self, conversation: str, *, private: bool) -> Path:
@@ -132,26 +126,27 @@ class Files(InFolder):
         return str(self.home)
 
     def create(self, conversation: str) -> OpenFile:
-        """``Store.create``."""
         self.make()
         path = self._file(conversation)
-        with _disk(path):
-            handle = locks.hold(path, make=True)
-            if handle is None:
+        with _disk(path), contextlib.ExitStack() as undone:
+            if (handle := locks.hold(path, make=True)) is None:
                 raise owners.refused(conversation, lambda: _whole_entries(path))
-            try:
-                if integrity.parse(path, regular_files.read(path))[0]:
-                    raise _exists(conversation, path)
-                # Its creator died before its first line was whole: nothing was done in it.
-                os.ftruncate(handle, 0)
-                system_files.sync_folder(path.parent)
-            except BaseException:
-                os.close(handle)
-                raise
-        return self.opens(self, conversation, handle)
+            undone.callback(os.close, handle)
+            if integrity.parse(path, regular_files.read(path))[0]:
+                raise LogError(
+                    "run-exists",
+                    f"there is a run {conversation} already ({path})",
+                    fix=f"continue with it: `runops resume {conversation}`",
+                    evidence={"file": str(path)},
+                )
+            # Its creator died before its first line was whole: nothing was done in it.
+            os.ftruncate(handle, 0)
+            system_files.sync_folder(path.parent)
+            owned = self.opens(self, conversation, handle)
+            undone.pop_all()
+        return owned
 
     def claim(self, conversation: str, *, take_over: bool = False) -> tuple[OpenFile, list[log_entries.AnyEntry]]:
-        """``Store.claim``."""
         path = self._existing(conversation)
         self.make()
         before: owners.Holder | None = None
@@ -167,7 +162,8 @@ class Files(InFolder):
             with _reads(path):
                 entries, torn = self._parsed(conversation, path, regular_files.read(path))
             self._known = ("", b"", [])
-            owned = self.opens(self, conversation, handle, entries, before)
+            with _disk(path):
+                owned = self.opens(self, conversation, handle, entries, before)
             undone.pop_all()
             undone.callback(owned.close)
             if torn:
@@ -185,16 +181,14 @@ class Files(InFolder):
     @override
     def read(self, conversation: str, after: int = 0) -> store.Reading:
         path = self._existing(conversation)
+        with _reads(path), self._there(conversation), regular_files.opened(path) as file:
+            offset = integrity.offset_behind(file, after) if after else 0
+            data = file.read()
         if after:
-            with _reads(path), self._there(conversation), regular_files.opened(path) as file:
-                offset = integrity.offset_behind(file, after)
-                data = file.read()
             entries, torn = integrity.parse(path, data, after=after, offset=offset)
-            return store.Reading(conversation, entries, torn, self.held(conversation))
-        with _reads(path), self._there(conversation):
-            data = regular_files.read(path)
-        entries, torn = self._parsed(conversation, path, data)
-        self._known = (conversation, data[: len(data) - torn], entries)
+        else:
+            entries, torn = self._parsed(conversation, path, data)
+            self._known = (conversation, data[: len(data) - torn], entries)
         return store.Reading(conversation, [*entries], torn, self.held(conversation))
 
     def _parsed(self, conversation: str, path: Path, data: bytes) -> tuple[list[log_entries.AnyEntry], int]:
@@ -232,9 +226,8 @@ class Files(InFolder):
         if (coming := self.coming.get(sha256)) is not None:
             return coming
         path = self.blob_file(sha256)
-        found = map(_bytes_of, (path, self.blob_aside(sha256), path))
         try:
-            data = next((each for each in found if each is not None), None)
+            data = _bytes_of(path)
         except OSError as error:
             raise LogError(
                 "blob-missing",
@@ -248,12 +241,12 @@ class Files(InFolder):
         return data
 
     def blob_file(self, sha256: str) -> Path:
-        """Return the path of the blob of this hash."""
         return self.home / "blobs" / sha256[:2] / sha256
 
-    def blob_aside(self, sha256: str) -> Path:
-        """Return the path of the blob while ``runops prune`` checks if it is needed after all."""
-        return self.home / "blobs" / sha256[:2] / f"{sha256}.aside"
+    @property
+    def writers(self) -> Path:
+        """File whose lock every open log shares. Who has it alone may delete blobs: no process is about to name one."""
+        return self.home / ".writers"
 
     @override
     def has(self, conversation: str) -> bool:
@@ -266,11 +259,9 @@ class Files(InFolder):
             return locks.is_held(path)
 
     def conversation_file(self, conversation: str) -> Path:
-        """Return the path of the conversation's log."""
         return self._file(conversation)
 
     def keyed(self, key: str) -> str:
-        """``Store.keyed``."""
         self.make()
         path = self.home / "keys" / hashlib.sha256(key.encode()).hexdigest()
         data: bytes | None = None
@@ -317,7 +308,6 @@ class Files(InFolder):
 
     @contextlib.contextmanager
     def _there(self, conversation: str) -> Generator[None]:
-        """Report a log that ``runops prune`` deleted since it was found."""
         try:
             yield
         except FileNotFoundError:
@@ -348,6 +338,7 @@ class OpenFile(store.Conversation):
         self.taken_from = taken_from
         self._files = kept
         self._path = kept.conversation_file(conversation)
+        self._shared = locks.share(kept.writers)
         self._handle = handle
         self._seq = len(entries)
         self._failed: OSError | None = None
@@ -361,11 +352,12 @@ class OpenFile(store.Conversation):
 
     @override
     def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
-        self._refuse_failed()
         written = log_entries.numbered(entry, self._seq + 1)
         line = log_entries.encode(written)
         with self._turn:
             waits = self._behind > 0
+            # Only now: a value that failed meanwhile has dropped the lines behind it, and none may follow them.
+            self._refuse_failed()
             if waits:
                 self._behind += 1
         if waits:
@@ -381,9 +373,8 @@ class OpenFile(store.Conversation):
     def put_blob(self, data: bytes, path: str) -> log_entries.Blob:
         self._refuse_failed()
         blob = log_entries.blob_of(data, f"@state/{self.id}/{path}")
-        with self._trusted():
-            if blob.sha256 in self._kept and _touched(self._files.blob_file(blob.sha256)):
-                return blob
+        if blob.sha256 in self._kept and self._files.blob_file(blob.sha256).exists():
+            return blob
         self._files.coming[blob.sha256] = data
         with self._turn:
             self._behind += 1
@@ -431,6 +422,7 @@ class OpenFile(store.Conversation):
             self._thread = None
         if self._handle >= 0:
             os.close(self._handle)
+            os.close(self._shared)
             self._handle = -1
 
     def _submit(self, work: Callable[[], None]) -> Future[None]:
@@ -465,12 +457,10 @@ class OpenFile(store.Conversation):
 
     def _keep(self, sha256: str, data: bytes) -> None:
         file = self._files.blob_file(sha256)
-        known = _touched(file)
-        if known and sha256 not in self._kept:
-            # Its writer may have died before its name was synced, and the content may have been damaged since.
-            known = _bytes_of(file) == data
+        if _bytes_of(file) == data:
+            # Its writer may have died before its name was synced.
             system_files.sync_folder(file.parent)
-        if not known:
+        else:
             system_files.folder(file.parent)
             system_files.write(file, data)
         self._kept.add(sha256)
@@ -502,34 +492,11 @@ def _bytes_of(file: Path) -> bytes | None:
         return None
 
 
-def _touched(blob: Path) -> bool:
-    """True if the blob is there; its age then counts from now.
-
-    ``runops prune`` deletes blobs that no log names and that are older than an hour. It renames them, checks their age again, and puts
-    back those touched meanwhile. So a blob that is found here stays until an entry names it.
-    """
-    try:
-        os.utime(blob)
-    except FileNotFoundError:
-        return False
-    # It may have been found under this name, and touched under the other one after its age was checked.
-    return blob.exists()
-
-
 def _sync(handle: int) -> None:
     if platform.system() == "Darwin":
         fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(handle)
-
-
-def _exists(conversation: str, path: Path) -> LogError:
-    return LogError(
-        "run-exists",
-        f"there is a run {conversation} already ({path})",
-        fix=f"continue with it: `runops resume {conversation}`",
-        evidence={"file": str(path)},
-    )
 
 
 def _whole_entries(path: Path) -> list[log_entries.AnyEntry]:

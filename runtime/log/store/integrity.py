@@ -97,7 +97,6 @@ def offset_behind(file: BinaryIO, number: int) -> int:
 
 
 def _seek_line(file: BinaryIO, position: int) -> int:
-    """Go to the first line that begins at ``position`` or after it."""
     if position == 0:
         return file.seek(0)
     file.seek(position - 1)
@@ -214,7 +213,6 @@ def _holds_synced(tail: bytes, *, copying: bool) -> bool:
 
 
 def damaged(path: Path, line: int, why: str) -> LogError:
-    """Return the error for a log with a damaged line."""
     return LogError(
         "log-damaged",
         f"{path}:{line}: this line of the log is damaged: {why}",

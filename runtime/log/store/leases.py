@@ -19,59 +19,36 @@ async def held(conversation: store.Conversation) -> AsyncGenerator[None]:
 
     Raises Replaced if another owner has claimed the conversation, or any other error of the store's renewal.
     """
-    if conversation.lease is None:
+    worker, lease = asyncio.current_task(), conversation.lease
+    assert worker is not None
+    if lease is None:
         yield
         return
-    holding = _Holding(conversation, conversation.lease / PER_LEASE)
+    cancelled_before = worker.cancelling()
+    failure: RunOpsError | None = None
+
+    async def renew() -> None:
+        nonlocal failure
+        while True:
+            await asyncio.sleep(lease / PER_LEASE)
+            try:
+                await conversation.renew()
+            except RunOpsError as error:
+                failure = error
+                worker.cancel()
+                return
+
+    renewing = asyncio.create_task(renew())
+    ended: BaseException | None = None
     try:
         yield
     except BaseException as error:
-        if holding.given_up(error):
-            raise holding.failure from error
+        ended = error
         raise
-    else:
-        if holding.given_up():
-            raise holding.failure
     finally:
-        holding.stop()
-
-
-class _Holding:
-    """A task that renews a lease until it is stopped, or cannot."""
-
-    def __init__(self, conversation: store.Conversation, interval: float) -> None:
-        worker = asyncio.current_task()
-        assert worker is not None
-        self._worker = worker
-        self._cancelled_before = worker.cancelling()
-        self._failure: RunOpsError | None = None
-        self._conversation = conversation
-        self._interval = interval
-        self._task = asyncio.create_task(self._renew())
-
-    async def _renew(self) -> None:
-        while True:
-            await asyncio.sleep(self._interval)
-            try:
-                await self._conversation.renew()
-            except RunOpsError as error:
-                self._failure = error
-                self._worker.cancel()
-                return
-
-    @property
-    def failure(self) -> RunOpsError:
-        """The error that kept the lease from being renewed."""
-        assert self._failure is not None
-        return self._failure
-
-    def given_up(self, error: BaseException | None = None) -> bool:
-        """True if the renewal failed and nothing else has cancelled the block, which ended with ``error``."""
-        if self._failure is None:
-            return False
-        by_others = self._worker.uncancel() > self._cancelled_before
-        return not (by_others and isinstance(error, asyncio.CancelledError))
-
-    def stop(self) -> None:
-        """Renew no more."""
-        self._task.cancel()
+        renewing.cancel()
+        if failure is not None:
+            # A cancellation by somebody else, besides ours, stays one.
+            by_others = worker.uncancel() > cancelled_before
+            if not (by_others and isinstance(ended, asyncio.CancelledError)):
+                raise failure from ended

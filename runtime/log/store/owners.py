@@ -28,8 +28,6 @@ Entries = Sequence[log_entries.AnyEntry]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that claimed a run, according to its entry."""
-
     pid: int
     started: str
     boot: str
@@ -40,7 +38,6 @@ class Holder:
 
     @property
     def here(self) -> bool:
-        """True if it runs, or ran, on this machine."""
         return self.host == socket.gethostname()
 
     @property
@@ -48,12 +45,13 @@ class Holder:
         """True if this very process is running; always False for another machine."""
         return self.here and self.boot == processes.boot() and processes.started(self.pid) == self.started
 
+    def named(self) -> str:
+        return f"process {self.pid} on {self.host} since {self.since}"
+
     def as_taken(self) -> str:
-        """Return the message for a person who took the run over from it."""
         return f"took the run over from process {self.pid}, which held it since {self.since}"
 
     def told(self) -> dict[str, Json]:
-        """Return it as evidence."""
         return {"pid": self.pid, "host": self.host, "since": self.since, "epoch": self.epoch}
 
 
@@ -65,23 +63,15 @@ def me() -> dict[str, Json]:
 
 def last(entries: Entries) -> Holder | None:
     """Return the last process that claimed the run, running or not."""
-    claims = (entry for entry in reversed(entries) if isinstance(entry, log_entries.Note) and entry.name == "claimed")
-    claim = next(claims, None)
-    if claim is None:
-        return None
-    said = claim.data
-    return Holder(
-        pid=int(said["pid"]),
-        started=str(said["started"]),
-        boot=str(said["boot"]),
-        host=str(said["host"]),
-        epoch=int(said["epoch"]),
-        since=claim.at,
-    )
+    for entry in reversed(entries):
+        if isinstance(entry, log_entries.Note) and entry.name == "claimed":
+            said = entry.data
+            pid, started, boot, host = int(said["pid"]), str(said["started"]), str(said["boot"]), str(said["host"])
+            return Holder(pid, started, boot, host, int(said["epoch"]), since=entry.at)
+    return None
 
 
 def noun(entries: Entries) -> str:
-    """Return the kind of conversation that begins so: ``run``, ``session`` or ``build``."""
     first = next(iter(entries), None)
     if not isinstance(first, log_entries.Scope) or first.session is None:
         return "run"
@@ -92,24 +82,16 @@ GOES_ON = {"run": "resume", "session": "chat --resume", "build": "build --resume
 """Commands that continue a conversation, by its kind."""
 
 
-def _again(run: str, what: str) -> str:
-    return f"runops {GOES_ON[what]} {run}"
-
-
 def held(run: str, entries: Entries, fix: str | None = None, *, what: str | None = None) -> RunHeld:
     """Return the error for a run or session that is owned; ``what`` is its kind, if not taken from the entries."""
     what = what or noun(entries)
     holder = last(entries)
-    who = (
-        f"process {holder.pid} on {holder.host} since {holder.since}"
-        if holder
-        else "a process that has just claimed it"
-    )
+    take = f"runops {GOES_ON[what]} {run} --take-over"
     return RunHeld(
         "run-held",
-        f"{what} {run} is held by {who}",
+        f"{what} {run} is held by {holder.named() if holder else 'a process that has just claimed it'}",
         fix=fix
-        or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `{_again(run, what)} --take-over` ends it and continues",
+        or f"wait until it ends, or interrupt it (Ctrl-C in its terminal, or SIGTERM); `{take}` ends it and continues",
         evidence=holder.told() if holder else {},
     )
 
@@ -131,7 +113,7 @@ def replaced(run: str, epoch: int, entries: Entries) -> Replaced:
     """Return the error for an owner, by the number of its claim, whose run another one has claimed since."""
     holder = last(entries)
     known = holder is not None and holder.epoch > epoch
-    who = f"process {holder.pid} on {holder.host} since {holder.since}" if holder and known else "another owner"
+    who = holder.named() if holder and known else "another owner"
     return Replaced(
         "replaced",
         f"{noun(entries)} {run} is held by {who}, and continues there",
@@ -161,7 +143,7 @@ def take_over(path: Path, run: str, read: Callable[[], Entries]) -> tuple[int, H
             raise held(
                 run,
                 entries,
-                f"the process that holds it does not say who it is; end it, then `{_again(run, noun(entries))}`",
+                f"the process that holds it does not say who it is; end it, then `runops {GOES_ON[noun(entries)]} {run}`",
             )
         time.sleep(0.05)
     if holder.pid == os.getpid():

@@ -90,22 +90,18 @@ class Conversation(Protocol):
 
     async def drop_file(self, name: str, *, private: bool = False) -> None:
         """Delete a file, if it is there. Raises OSError if that fails, and like barrier."""
-        ...
 
     async def barrier(self) -> None:
         """Wait until everything written is synced. Raises like append.
 
         A task that is cancelled meanwhile is cancelled only at its next await: so it still knows that its announcement is synced.
         """
-        ...
 
     async def renew(self) -> None:
         """Own the conversation for another ``lease`` from now on. Does nothing if there is no lease."""
-        ...
 
     async def aclose(self) -> None:
         """Close the log with everything written; another process may then claim it. A replaced owner releases nothing by this."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -292,11 +288,11 @@ class Unwritten(Conversation):
 
     @override
     def append(self, entry: log_entries.AnyEntry) -> log_entries.AnyEntry:
-        raise AssertionError(f"whoever only reads {self.id} writes a {entry.kind}")
+        raise AssertionError(f"a reader of {self.id} writes a {entry.kind}")
 
     @override
     def put_blob(self, data: bytes, path: str) -> log_entries.Blob:
-        raise AssertionError(f"whoever only reads {self.id} keeps {path}")
+        raise AssertionError(f"a reader of {self.id} keeps {path}")
 
     @override
     async def barrier(self) -> None:
@@ -304,19 +300,7 @@ class Unwritten(Conversation):
 
     @override
     async def put_file(self, name: str, data: bytes | Path, *, private: bool = False) -> File:
-        raise AssertionError(f"whoever only reads {self.id} keeps {name}")
-
-    @override
-    async def drop_file(self, name: str, *, private: bool = False) -> None:
-        raise AssertionError(f"whoever only reads {self.id} drops {name}")
-
-    @override
-    async def renew(self) -> None:
-        pass
-
-    @override
-    async def aclose(self) -> None:
-        pass
+        raise AssertionError(f"a reader of {self.id} keeps {name}")
 
 
 def unknown(kept: Kept, conversation: str) -> UsageError:
