@@ -73,16 +73,14 @@ async def _now(
     within = list(targets.anchored(alone, facts, usable, anchor))
     found: list[Candidate] = []
     refused: list[tuple[Target, int]] = []
-    for way in targets.ranked(within if anchor is not None else [*alone, *within])[:TRIED]:
-        for target in targets.forms(way.fields):
-            count, index = await pointed.places(target)
-            if (count, index) == (1, 0):
-                found.append(Candidate(target, way))
+    every = targets.ranked(within if anchor is not None else [*alone, *within])[:TRIED]
+    async for match in targets.matches(pointed, every):
+        if match.alone:
+            found.append(Candidate(match.target, match.way))
+            if len(found) == PROVED:
                 break
-            if index >= 0 and not found and not target.exact:
-                refused.append((target, count))
-        if len(found) >= PROVED:
-            break
+        elif not found and not match.target.exact:
+            refused.append((match.target, match.count))
     return found, refused
 
 
@@ -91,18 +89,13 @@ async def _placed(pointed: Pointed, role: str, name: str, usable: Callable[[str]
     alone = targets.ways(pointed.facts, role, name, usable)
     # The nearest parts come first: a row has the fewest similar elements.
     within = list(targets.anchored(alone, pointed.facts, usable))[:TRIED]
-    for way in [*within, *alone]:
-        around = way.fields.get("within")
-        if around is not None and (await pointed.places(Target.model_validate(around)))[0] != 1:
+    async for match in targets.matches(pointed, [*within, *alone]):
+        way, around = match.way, match.target.within
+        if around is not None and (await pointed.places(around))[0] != 1:
             continue
-        for target in targets.forms(way.fields):
-            count, index = await pointed.places(target)
-            if count > 1 and index >= 0:
-                placed = Target.model_validate({**way.fields, "nth": index})
-                where = f" in {way.why.partition(' in ')[2]}" if around is not None else ""
-                return [
-                    Candidate(placed, dataclasses.replace(way, why=f"its place among its like{where}"), placed=True)
-                ]
+        placed = Target.model_validate({**way.fields, "nth": match.index})
+        where = f" in {way.why.partition(' in ')[2]}" if around is not None else ""
+        return [Candidate(placed, dataclasses.replace(way, why=f"its place among its like{where}"), placed=True)]
     return []
 
 
