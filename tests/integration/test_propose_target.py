@@ -210,7 +210,7 @@ async def test_a_place_is_proposed_only_where_nothing_else_is_there_and_that_is_
     await show(shop, f"{served.origin}/", "Orders")
     said, target = await told(shop, await ref_of(shop, "#grid :nth-child(2)"))
     assert target == {"text": "x", "nth": 1}
-    assert "only its place tells it from its like" in said
+    assert "only its place tells it apart" in said
 
 
 async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: BuildContext, served: site.Site) -> None:
@@ -288,7 +288,7 @@ async def test_what_must_be_opened_first_is_told(shop: BuildContext, served: sit
     said, target = await told(shop, await ref_of(shop, "#box button"))
     assert target == {"role": "button", "name": "Deep", "within": {"role": "listitem", "has_text": "One"}}
     assert "{role: button, name: Deep} (one now, SEVERAL with 2 more rows above)" in said
-    assert "not reloaded: the element is not there at once: something must be done first to see it" in said
+    assert "not reloaded: the element is not there at once: something must be done first to show it" in said
 
 
 async def test_what_is_read_is_told_with_the_fields_of_its_row(shop: BuildContext, served: site.Site) -> None:
