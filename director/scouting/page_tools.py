@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from director.scouting import observer, relevance
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
+from runtime.agents import actions
 from runtime.browser.elements import targets
 from runtime.browser.page.tab import Tab
 from runtime.models.turns import turn
@@ -78,7 +79,7 @@ class Looking:
             earlier = self._observer.last_of(page)
             view = await self._observer.look_at(page)
             if ref is not None and not view.has(ref):
-                raise observer.gone(str(ref))
+                raise actions.gone(str(ref))
             ours, whole = "", False
             part = view if ref is None else view.part(str(ref))
             if instruction:

@@ -15,6 +15,7 @@ from nodes.browser_query.rows import FieldOf
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
+from runtime.observation.observation import Observation
 from tests import build_contexts, site
 
 pytestmark = pytest.mark.drawn(share=0.6, of="propose_target")
@@ -105,10 +106,18 @@ async def told(shop: BuildContext, ref: str, anchor: str | None = None) -> tuple
     return outcome.told, {} if outcome.error else yaml.safe_load(inside)["target"]
 
 
+async def look(observer: observer.PageObserver) -> Observation:
+    """The scout's page as it is now; a model was shown all of it."""
+    page = observer.page("scout")
+    view = await observer.look_at(page)
+    observer.shown(page, " ".join(view.all_refs))
+    return view
+
+
 async def refs_of(shop: BuildContext, *ways: str) -> list[str]:
     """The refs of what the CSS finds, each read off the element itself, by one look."""
     observer = cast("observer.PageObserver", shop.observer)
-    view, page = await observer.look("scout"), observer.page("scout")
+    view, page = await look(observer), observer.page("scout")
     refs: dict[str, str] = {}
     for ref in view.all_refs:
         found = await page.by_ref(ref)
@@ -226,7 +235,7 @@ async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: Buil
         said, target = await told(shop, await ref_of(shop, css))
         assert target == yaml.safe_load(best), said
         assert "one now, one after reload" in said
-    view = await observer.look("scout")
+    view = await look(observer)
     framed = [(await told(shop, ref))[1]["frame"] for ref in view.refs if view.element(ref).name in ("Press", "Within")]
     assert framed == ["#pay", "iframe:nth-of-type(2)", "iframe[srcdoc]"]
 

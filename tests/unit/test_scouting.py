@@ -85,7 +85,7 @@ async def test_which_page_a_tool_means(tmp_path: Path) -> None:
         assert observer.place("scout/main") == observer.place("main") == ("scout", "main")
         for where in ("bench", "scout"):
             with pytest.raises(RunOpsError) as raised:
-                await observer.look(where)
+                observer.page(where)
             assert raised.value.code == "page-unknown"
         for name, more in (("inspect_tab", {"instruction": None, "ref": None}), ("debug_close_tab", {})):
             field = {"name": "x"} if name == "debug_close_tab" else {"tab": None}
