@@ -16,8 +16,6 @@ from runtime.browser.page.tab import Tab
 from runtime.observation.observation import Observation
 
 MOST, MOST_CANDIDATES = 12, 6
-"""Limits: of elements examined in the document, and of candidates among them."""
-
 _KNOWN = isolated_world.Script[list[str]](
     r"""() => {
   const found = new Set();
@@ -55,7 +53,6 @@ class Elements:
     raw: Target
     """The step's target in the file."""
     resolved: Target
-    """The same with references resolved."""
     action: str
     refills: Callable[[str], str]
     """Puts references back into a text of the page, in place of their values."""
@@ -74,7 +71,7 @@ class Elements:
         loose = dataclasses.replace(meant, anchor="")
         if meant.anchor:
             # Only rows with the data, whatever elements they are now.
-            shown = [each for each in shown if candidates.stands_in(meant.anchor, each.around)]
+            shown = [each for each in shown if candidates.is_in(meant.anchor, each.around)]
         able = candidates.ROLES.get(meant.action)
         shown = [each for each in shown if able is None or each.role in able]
         first = sorted(shown, key=lambda each: -_worth(loose, each))[:MOST]

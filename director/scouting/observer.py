@@ -30,14 +30,8 @@ if TYPE_CHECKING:
     from runtime.browser.page.tabs import Tabs
 
 WHOLE = 5_000
-"""Limit of an observation, in characters."""
-
 LOOK_SECONDS = 10.0
-"""Time limit of an observation, in seconds."""
-
 STATUS_SECONDS = 1.0
-"""Time limit for the status of a document, in seconds."""
-
 BENCH = "bench"
 """Name of the bench's page in tool calls; ``bench/NAME`` is another tab of it."""
 
@@ -52,7 +46,6 @@ class _Seen:
     """Observations of one tab."""
 
     view: Observation
-    """The last observation."""
     address: str
     shown: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict[str, tuple[str, str]])
     """The elements by ref, as a model was last shown them."""
@@ -186,7 +179,6 @@ class PageObserver(Observer):
         return seen is not None and thread in seen.whole
 
     def forget(self, page: Tab, thread: str) -> None:
-        """Show the model of this thread all of it again."""
         if (seen := self._seen.get(page)) is not None:
             seen.whole.discard(thread)
             seen.again.add(thread)

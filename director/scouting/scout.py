@@ -30,8 +30,6 @@ from runtime.models.turns import call_checks, turn
 NAME = "send_scout"
 
 TURNS = 15
-"""Limit of the requests of one scout."""
-
 BUDGET = Budget(calls=40, tokens=400_000, time=Decimal(900))
 """Budget of one scout; never more than the build has left."""
 
@@ -47,13 +45,10 @@ SCOUT = toolbox.tool(
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """Return the tool that sends a scout."""
     return (Scouting(build),)
 
 
 class Scouting(subagents.SubagentCall):
-    """The tool."""
-
     name = NAME
     who = "scout"
     turns = TURNS
@@ -76,7 +71,6 @@ class Scouting(subagents.SubagentCall):
 
     @override
     def word(self, arguments: dict[str, Json]) -> str:
-        """Return its task, its start address, and the secrets that it may type."""
         task, goal = super().word(arguments), self._build.goal
         url = arguments.get("url") or goal.url
         begins = f"Begin at {url}." if url else ""

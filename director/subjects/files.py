@@ -20,8 +20,6 @@ from runtime.system import regular_files
 from runtime.workspace import host
 
 MOST_PROBLEMS = 10
-"""Limit of the reported mistakes of a file."""
-
 GIVEN = "(given when a run is started)"
 """Placeholder of an input without a default."""
 
@@ -52,7 +50,6 @@ class FileSubject(NoRun):
     """A workflow file, read anew each time, even with mistakes in it. Secrets in it are masked."""
 
     def __init__(self, path: Path, here: host.Host) -> None:
-        """Raises UsageError if the file cannot be read."""
         if path.resolve().is_relative_to(here.settings.home.resolve()):
             raise UsageError(
                 "file-not-read", f"{path} belongs to the logs in {here.settings.home}", fix="name a workflow file"
@@ -119,8 +116,6 @@ class FileSubject(NoRun):
 
 
 class _File:
-    """A file at one moment."""
-
     def __init__(self, path: Path, allowed: Sequence[str]) -> None:
         """Its nodes may call functions of the ``allowed`` Python modules."""
         self.loaded: workflow.Loaded | None = None
@@ -158,8 +153,6 @@ def secrets_of(path: Path) -> list[str]:
 
 
 class DraftSubject(NoRun):
-    """The draft of a session."""
-
     def __init__(self, state: SessionState) -> None:
         self._state = state
 

@@ -40,8 +40,6 @@ _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 @dataclasses.dataclass(frozen=True)
 class Step(window.WindowItem):
-    """One attempt of a step."""
-
     attempt: attempts.Attempt
 
     @property
@@ -126,7 +124,6 @@ class Step(window.WindowItem):
 
 
 def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
-    """Return an error with our own words separate from possible page text."""
     told = f"{head}: {error.get('code')} ({error.get('who')}, {error.get('phase')} the action)"
     fix, theirs = fix_of(error)
     if not pointers:
@@ -189,7 +186,6 @@ class AfterSteps(window.Pieces):
 
 
 def line_path(line: int) -> str:
-    """Return the path of a line in the log of the session's run."""
     return f"{LINE}{line}"
 
 

@@ -36,17 +36,13 @@ from runtime.report.models import RunReport
 from runtime.secrets import masking
 
 EVIDENCE = 1_500
-"""Limit of the evidence of the error that ended the run, in characters."""
-
 _TURN = re.compile(r"\[[^\]]*\]")
-"""The item in a step path."""
 
 
 class View:
     """One reading of the log."""
 
     def __init__(self, kept: store.Kept, reading: store.Reading) -> None:
-        """``kept`` provides large values."""
         self._kept, self.reading = kept, reading
         self.past = history.History(reading.entries)
         if self.past.header is None:
@@ -62,7 +58,6 @@ class View:
 
     @functools.cached_property
     def loaded(self) -> workflow.Loaded:
-        """The workflow of the run."""
         return workflow_source.stored(self.header, self._kept)
 
     @functools.cached_property
@@ -199,7 +194,6 @@ class RunSubject(Subject):
 
     @override
     def browser_state(self) -> str:
-        """Return the tabs with their addresses, as last logged."""
         now = self.now
         tabs, current, seen = {"main": ""}, "main", False
         for attempt in now.past.all_attempts():

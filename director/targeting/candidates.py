@@ -18,19 +18,12 @@ Mark = Literal["one", "none", "several", "another", "untried"]
 """Result of a target: the one intended element; nothing; several; another one. Or it was not tried."""
 
 MOST = 1_500
-"""Limit of a proposal, in characters."""
-
 OTHERS = 3
-"""Limit of the candidates shown besides the best."""
-
 WORTH_TELLING = 20
-"""Least score for these."""
-
 PLACED, PLACED_WITHIN = 8, 40
 """Score of a position among all similar elements, and of one in a row or part identified by its text."""
 
 _FAILS = 45
-"""Penalty for a failed proof."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,7 +53,6 @@ class Candidate:
 
     @property
     def holds(self) -> bool:
-        """True if no proof failed."""
         return self.reloaded in ("one", "untried") and self.grown in ("one", "untried")
 
     @property
@@ -82,8 +74,6 @@ def ranked(found: Sequence[Candidate]) -> list[Candidate]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    """The proof of one element."""
-
     found: Sequence[Candidate]
     """The best first; never empty."""
     refused: Sequence[tuple[Target, int]] = ()
@@ -93,12 +83,10 @@ class Proof:
     ungrown: str = ""
     """Reason why no rows were added; empty if some were."""
     rows: int = 0
-    """Number of added rows."""
     around: Sequence[str] | None = None
     """Texts around the element, if the requested anchor finds nothing there."""
 
     def marks(self, each: Candidate) -> str:
-        """Describe the proofs of a candidate."""
         said = ["one now"]
         if not self.unloaded:
             said.append(f"{_WORDS[each.reloaded]} after reload")
@@ -122,7 +110,6 @@ _TYPED = ("textbox", "searchbox", "spinbutton", "combobox", "editable")
 
 
 def kind(role: str, facts: Facts) -> tuple[str, str]:
-    """Return the kind of the element, and what can be done with it."""
     if facts.tag == "select":
         return "select", "`select`; read: `query: value`"
     if facts.type in _BOXES or role in _BOXES:

@@ -14,10 +14,7 @@ from runtime.language import writer
 from runtime.observation.lines import quoted
 
 MOST = 900
-"""Limit of the text about fields, in characters."""
-
 SAID = 30
-"""Limit of a field's current text, in characters."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,8 +34,6 @@ class Field:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of similar rows."""
-
     rows: int
     every: str
     """CSS that finds exactly these; empty if none was found."""
@@ -143,7 +138,6 @@ FIELDS = isolated_world.Script[Fields | None](
 }""",
     Fields | None,
 )
-"""JavaScript: the fields of the row that an element is, has or is in, and CSS for all such rows."""
 
 
 def read(found: Fields | None, usable: Callable[[str], bool]) -> Fields | None:

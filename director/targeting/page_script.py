@@ -84,8 +84,6 @@ Texts that similar parts share stay as they are, and so do names of buttons: the
 """
 
 CONNECTED = isolated_world.Script[bool]("(element) => element.isConnected", bool)
-"""True if the element is still in a document."""
-
 COPY = isolated_world.Script[str](
     r"""() => {
   const root = document.documentElement.cloneNode(true);

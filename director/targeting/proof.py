@@ -23,19 +23,12 @@ from runtime.browser.elements.pointed import Pointed
 from runtime.browser.page.tab import Tab
 
 PROVED = 8
-"""Limit of the matching targets that are proved."""
-
 TRIED = 80
-"""Limit of the targets that are tried."""
-
 RELOAD_SECONDS = 10.0
-"""Time limit for the other tab, in seconds."""
-
 APPEAR_SECONDS = 3.0
 """Time limit for the element to appear after loading, in seconds: scripts fetch content later."""
 
 PAUSE = 0.05
-"""Seconds between checks for it."""
 
 
 async def of(
@@ -103,7 +96,6 @@ async def _placed(pointed: Pointed, role: str, name: str, usable: Callable[[str]
 
 
 def _said_around(pointed: Pointed) -> list[str]:
-    """Return the texts around the element that may be anchors."""
     facts = pointed.facts
     said = [text for row in facts.rows for text in row.texts]
     said += [each.text for each in facts.beside]

@@ -74,9 +74,7 @@ class Bench(Protocol):
         """Begin with the results of a failed run of the current draft: its values, and the browser state of its last checkpoint."""
         ...
 
-    async def close(self) -> None:
-        """Close its browser."""
-        ...
+    async def close(self) -> None: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,9 +98,7 @@ class Observer(Protocol):
         """Return every open tab of both browsers, those of the bench first."""
         ...
 
-    async def close(self) -> None:
-        """Close the browser of scouting."""
-        ...
+    async def close(self) -> None: ...
 
 
 @dataclasses.dataclass(slots=True)

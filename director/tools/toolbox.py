@@ -27,11 +27,7 @@ LONGEST = 6_000
 """Limit of the result of one call as shown to a model, in characters. Of a longer one it sees the beginning and the path of the rest."""
 
 BEGINNING = 4_000
-"""Length of that beginning, in characters."""
-
 FINISH = "finish"
-"""Name of the tool that ends a successful build."""
-
 READ: frozenset[entries.Mode] = frozenset({"chat", "agent", "run"})
 KEPT: frozenset[entries.Mode] = frozenset({"chat", "agent"})
 CHANGED: frozenset[entries.Mode] = frozenset({"agent"})
@@ -99,8 +95,6 @@ class OfBuild(Toolset):
 
 
 class ModelTools(turn.Tools):
-    """The tools of one model, in a session."""
-
     def __init__(self, state: SessionState, listener: Listener, toolsets: Sequence[Toolset]) -> None:
         self._state, self._listener = state, listener
         self._toolsets: Mapping[str, Toolset] = {each.tool.name: each for each in toolsets}
@@ -189,7 +183,6 @@ NUMBER: dict[str, Json] = {"type": ["integer", "null"]}
 
 
 def of(schema: dict[str, Json], description: str) -> dict[str, Json]:
-    """Return the schema with a description for the model."""
     return {**schema, "description": description}
 
 
@@ -197,7 +190,6 @@ REASON = of(TEXT, "Why, in a sentence.")
 
 
 def fields(properties: dict[str, dict[str, Json]]) -> dict[str, Json]:
-    """Return the schema of an object with exactly these fields."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -207,10 +199,8 @@ def fields(properties: dict[str, dict[str, Json]]) -> dict[str, Json]:
 
 
 def each(items: dict[str, Json]) -> dict[str, Json]:
-    """Return the schema of a list of these."""
     return {"type": "array", "items": items}
 
 
 def tool(name: str, description: str, properties: dict[str, dict[str, Json]]) -> Tool:
-    """Return a tool as it is offered to a model."""
     return Tool(name, description, fields(properties))

@@ -48,35 +48,24 @@ if TYPE_CHECKING:
     from runtime.engine.run_state import RunState
 
 LOOK, READ = 5_000, 10_000
-"""Maximum characters of an observation, and of one element's text."""
-
 LOOK_SECONDS, ACTION_SECONDS, RULE_SECONDS = 10.0, 10.0, 5.0
-"""Time limits of an observation, an action, and a rule of `success`."""
-
 SETTLE_SECONDS = 3.0
-"""Time to wait for an action's results before the model is shown the changes."""
-
 ENDS_THE_STEP = (Paused, BudgetReached, LogError, Replaced, Cancelled, InternalError)
 """Errors that end the step, because the model cannot act on them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AgentPlace:
-    """The step that an agent works for."""
-
     run: RunState
     node: Leaf
     frame: scopes.Scope
     call: entries.Call
-    """Call of its step."""
     left: Callable[[], float]
-    """Seconds that the attempt has left."""
     closing: bool = False
     """True if the goal is known to be reached: no further action is allowed, and only the value is wanted."""
 
     @property
     def thread(self) -> str:
-        """The thread of its conversation."""
         return entries.thread_of(self.call)
 
 
@@ -89,11 +78,9 @@ class PageTools:
         self._task = task
         self._masker = place.run.writer.masker
         self._seen: tuple[Tab, Observation] | None = None
-        """The last observation, and its tab."""
         self._shown: dict[str, tuple[str, str]] = {}
         """Elements that this process has shown, by ref, as they were last shown."""
         self.turn = 0
-        """Number of the turn, from 1."""
 
     @property
     def offered(self) -> tuple[Tool, ...]:
@@ -109,7 +96,6 @@ class PageTools:
 
     @property
     def reads(self) -> Collection[str]:
-        """None, because an observation decides where the next action is done."""
         return ()
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
@@ -170,7 +156,6 @@ class PageTools:
         return cast("Tab", browser.page)
 
     async def _view(self) -> Observation:
-        """Observe the page, secrets masked."""
         page = self._page
         page.calm()
         seen = await page.look()
@@ -362,7 +347,6 @@ class PageTools:
         return turn.Outcome(told, error=self._run.writer.error(error))
 
     def _refused(self, code: str, message: str, fix: str) -> turn.Outcome:
-        """Return the outcome of a call that was not tried."""
         error = ModelError(code, message, fix=fix, phase="after" if code == "goal-denied" else "before")
         return turn.Outcome(self._text(f"refused: {message} ({code}). {fix}", ""), error=self._run.writer.error(error))
 
