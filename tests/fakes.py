@@ -46,7 +46,7 @@ class FakeSite:
 
 @dataclasses.dataclass(frozen=True)
 class FakePointed:
-    """An element that a ref points at (``runtime.agents.ports.Pointed``). Every target that could be its own is."""
+    """An element that a ref points at (``runtime.browser.elements.targets.Pointed``). Every target that could be its own is."""
 
     facts: Facts
     says: str

@@ -25,7 +25,6 @@ from runtime.runs import run
 
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
-    from runtime.agents import ports
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ class Browser:
         page, seeing = browser.page, self._build.observer
         if isinstance(page, Tab) and isinstance(seeing, observer.PageObserver):
             return await seeing.look_at(page)
-        return (await cast("ports.Page", page).look()).masked(self._build.writer.masker.text)
+        return (await cast("Tab", page).look()).masked(self._build.writer.masker.text)
 
     def shown(self) -> tuple[object, Observation] | None:
         """Return the page last shown to the build's model, and its observation; None before any."""

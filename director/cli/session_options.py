@@ -12,7 +12,7 @@ from director.session import open as session_open
 from director.session import settings as session_settings
 from director.session import subject
 from director.session.state import SessionState
-from director.subjects import files
+from director.subjects import files, runs
 from nodes import budgets
 from nodes.errors import LogError, RunOpsError, UsageError
 from nodes.values import Json
@@ -44,7 +44,7 @@ class About:
             return cls()
         path = Path(name)
         if path.suffix in SUFFIXES or path.is_file():
-            files.of_file(path, here)  # a file with mistakes is a subject, a missing one is not
+            files.FileSubject(path, here)  # a file with mistakes is a subject, a missing one is not
             return cls(file=path.absolute())
         run = run_index.find(here.kept, name)
         run_index.load_history(here.kept, run)  # a new session needs a readable subject
@@ -66,13 +66,13 @@ class About:
         """Return the readable subject; ``own`` has the session's draft, for a session without a readable subject."""
         try:
             if self.run is not None:
-                return files.of_run(here.kept, self.run)
+                return runs.RunSubject(here.kept, self.run)
             if self.file is not None:
-                return files.of_file(self.file, here)
+                return files.FileSubject(self.file, here)
         except (UsageError, LogError) as error:
             # The conversation about it still exists, and can continue.
-            return files.gone(f"run {self.run}" if self.run is not None else f"workflow {self.file}", error, own)
-        return files.of_draft(own)
+            return files.GoneSubject(f"run {self.run}" if self.run is not None else f"workflow {self.file}", error, own)
+        return files.DraftSubject(own)
 
     def secrets(self, here: host.Host) -> Mapping[str, str]:
         """Return the workflow's secrets that have a value: they are masked in messages, too. None if it cannot be read."""

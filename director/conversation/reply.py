@@ -104,7 +104,7 @@ class Talk:
             asks=subagents.asks(models, writer, self._left, listener.waiting) if models is not None else None,
             ids=self._names,
             warn=lambda report: listener.fills(report, limits().overflow),
-            joined=lambda thread: run_items.Behind(subject.items(), thread),
+            joined=lambda thread: run_items.AfterSteps(subject.items(), thread),
         )
         if models is None:
             return

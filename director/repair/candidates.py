@@ -16,17 +16,11 @@ from nodes.targets import Target
 from runtime.browser.elements.targets import FIELDS
 
 LEAST = 0.2
-"""Least score of a candidate."""
-
 ALIKE = 0.75
-"""Least spelling similarity of two words that count as the same."""
-
 SHARES = 0.5
 """Least common part of two names that count as alike."""
 
 SAME = 0.9
-"""The same if the roles differ."""
-
 CLEARLY = 0.2
 """Least lead in the common part of the name over every other element of the same role and place."""
 
@@ -34,7 +28,7 @@ LIGHT = 0.3
 """Weight of a word without information, relative to others."""
 
 PRESSED = frozenset(
-    {
+    [
         "button",
         "link",
         "menuitem",
@@ -47,19 +41,15 @@ PRESSED = frozenset(
         "clickable",
         "cell",
         "img",
-    }
+    ]
 )
-"""Roles of clickable elements."""
-
+_TYPED = frozenset(["textbox", "searchbox", "combobox", "spinbutton", "editable"])
 ROLES: Mapping[str, frozenset[str]] = {
-    "click": PRESSED,
-    "dblclick": PRESSED,
-    "download": PRESSED,
-    "fill": frozenset({"textbox", "searchbox", "combobox", "spinbutton", "editable"}),
-    "type": frozenset({"textbox", "searchbox", "combobox", "spinbutton", "editable"}),
-    "check": frozenset({"checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio", "option"}),
-    "uncheck": frozenset({"checkbox", "switch", "menuitemcheckbox"}),
-    "select": frozenset({"combobox", "listbox"}),
+    **dict.fromkeys(("click", "dblclick", "download"), PRESSED),
+    **dict.fromkeys(("fill", "type"), _TYPED),
+    "check": frozenset(["checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio", "option"]),
+    "uncheck": frozenset(["checkbox", "switch", "menuitemcheckbox"]),
+    "select": frozenset(("combobox", "listbox")),
     "value": FIELDS,
 }
 """Roles that an action can use; other actions can use all."""
@@ -80,8 +70,6 @@ EMPTY = frozenset(_EMPTY.split())
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Meant:
-    """The element that the step looked for."""
-
     said: str
     """Its name for people; empty if the target contains none."""
     marks: str
@@ -124,13 +112,11 @@ class Score:
 
     seen: Seen
     worth: float
-    """From 0 to 1."""
     own: float
     """The common part of its name, or of its names in the document."""
     words: frozenset[str]
     """The words of the meaning that it shares."""
     kin: bool
-    """True if it has the role that was meant."""
     why: str
 
     @property
@@ -140,7 +126,6 @@ class Score:
 
 
 def ranked(meant: Meant, seen: Iterable[Seen]) -> list[Score]:
-    """Return the possible elements, likeliest first."""
     scores = [score for each in seen if (score := scored(meant, each)) is not None]
     return sorted(scores, key=lambda score: -score.worth)
 
@@ -160,48 +145,36 @@ def named(score: Score, others: Iterable[Score]) -> bool:
 
 
 def scored(meant: Meant, seen: Seen) -> Score | None:
-    """Return the similarity of an element; None if it cannot be the one, or has none."""
     able = ROLES.get(meant.action)
-    if able is not None and seen.role not in able:
+    if (able is not None and seen.role not in able) or (meant.anchor and not is_in(meant.anchor, seen.around)):
         return None
-    if meant.anchor and not stands_in(meant.anchor, seen.around):
-        return None
-    called = [seen.name, *seen.texts]
-    same_name = max((alike(meant.said, each) for each in called), default=0.0) if meant.said else 0.0
-    same_mark = max((alike(meant.marks, each) for each in [*seen.marks, *called]), default=0.0) if meant.marks else 0.0
-    hinted = max((alike(meant.hints, each) for each in [*called, *seen.marks]), default=0.0) if meant.hints else 0.0
-    # Names in the document count as much as the name, if that differs.
-    by_name = max((alike(meant.said, each) for each in seen.marks), default=0.0) * 0.9 if meant.said else 0.0
-    own = max(same_name, same_mark, by_name)
+    called, marks = [seen.name, *seen.texts], seen.marks
+    name, mark = _best(meant.said, called), _best(meant.marks, [*marks, *called])
+    hinted = _best(meant.hints, [*called, *marks])
+    # Names in the document count nearly as much as the name, if that differs.
+    own = max(name, mark, _best(meant.said, marks) * 0.9)
     kin = not meant.role or meant.role == seen.role
-    anchored = 1.0 if meant.anchor else 0.0
-    worth = 0.6 * own + 0.2 * (1.0 if kin else 0.5) + 0.1 * hinted + 0.1 * anchored
+    worth = 0.6 * own + (0.2 if kin else 0.1) + 0.1 * hinted + (0.1 if meant.anchor else 0.0)
     if worth < LEAST:
         return None
-    has = [word for each in [*called, *seen.marks] for word in words(each)]
+    has = [word for each in [*called, *marks] for word in words(each)]
     shared = frozenset(each for each in words(meant.said or meant.marks) if any(_same(each, word) for word in has))
-    return Score(
-        seen, round(worth, 3), round(own, 3), shared, kin, _why(meant, seen, max(same_name, same_mark), own, hinted)
-    )
+    reasons = [
+        "it has a similar name" if max(name, mark) >= SHARES else "",
+        "the document gives it a similar name" if own >= SHARES > max(name, mark) else "",
+        "its name is like that of the step" if hinted >= SHARES > own else "",
+        f"it is a {seen.role}, too" if meant.role and kin else "",
+        "it is in the same row" if meant.anchor else "",
+    ]
+    why = ", ".join(filter(None, reasons)) or "it is similar"
+    return Score(seen, round(worth, 3), round(own, 3), shared, kin, why)
 
 
-def _why(meant: Meant, seen: Seen, name: float, own: float, hinted: float) -> str:
-    reasons: list[str] = []
-    if name >= SHARES:
-        reasons.append("it is called alike")
-    elif own >= SHARES:
-        reasons.append("the document calls it alike")
-    elif hinted >= SHARES:
-        reasons.append("it is called as the step is")
-    if meant.role and meant.role == seen.role:
-        reasons.append(f"it is a {seen.role}, too")
-    if meant.anchor:
-        reasons.append("it stands in the same row")
-    return ", ".join(reasons) or "it is the like of it"
+def _best(meant: str, texts: Iterable[str]) -> float:
+    return max((alike(meant, each) for each in texts), default=0.0) if meant else 0.0
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in lower case; of an id its parts."""
     return [each.casefold() for each in _WORD.findall(_CAMEL.sub(" ", text).replace("_", " "))]
 
 
@@ -241,11 +214,10 @@ def _same(one: str, other: str) -> bool:
 
 
 def _marks(selector: str) -> list[str]:
-    """Return the ids, classes and attribute values of a selector."""
     return [first or second for first, second in _MARK.findall(selector)]
 
 
-def stands_in(text: str, around: str) -> bool:
+def is_in(text: str, around: str) -> bool:
     """Return whether the text around an element contains ``text``, as whole words."""
     return re.search(rf"(?<!\w){re.escape(' '.join(text.split()))}(?!\w)", " ".join(around.split())) is not None
 

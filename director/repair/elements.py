@@ -16,8 +16,6 @@ from runtime.browser.page.tab import Tab
 from runtime.observation.observation import Observation
 
 MOST, MOST_CANDIDATES = 12, 6
-"""Limits: of elements examined in the document, and of candidates among them."""
-
 _KNOWN = isolated_world.Script[list[str]](
     r"""() => {
   const found = new Set();
@@ -55,7 +53,6 @@ class Elements:
     raw: Target
     """The step's target in the file."""
     resolved: Target
-    """The same with references resolved."""
     action: str
     refills: Callable[[str], str]
     """Puts references back into a text of the page, in place of their values."""
@@ -74,7 +71,7 @@ class Elements:
         loose = dataclasses.replace(meant, anchor="")
         if meant.anchor:
             # Only rows with the data, whatever elements they are now.
-            shown = [each for each in shown if candidates.stands_in(meant.anchor, each.around)]
+            shown = [each for each in shown if candidates.is_in(meant.anchor, each.around)]
         able = candidates.ROLES.get(meant.action)
         shown = [each for each in shown if able is None or each.role in able]
         first = sorted(shown, key=lambda each: -_worth(loose, each))[:MOST]
@@ -119,39 +116,28 @@ class Elements:
         self.left_out.append(f"{what}: not tried, for the value is a secret, and the field would show it")
 
     async def _target(self, page: Tab, seen: candidates.Seen) -> Target | None:
-        """Return the best target of the element. The old ``within`` stays, as long as it exists."""
-        within, raw_within = self.resolved.within, self.raw.within
+        """Return the best target of the element. The old ``within``, or one with its text, stays as long as it exists."""
+        old, raw = self.resolved.within, self.raw.within
+        anchor = old.has_text if old is not None else None
         async with page.pointed(seen.ref) as pointed:
-            alone = targets.ways(pointed.facts, seen.role, seen.name, lambda _text: True)
-            arounds: list[tuple[Target | None, Target | None]] = []
-            if within is not None and raw_within is not None:
-                arounds = [(within, raw_within)]
-                if within.has_text and raw_within.has_text:
-                    arounds += [
-                        (_row(row.role, within.has_text), _row(row.role, raw_within.has_text))
-                        for row in pointed.facts.rows
-                        if row.role != within.role
-                    ]
-                    arounds += [
-                        (Target(css=css, has_text=within.has_text), Target(css=css, has_text=raw_within.has_text))
-                        for area in pointed.facts.areas
-                        for css in area.css
-                    ]
-                elif not within.has_text and await page.count(within) == 0:
-                    # The old `within` did not depend on data, and is gone.
-                    arounds = [(None, None)]
+            alone = targets.ways(pointed.facts, seen.role, seen.name, _any)
+            if old is None or (not anchor and await page.count(old) == 0):
+                ways = targets.ranked([*alone, *targets.anchored(alone, pointed.facts, _any)])
             else:
-                arounds = [(None, None)]
-            ways = [*alone]
-            if arounds[0][0] is None:
-                ways += list(targets.anchored(alone, pointed.facts, lambda _text: True))
-            for around, raw_around in arounds:
-                for way in targets.ranked(ways):
-                    for form in targets.forms(way.fields):
-                        live = form if around is None else form.model_copy(update={"within": around})
-                        if await pointed.places(live) == (1, 0):
-                            written = form if raw_around is None else form.model_copy(update={"within": raw_around})
-                            return self._referring(written)
+                ways = [dataclasses.replace(each, fields={**each.fields, "within": old}) for each in alone]
+                if anchor:
+                    parts = targets.anchored(alone, pointed.facts, _any, anchor)
+                    ways += targets.ranked([each for each in parts if "within" in each.fields])
+            async for match in targets.matches(pointed, ways):
+                if not match.alone:
+                    continue
+                target, within = match.target, match.target.within
+                if within is not None and within == old:
+                    target = target.model_copy(update={"within": raw})
+                elif within is not None and raw is not None and anchor and within.has_text == anchor:
+                    around = within.model_copy(update={"has_text": raw.has_text})
+                    target = target.model_copy(update={"within": around})
+                return self._referring(target)
         return None
 
     def _referring(self, target: Target) -> Target:
@@ -192,8 +178,8 @@ class Elements:
         return found
 
 
-def _row(role: str, text: str) -> Target:
-    return Target(role=role, has_text=text)
+def _any(_text: str) -> bool:
+    return True
 
 
 def _worth(meant: candidates.Meant, seen: candidates.Seen) -> float:

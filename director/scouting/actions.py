@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import override
 
-from director.scouting import observer, page_tools, single_node
+from director.scouting import observer, page_tools
+from nodes import registry
 from nodes.base import Leaf
-from nodes.errors import ModelError, OriginRefused, SiteError
+from nodes.errors import ModelError, SiteError
 from nodes.values import Json
-from runtime.agents import secret_checks
+from runtime.agents import actions, secret_checks
 from runtime.browser import borrowed, origins
-from runtime.browser.elements import facts as element_facts
-from runtime.browser.elements import targets
 from runtime.browser.page.tab import Tab
 from runtime.browser.session import Session
 from runtime.engine import engine as engines
 from runtime.engine import run_state
-from runtime.language import prepare
+from runtime.language import prepare, reader, workflow, writer
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.log import entries
 from runtime.models.turns import turn
@@ -34,6 +33,9 @@ from runtime.secrets import masking
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
     from runtime.observation.observation import Observation
+
+FILE = "scouting.yaml"
+"""Name of the workflow of an action."""
 
 SETTLE_SECONDS = 3.0
 """Limit of waiting for the consequences of an action, in seconds."""
@@ -50,8 +52,8 @@ ENDED = frozenset({"page-crashed", "guard-lost"})
 ON_ELEMENT = frozenset({"click", "fill", "select", "check", "uncheck", "hover"})
 """Actions that need a ref."""
 
-WITH_VALUE = frozenset({"fill", "select", "press"})
-"""Actions that need a value."""
+WITH_VALUE = {"fill": "value", "select": "value", "press": "key"}
+"""Actions that need a value, and the field of the node that has it."""
 
 _SECRET = re.compile(r"\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
@@ -70,7 +72,6 @@ class ScoutAction(start.Part):
 
     @override
     async def run(self, engine: engines.ExecutionEngine) -> Json:
-        """Do it, and wait for its consequences; return its value."""
         browser = cast("borrowed.Lent", await engine.state.need_browser(self.node.id))
         row: Any = browser.tabs
         page: Tab = row.get(self.tab) if self.tab in row.named else row.current
@@ -81,6 +82,27 @@ class ScoutAction(start.Part):
         return value
 
 
+def written(fields: Mapping[str, Json], secrets: Sequence[str], allowed: Sequence[str]) -> tuple[workflow.Loaded, Leaf]:
+    """Return the workflow of an action, and its node with the page's literal texts, which a person is shown.
+
+    Only a ``value`` with ``secrets`` has references; all else is literal. Raises WorkflowInvalid.
+    """
+    head: dict[str, Json] = {"id": f"debug_{fields['action']}", "type": "browser_action"}
+    plain = {name: each if secrets and name == "value" else writer.literal(each) for name, each in fields.items()}
+    text = writer.text(
+        {
+            "version": 1,
+            "name": "an action of the scout",
+            "secrets": list[Json](secrets),
+            "allowed_origins": list[Json](allowed),
+            "nodes": [{**head, **plain}],
+        }
+    )
+    literal = registry.parse_node({**head, **fields})
+    assert isinstance(literal, Leaf)
+    return reader.parse(text, FILE), literal
+
+
 class ScoutActions:
     """Does the actions that one model requests."""
 
@@ -88,8 +110,6 @@ class ScoutActions:
         """``mine`` are the only tabs in which it may act; tabs that these open are added."""
         self._build, self._looks, self._mine = build, looks, mine
         self._observer = cast("observer.PageObserver", build.observer)
-        self._leads = ""
-        """Address of the link that is about to be clicked."""
 
     async def navigate(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Load an address in a tab; the first opens the browser."""
@@ -104,15 +124,14 @@ class ScoutActions:
         """Open a named tab at an address."""
         name = str(arguments["name"])
         if name == observer.BENCH or name.startswith(observer.SCOUT):
-            raise ModelError("tool-arguments", f"`{name}` is what a browser is called", fix="give another name")
+            raise ModelError("tool-arguments", f"`{name}` is the name of a browser", fix="give another name")
         async with self._observer.scout.used() as session:
             if name in session.tabs.named:
-                raise ModelError(
-                    "tool-arguments", f"a tab `{name[:80]}` is open", fix="give another name, or `debug_navigate`"
-                )
+                fix = "give another name, or `debug_navigate`"
+                raise ModelError("tool-arguments", f"a tab `{name[:80]}` is open", fix=fix)
             page = self._page(None)
             url = self._address(str(arguments["url"]), page.url)
-            return await self._do(call, session, page, {"action": "open_tab", "url": url}, name)
+            return await self._do(call, session, page, {"action": "open_tab", "url": url}, tab=name)
 
     async def close_tab(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Close a tab."""
@@ -121,28 +140,42 @@ class ScoutActions:
 
     async def act(self, call: entries.Call, arguments: dict[str, Json]) -> turn.Outcome:
         """Do one action in a tab."""
+        action, ref, value = str(arguments["action"]), arguments["ref"], arguments["value"]
         async with self._observer.scout.there() as session:
             page = self._page(arguments["tab"])
             if page.dialog is None and self._observer.last_of(page) is None:
                 # Changes are reported relative to the page before the action.
                 await self._observer.look_at(page)
-            action = str(arguments["action"])
             if page.dialog is not None and action != "dialog":
                 raise SiteError("dialog-open", "the page shows a dialog", fix=f"{page_tools.ANSWER} first")
+            if action in ON_ELEMENT and ref is None:
+                raise _mismatch(f"`{action}` needs the ref of an element")
+            if action in WITH_VALUE and value is None:
+                raise _mismatch(f"`{action}` needs a value")
+            if action == "dialog":
+                accept = value not in (None, "dismiss")
+                fields = actions.answered(page.dialog, None if value == "accept" else value, accept=accept)
+                return await self._do(call, session, page, fields)
             earlier = self._observer.last_of(page)
-            try:
-                fields = await self._fields(page, action, arguments["ref"], arguments["value"])
-            except SiteError as error:
-                return await self._not_found(page, earlier, error)
-            return await self._do(call, session, page, fields)
+            fields, leads = {"action": action}, ""
+            if ref is not None and action != "back":
+                try:
+                    async with self._observer.pointed_at(page, str(ref)) as (pointed, element):
+                        fields["target"] = await actions.target_of(pointed, element, self._masker)
+                        facts = pointed.facts
+                except SiteError as error:
+                    return await self._not_found(page, earlier, error)
+                if action == "click":
+                    fields["action"] = actions.clicked(facts)
+                    leads = urllib.parse.urljoin(page.url, facts.link) if facts.link else ""
+            if action in WITH_VALUE:
+                fields[WITH_VALUE[action]] = _options(str(value)) if action == "select" else value
+            return await self._do(call, session, page, fields, leads=leads)
 
     async def _not_found(self, page: Tab, earlier: Observation | None, error: SiteError) -> turn.Outcome:
         """Report an element that is no longer there, with the current page, where the model finds it."""
-        more, theirs, whole = await self._looks.after(page, earlier)
         recorded: dict[str, Json] = self._masker.json(error.as_json())
-        ours = "\n".join(filter(None, [_failed(recorded), more]))
-        told = await self._looks.told(page, ours, f"{recorded['message']}\n{theirs}", whole=whole)
-        return dataclasses.replace(told, error=recorded)
+        return await self._reported(page, earlier, [_failed(recorded)], str(recorded["message"]), recorded)
 
     # The request.
 
@@ -158,146 +191,12 @@ class ScoutActions:
         return self._observer.page("scout", name)
 
     def _address(self, url: str, here: str) -> str:
-        """Return a complete address of a web site."""
         base = here if origins.origin(here) is not None else self._build.goal.url or ""
-        whole = urllib.parse.urljoin(base, url) if url.startswith(("/", "?")) else url
-        if origins.origin(whole) is not None:
-            return whole
-        allowed = self._observer.scout.origins()
-        raise OriginRefused(
-            "origin-refused",
-            f"`{url[:100]}` is no whole address of a web site",
-            fix=f"give it with https:// or http://, or from / on; {', '.join(allowed) or 'no site'} may be opened",
-            evidence={"allowed": list[Json](allowed), "kind": "main frame"},
-        )
-
-    async def _fields(self, page: Tab, action: str, ref: Json, value: Json) -> dict[str, Json]:
-        """Return the fields of the node. Raises ModelError ``tool-arguments``, SiteError for an element that is missing, or that no target finds."""
-        self._leads = ""
-        if action in ON_ELEMENT and ref is None:
-            raise _mismatch(f"`{action}` needs the ref of an element")
-        if action in WITH_VALUE and value is None:
-            raise _mismatch(f"`{action}` needs a value")
-        if action == "dialog":
-            return self._answer(page, value)
-        if action == "back":
-            return {"action": "back"}
-        fields: dict[str, Json] = {"action": action}
-        if ref is not None:
-            target, facts = await self._target(page, str(ref))
-            fields["target"] = target
-            if action == "click" and facts.type == "radio":
-                fields["action"] = "check"
-            elif action == "click" and facts.type == "checkbox":
-                fields["action"] = "uncheck" if facts.checked else "check"
-            elif action == "click" and facts.link:
-                self._leads = urllib.parse.urljoin(page.url, facts.link)
-        if action == "press":
-            fields["key"] = value
-        elif action == "select":
-            fields["value"] = _options(str(value))
-        elif action == "fill":
-            fields["value"] = value
-        return fields
-
-    def _answer(self, page: Tab, value: Json) -> dict[str, Json]:
-        if page.dialog is None:
-            raise SiteError("no-dialog", "the page shows no dialog", fix="continue without one")
-        if value in (None, "dismiss"):
-            return {"action": "dialog", "answer": "dismiss"}
-        typed = {} if value == "accept" else {"value": value}
-        return {"action": "dialog", "answer": "accept", **typed}
-
-    async def _target(self, page: Tab, ref: str) -> tuple[Json, element_facts.Facts]:
-        masker = self._masker
-        async with self._observer.pointed_at(page, ref) as (pointed, element):
-            target = await targets.target_of(
-                pointed, element.role, element.name, lambda text: secret_checks.refusal(text, masker) is None
-            )
-            return target.model_dump(mode="json", exclude_unset=True, by_alias=True), pointed.facts
+        return actions.address(url, base, self._observer.scout.origins())
 
     @property
     def _masker(self) -> masking.Masker:
         return masking.Masker(self._build.known())
-
-    # The run.
-
-    async def _do(
-        self, call: entries.Call, session: Session, page: Tab, fields: dict[str, Json], tab: str | None = None
-    ) -> turn.Outcome:
-        """Do it as a run, and report the outcome. ``tab`` is the tab concerned, if that is not ``page``."""
-        session.tabs.name_new()
-        name = tab or next((each for each, there in session.tabs.named.items() if there is page.page), None)
-        if name is None:
-            raise ModelError("page-unknown", "the tab is closed", fix="`debug_open_tab` opens one")
-        written = self._written({**fields, **({"tab": name} if fields["action"] == "open_tab" else {})})
-        prepared = prepare.Prepared(written.loaded, written.inputs, dict(self._build.known()))
-        # A file cannot name a tab that no node of it opens.
-        node = written.node.model_copy(update={"tab": name})
-        earlier, before = self._observer.last_of(page), set(session.tabs.named)
-        holds = None
-        if node.effect_class == "effect":
-            holds = await self._holds(written.literal, call, page)
-        # Earlier page errors do not belong to this action.
-        self._observer.scout.page_errors()
-        ended = await self._build.runs.follow(
-            call,
-            lambda listener, options: self._build.carrier.begin(
-                prepared,
-                listener=listener,
-                options=dataclasses.replace(
-                    options, part=ScoutAction(node, name), browsers=borrowed.Lender(session), holds=holds
-                ),
-            ),
-        )
-        ours: list[str] = []
-        error: dict[str, Json] | None = None
-        paused = ended.question.get("reason") if ended.question is not None else None
-        # Without a target there is no summary.
-        said = written.literal.summary()
-        what = self._observer.mask(str(fields["action"]) if said == written.literal.type else said)
-        if paused == HELD:
-            refused = self._build.goal.policy == "ask"
-            why = "the person does not want it" if refused else "what it needs was found and is ready"
-            ours.append(f"held: {why}, and it was not done; that is no failure")
-            # A refused action is not done in another way either.
-            if not refused and origins.origin(self._leads) is not None:
-                ours.append("it is a link: `debug_navigate` loads where it leads")
-                what = f"{what}\nleads to {self._observer.mask(self._leads)}"
-        elif ended.status == "passed":
-            ours.append("done")
-        else:
-            error = ended.error or _unknown(ended.question)
-            if error["code"] in ENDED or not session.tabs.all():
-                await self._observer.scout.demand_alive()
-                error = {**error, "fix": "`debug_close_tab` closes the tab, `debug_open_tab` opens another one"}
-            ours.append(_failed(error))
-            what = f"{what}\n{error['message']}"
-        complained = [f"page complains: {self._observer.mask(each)}" for each in self._observer.scout.page_errors()]
-        what = "\n".join([what, *complained[:MOST_PAGE_ERRORS]])
-        left = self._left_on(session, page, name, ours, before)
-        if left is None:
-            text = "\n".join([*ours, page_text.fenced(what)])
-            return turn.Outcome(text, text, error)
-        ours = [*(await self._bad_tabs(session, left, before)), *ours]
-        more, theirs, whole = await self._looks.after(left, earlier if left is page else None)
-        told = await self._looks.told(left, "\n".join(filter(None, [*ours, more])), f"{what}\n{theirs}", whole=whole)
-        return dataclasses.replace(told, error=error)
-
-    async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> run_state.Withholds:
-        """Return whether the run's one action is withheld. A person is asked for it in the page's words."""
-        where = self._observer.mask(page.url)
-        if page.dialog is not None:
-            literal = literal.model_copy(update={"text": self._observer.mask(page.dialog)})
-        decided = await self._build.effects.demand([(literal, literal.id)], place=call.path, page=where)
-        held = decided(literal, literal.id)
-        return lambda leaf, _path: held and leaf.effect_class == "effect"
-
-    def _written(self, fields: dict[str, Json]) -> single_node.Written:
-        try:
-            return single_node.written(fields, self._secrets(fields), self._observer.scout.origins())
-        except WorkflowInvalid as error:
-            raise _mismatch("; ".join(dict.fromkeys(each.message for each in error.diagnostics))) from None
 
     def _secrets(self, fields: Mapping[str, Json]) -> Sequence[str]:
         """Return the typed secrets. Raises ModelError for an unknown one, and for anything else that looks like a secret."""
@@ -305,21 +204,108 @@ class ScoutActions:
         names = _SECRET.findall(value) if isinstance(value, str) else []
         known = self._build.known()
         if unknown := [each for each in names if each not in known]:
-            raise ModelError(
-                "secret-refused",
-                f"there is no secret `{unknown[0][:80]}`",
-                fix=f"there are: {', '.join(known) or 'none'}",
-            )
+            fix = f"there are: {', '.join(known) or 'none'}"
+            raise ModelError("secret-refused", f"there is no secret `{unknown[0][:80]}`", fix=fix)
         rest = {**fields, "value": _SECRET.sub("", value)} if names and isinstance(value, str) else fields
         if (why := secret_checks.refusal(dict(rest), self._masker)) is not None:
             fix = "type one as `{{ secrets.NAME }}` in `value` of fill, and nowhere else"
             raise ModelError("secret-refused", why, fix=fix)
         return list(dict.fromkeys(names))
 
+    # The run.
+
+    async def _do(
+        self,
+        call: entries.Call,
+        session: Session,
+        page: Tab,
+        fields: dict[str, Json],
+        *,
+        tab: str | None = None,
+        leads: str = "",
+    ) -> turn.Outcome:
+        """Do it as a run, and report the outcome. ``tab`` is the tab concerned, if that is not ``page``; a link ``leads`` to an address."""
+        scout = self._observer.scout
+        session.tabs.name_new()
+        name = tab or next((each for each, there in session.tabs.named.items() if there is page.page), None)
+        if name is None:
+            raise ModelError("page-unknown", "the tab is closed", fix="`debug_open_tab` opens one")
+        given = {**fields, **({"tab": name} if fields["action"] == "open_tab" else {})}
+        try:
+            loaded, literal = written(given, self._secrets(given), scout.origins())
+        except WorkflowInvalid as invalid:
+            raise _mismatch("; ".join(dict.fromkeys(each.message for each in invalid.diagnostics))) from None
+        # A file cannot name a tab that no node of it opens.
+        node = cast("Leaf", loaded.workflow.nodes[0]).model_copy(update={"tab": name})
+        earlier, before = self._observer.last_of(page), set(session.tabs.named)
+        holds = await self._holds(literal, call, page) if node.effect_class == "effect" else None
+        # Earlier page errors do not belong to this action.
+        scout.page_errors()
+        changes: dict[str, Any] = {
+            "part": ScoutAction(node, name),
+            "browsers": borrowed.Lender(session),
+            "holds": holds,
+        }
+        ended = await self._build.runs.follow(
+            call,
+            lambda listener, options: self._build.carrier.begin(
+                prepare.Prepared(loaded, {}, dict(self._build.known())),
+                listener=listener,
+                options=dataclasses.replace(options, **changes),
+            ),
+        )
+        ours: list[str] = []
+        error: dict[str, Json] | None = None
+        # Without a target there is no summary.
+        said = literal.summary()
+        what = [self._observer.mask(str(fields["action"]) if said == literal.type else said)]
+        if ended.question is not None and ended.question.get("reason") == HELD:
+            refused = self._build.goal.policy == "ask"
+            why = "the person does not want it" if refused else "its element was found and is ready"
+            ours.append(f"held: {why}, and it was not done; that is no failure")
+            # A refused action is not done in another way either.
+            if not refused and origins.origin(leads) is not None:
+                ours.append("it is a link: `debug_navigate` loads its address")
+                what.append(f"leads to {self._observer.mask(leads)}")
+        elif ended.status == "passed":
+            ours.append("done")
+        else:
+            error = ended.error or _unknown(ended.question)
+            if error["code"] in ENDED or not session.tabs.all():
+                await scout.demand_alive()
+                error = {**error, "fix": "`debug_close_tab` closes the tab, `debug_open_tab` opens another one"}
+            ours.append(_failed(error))
+            what.append(str(error["message"]))
+        what += [f"page complains: {self._observer.mask(each)}" for each in scout.page_errors()[:MOST_PAGE_ERRORS]]
+        left = self._left_on(session, page, name, ours, before)
+        if left is None:
+            text = "\n".join([*ours, page_text.fenced("\n".join(what))])
+            return turn.Outcome(text, text, error)
+        ours = [*(await self._bad_tabs(session, left, before)), *ours]
+        return await self._reported(left, earlier if left is page else None, ours, "\n".join(what), error)
+
+    async def _holds(self, literal: Leaf, call: entries.Call, page: Tab) -> run_state.Withholds:
+        """Return whether the run's one action is withheld. A person is asked for it in the page's words."""
+        if page.dialog is not None:
+            literal = literal.model_copy(update={"text": self._observer.mask(page.dialog)})
+        where = self._observer.mask(page.url)
+        decided = await self._build.effects.demand([(literal, literal.id)], place=call.path, page=where)
+        held = decided(literal, literal.id)
+        return lambda leaf, _path: held and leaf.effect_class == "effect"
+
     # The outcome.
 
+    async def _reported(
+        self, page: Tab, earlier: Observation | None, ours: Sequence[str], what: str, error: dict[str, Json] | None
+    ) -> turn.Outcome:
+        """Report an action, and the page after it."""
+        more, theirs, whole = await self._looks.after(page, earlier)
+        said = "\n".join(filter(None, [*ours, more]))
+        told = await self._looks.told(page, said, f"{what}\n{theirs}", whole=whole)
+        return dataclasses.replace(told, error=error)
+
     async def _bad_tabs(self, session: Session, told: Tab, before: set[str]) -> list[str]:
-        """Return the first warning: other tabs that opened, and show an error of the site."""
+        """Return warnings about other tabs that opened, and show an error of the site."""
         found: list[str] = []
         for name in [each for each in session.tabs.named if each not in before]:
             tab = session.tabs.get(name)
@@ -334,10 +320,10 @@ class ScoutActions:
         new = [each for each in session.tabs.named if each not in before and each not in opened]
         if opened:
             ours.append(f"{page_text.OPENED}{', '.join(opened)}")
-        if self._mine is not None:
-            self._mine += opened
         if page.closed:
             ours.append("the tab is closed")
+        if self._mine is not None:
+            self._mine += opened
         there = [each for each in session.tabs.named if self._mine is None or each in self._mine]
         left = new[0] if new else name if not page.closed else next(iter(there), None)
         if self._mine is None and left is not None:
@@ -346,6 +332,7 @@ class ScoutActions:
 
 
 def _options(value: str) -> Json:
+    """Return the options of a list: several are a JSON array."""
     if value.lstrip().startswith("["):
         try:
             several = json.loads(value)
@@ -362,12 +349,9 @@ def _mismatch(message: str) -> ModelError:
 
 def _unknown(question: Mapping[str, Any] | None) -> dict[str, Json]:
     """Return the error of a run that paused: it is unknown whether its action was done."""
-    message = str((question or {}).get("message") or "the run did not end")
-    return ModelError(
-        "scout-unknown", f"nobody knows whether it was done: {message}", fix="look at what the site says"
-    ).as_json()
+    message = f"it is unknown whether it was done: {(question or {}).get('message') or 'the run did not end'}"
+    return ModelError("scout-unknown", message, fix="look at what the site says").as_json()
 
 
 def _failed(error: Mapping[str, Json]) -> str:
-    fix = f"; {error['fix']}" if error.get("fix") else ""
-    return f"failed: {error['code']}{fix}"
+    return f"failed: {error['code']}" + (f"; {error['fix']}" if error.get("fix") else "")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from director.tools.build_context import BuildContext
 
 ANSWERS_SECONDS = 1.0
-"""Limit of a tab's response to a check, in seconds."""
 
 
 class Browser:
@@ -34,11 +33,9 @@ class Browser:
         self._page_errors: page_errors.PageErrors | None = None
         self._busy = asyncio.Lock()
         self.latest = MAIN
-        """The last used tab, which is the default."""
 
     @property
     def session(self) -> Session | None:
-        """The current browser; None if none is open."""
         return self._session
 
     @contextlib.asynccontextmanager
@@ -100,7 +97,6 @@ class Browser:
         return self._session
 
     def _options(self) -> BrowserOptions | None:
-        """Return the browser options of the draft that a shared browser supports, so that pages look as in the workflow."""
         made = self._build.state.draft
         wanted = made.loaded.workflow.browser if made is not None else None
         if made is None or wanted is None:
@@ -129,14 +125,12 @@ class Browser:
         )
 
     async def shut(self, names: Sequence[str]) -> None:
-        """Close those of these tabs that are open."""
         async with self._busy:
             for name in names:
                 if self._session is not None and name in self._session.tabs.named:
                     await self._session.tabs.close(name)
 
     async def close(self) -> None:
-        """Close it."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()

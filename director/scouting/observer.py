@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import re
 import weakref
 from collections.abc import AsyncGenerator, Callable, Collection
 from typing import TYPE_CHECKING, cast
@@ -14,8 +13,9 @@ from playwright.async_api import Error
 from typing_extensions import override
 
 from director.scouting import browser as scouting
-from director.tools.build_context import Observer
+from director.tools.build_context import Observer, OpenTab
 from nodes.errors import ModelError, RunOpsError, SiteError
+from runtime.agents import actions
 from runtime.browser import isolated_world, origins
 from runtime.browser.elements import pointed as elements_pointed
 from runtime.browser.page.tab import Tab
@@ -30,21 +30,13 @@ if TYPE_CHECKING:
     from runtime.browser.page.tabs import Tabs
 
 WHOLE = 5_000
-"""Limit of an observation, in characters."""
-
 LOOK_SECONDS = 10.0
-"""Time limit of an observation, in seconds."""
-
 STATUS_SECONDS = 1.0
-"""Time limit for the status of a document, in seconds."""
-
 BENCH = "bench"
 """Name of the bench's page in tool calls; ``bench/NAME`` is another tab of it."""
 
 SCOUT = "scout"
 """The same for the scout, whose tabs are also known by their names alone."""
-
-_FOLDED = re.compile(r"^(… .*): (?:look\(|inspect_tab\b|find\().*$")
 
 _STATUS = isolated_world.Script[int]("() => performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0", int)
 
@@ -54,35 +46,13 @@ class _Seen:
     """Observations of one tab."""
 
     view: Observation
-    """The last observation."""
     address: str
     shown: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict[str, tuple[str, str]])
     """The elements by ref, as a model was last shown them."""
-    everything: bool = False
-    """True if the model was shown all of the last observation."""
     whole: set[str] = dataclasses.field(default_factory=set[str])
     """Threads of models that were shown all of this document."""
     again: set[str] = dataclasses.field(default_factory=set[str])
     """Threads that are to be shown all of it again, without omissions."""
-
-    def was(self, ref: str) -> tuple[str, str] | None:
-        """Return the element as a model was shown it; None if it was not."""
-        if ref not in self.shown and self.everything and self.view.has(ref):
-            return _known(self.view, ref)
-        return self.shown.get(ref)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class OpenTab:
-    """A tab in its current state."""
-
-    where: Where
-    name: str
-    """Empty for an unnamed tab."""
-    url: str
-    title: str
-    """Empty if it has not been observed."""
-    current: bool
 
 
 class PageObserver(Observer):
@@ -137,7 +107,6 @@ class PageObserver(Observer):
         return bench.browser if bench is not None else None
 
     def tabs(self) -> list[OpenTab]:
-        """Return every open tab of both browsers, those of the bench first."""
         found: list[OpenTab] = []
         both: list[tuple[Where, port.Browser | None]] = [("bench", self._bench), ("scout", self.scout.session)]
         for each, browser in both:
@@ -161,20 +130,10 @@ class PageObserver(Observer):
         return lambda text: then.text(first.text(text))
 
     def mask(self, text: str) -> str:
-        """Mask the secrets of one text."""
         return self.masking()(text)
 
-    @override
-    async def look(self, where: Where, tab: str | None = None) -> Observation:
-        """Return the current page, secrets masked, and note it as shown to a model, with its refs. Raises SiteError, ModelError ``page-unknown``."""
-        async with self.alone(where):
-            page = self.page(where, tab)
-            view = await self.look_at(page)
-            self._seen[page].everything = True
-            return view
-
     async def look_at(self, page: Tab) -> Observation:
-        """Return the same of a tab that the caller has locked; ``shown`` notes what a model sees of it."""
+        """Return the page as it is now, secrets masked; the caller has locked it, and ``shown`` notes what a model sees. Raises SiteError."""
         view = await self._view(page)
         seen = self._seen.get(page)
         if seen is None:
@@ -183,19 +142,10 @@ class PageObserver(Observer):
             if page.url != seen.address or not view.continues(seen.view):
                 seen.whole.clear()
                 seen.again.clear()
-            seen.view, seen.address, seen.everything = view, page.url, False
+            seen.view, seen.address = view, page.url
         return view
 
-    @override
-    def last(self, where: Where, tab: str | None = None) -> Observation | None:
-        """Return the last observation of that page; None if there is none, or it is not open."""
-        try:
-            return self.last_of(self.page(where, tab))
-        except ModelError:
-            return None
-
     def last_of(self, page: Tab) -> Observation | None:
-        """Return the last observation of a tab."""
         seen = self._seen.get(page)
         return seen.view if seen is not None else None
 
@@ -223,27 +173,12 @@ class PageObserver(Observer):
         seen = self._seen.get(page)
         return () if seen is not None and thread in seen.again else self._around.get(thread, ())
 
-    def told(self, page: Tab, text: str, thread: str) -> None:
-        """Note a longer text as shown. If it contains all that an observation shows, its thread has seen all of the page."""
-        seen = self._seen.get(page)
-        if seen is None:
-            return
-        lines = set(map(_line, text.split("\n")))
-        known = self.around(page, thread)
-        whole = any(
-            all(_line(each) in lines for each in page_text.fenced(shown).split("\n"))
-            for shown in (seen.view.render(WHOLE), seen.view.render(WHOLE, known=known))
-        )
-        self.shown(page, text, thread if whole else None)
-        self.learned(page, text, thread)
-
     def knows(self, page: Tab, thread: str) -> bool:
-        """Return whether the model of this thread was shown all of the last observed document."""
+        """True if the model of this thread was shown all of the last observed document."""
         seen = self._seen.get(page)
         return seen is not None and thread in seen.whole
 
     def forget(self, page: Tab, thread: str) -> None:
-        """Show the model of this thread all of it again."""
         if (seen := self._seen.get(page)) is not None:
             seen.whole.discard(thread)
             seen.again.add(thread)
@@ -291,7 +226,6 @@ class PageObserver(Observer):
 
     @contextlib.asynccontextmanager
     async def pointed_at(self, page: Tab, ref: str) -> AsyncGenerator[tuple[elements_pointed.Pointed, Element]]:
-        """Return the same in a tab that the caller has locked."""
         element = await self.element(page, ref)
         async with page.pointed(ref) as pointed:
             yield pointed, element
@@ -300,17 +234,17 @@ class PageObserver(Observer):
         """Return the current element. ``last`` stays, because changes are reported relative to what a model saw last."""
         view = await self._view(page)
         if not view.has(ref):
-            raise gone(ref)
+            raise actions.gone(ref)
         element, seen = view.element(ref), self._seen.get(page)
-        was = seen.was(ref) if seen is not None else None
+        was = seen.shown.get(ref) if seen is not None else None
         if was is None and self._of_bench(page):
             # Bench runs report their page without this observer; and nothing is done there by a ref.
             return element
         if was is None:
             # Another browser or document assigns new refs.
-            raise gone(ref, " that you were shown")
+            raise actions.gone(ref, " that you were shown")
         if was != _known(view, ref):
-            raise gone(ref, " that is what you were shown: it is called otherwise by now")
+            raise actions.gone(ref, " that is what you were shown: its name is another one now")
         return element
 
     async def status(self, page: Tab) -> int | None:
@@ -324,24 +258,9 @@ class PageObserver(Observer):
 
     @override
     async def close(self) -> None:
-        """Close the browser of scouting."""
         await self.scout.close()
-
-
-def _line(written: str) -> str:
-    """Return a line of a page, without the hint that shows folded content."""
-    return _FOLDED.sub(r"\1", written.strip())
 
 
 def _known(view: Observation, ref: str) -> tuple[str, str]:
     element = view.element(ref)
     return page_text.known_by(element.role, element.name)
-
-
-def gone(ref: str, why: str = "") -> SiteError:
-    """Return the error for a missing element."""
-    return SiteError(
-        "ref-gone",
-        f"the page has no element {ref[:40]} now{why}",
-        fix="take the ref that the element has now: `inspect_tab` and `find` show it",
-    )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from director.scouting import observer, relevance
 from nodes.errors import ModelError, RunOpsError, SiteError
 from nodes.values import Json
+from runtime.agents import actions
 from runtime.browser.elements import targets
 from runtime.browser.page.tab import Tab
 from runtime.models.turns import turn
@@ -41,7 +42,6 @@ class Looking:
         self._build, self._observer, self._thread, self._mine = build, observer, thread, mine
 
     def place(self, tab: str | None) -> tuple[Where, str | None]:
-        """Return the page for ``tab``. Raises ModelError ``page-unknown``."""
         if self._mine is None:
             return self._observer.place(tab)
         name = tab or self._mine[0]
@@ -58,7 +58,6 @@ class Looking:
 
     @contextlib.asynccontextmanager
     async def _page(self, tab: str | None, *, despite_dialog: bool = False) -> AsyncGenerator[Tab]:
-        """Lock the page for this model. Raises SiteError ``dialog-open``."""
         where, name = self.place(tab)
         async with self._observer.alone(where):
             page = self._observer.page(where, name)
@@ -78,7 +77,7 @@ class Looking:
             earlier = self._observer.last_of(page)
             view = await self._observer.look_at(page)
             if ref is not None and not view.has(ref):
-                raise observer.gone(str(ref))
+                raise actions.gone(str(ref))
             ours, whole = "", False
             part = view if ref is None else view.part(str(ref))
             if instruction:
@@ -94,7 +93,6 @@ class Looking:
             return await self.told(page, ours, theirs, whole=whole)
 
     async def find(self, arguments: dict[str, Json], _place: turn.Place) -> turn.Outcome:
-        """Return the elements with a role, name, row and text."""
         role, name, row, text = (arguments[each] or None for each in ("role", "name", "row", "text"))
         if not (role or name or row or text):
             raise ModelError(
@@ -128,7 +126,6 @@ class Looking:
         return turn.Outcome(f"{ours}\n{page_text.fenced(_head(view))}", value)
 
     async def told(self, page: Tab, ours: str, theirs: str, *, whole: bool = False) -> turn.Outcome:
-        """Return the last observation of a page: in our words, and in its own."""
         self._observer.shown(page, theirs, self._thread if whole else None)
         self._observer.learned(page, theirs, self._thread)
         status = await self._observer.status(page)

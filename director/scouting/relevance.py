@@ -9,11 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from runtime.observation.observation import Observation
 
 MOST = 1_500
-"""Limit of the selection, in characters."""
-
 EVERYTHING = 200_000
-"""Limit of the searched part of a page, in characters."""
-
 NEW_LINE = "\n"
 
 _WORD = re.compile(r"\w+")
@@ -24,8 +20,6 @@ _EMPTY = frozenset(
         " how many much who when will would should could about also only one"
     )
 )
-"""Words without information."""
-
 _KINDS = {
     "field": ("textbox", "searchbox", "combobox", "listbox", "spinbutton", "checkbox", "radio", "slider", "switch"),
     "input": ("textbox", "searchbox", "combobox", "spinbutton", "checkbox", "radio"),
@@ -83,14 +77,12 @@ def chosen(view: Observation, instruction: str, most: int = MOST, known: Collect
 
 
 def _without(whole: str, folded: str, words: frozenset[str]) -> str:
-    """Return the page with its known parts folded, if they have none of the words."""
     left_out = {*whole.split("\n")} - {*folded.split("\n")}
     said = {_stem(each.casefold()) for line in left_out for each in _WORD.findall(line)}
     return whole if words & said else folded
 
 
 def wanted(instruction: str) -> frozenset[str]:
-    """Return the meaningful words of an instruction, without their endings."""
     words = (each.casefold() for each in _WORD.findall(instruction))
     return frozenset(_stem(each) for each in words if each not in _EMPTY and (len(each) > 2 or each.isdigit()))
 
@@ -128,7 +120,6 @@ def _scores(lines: Sequence[str], words: frozenset[str]) -> dict[int, float]:
 
 
 def _above(lines: Sequence[str], number: int) -> Iterator[int]:
-    """Yield the lines that contain a line."""
     depth = _depth(lines[number])
     for each in range(number - 1, -1, -1):
         if (found := _depth(lines[each])) < depth:

@@ -25,13 +25,11 @@ from runtime.display.text import count
 from runtime.log import entries
 from runtime.messages.messages import Tool
 from runtime.models import budgets
-from runtime.models.turns import turn
+from runtime.models.turns import call_checks, turn
 
 NAME = "send_scout"
 
 TURNS = 15
-"""Limit of the requests of one scout."""
-
 BUDGET = Budget(calls=40, tokens=400_000, time=Decimal(900))
 """Budget of one scout; never more than the build has left."""
 
@@ -47,13 +45,10 @@ SCOUT = toolbox.tool(
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """Return the tool that sends a scout."""
     return (Scouting(build),)
 
 
 class Scouting(subagents.SubagentCall):
-    """The tool."""
-
     name = NAME
     who = "scout"
     turns = TURNS
@@ -76,7 +71,6 @@ class Scouting(subagents.SubagentCall):
 
     @override
     def word(self, arguments: dict[str, Json]) -> str:
-        """Return its task, its start address, and the secrets that it may type."""
         task, goal = super().word(arguments), self._build.goal
         url = arguments.get("url") or goal.url
         begins = f"Begin at {url}." if url else ""
@@ -105,9 +99,8 @@ class _Tools(ModelTools, subagents.SubagentConfig):
         sent = [each for each, action in build.writer.history.actions.items() if action.call.action == NAME]
         self._mine = [f"scout{sent.index(call.call) + 1 if call.call in sent else len(sent) + 1}"]
         toolsets = tools.of_thread(build, entries.delegate_thread(call.call), self._mine)
-        super().__init__(build.state, build.listener, [_Unasked(each) for each in toolsets])
+        super().__init__(build.state, build.listener, toolsets)
         self._build = build
-        self._every: Sequence[Toolset] = toolsets
 
     @property
     @override
@@ -121,44 +114,22 @@ class _Tools(ModelTools, subagents.SubagentConfig):
 
     @override
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        return next(filter(None, (each.find_out(call) for each in self._every)), None)
+        return next(filter(None, (each.find_out(call) for each in self._toolsets.values())), None)
 
     @override
-    async def close(self) -> None:
-        """Close its tabs, which nobody else needs."""
-        session = cast("observer.PageObserver", self._build.observer).scout
-        await session.shut(self._mine)
-
-
-class _Unasked(Toolset):
-    """A tool of a scout. If it needs a person and none is there, the scout skips and reports it: its parent can do it, and wait for the answer."""
-
-    def __init__(self, toolset: Toolset) -> None:
-        self._toolset = toolset
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        return self._toolset.tool
-
-    @property
-    @override
-    def modes(self) -> frozenset[entries.Mode]:
-        return self._toolset.modes
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
-
-    @override
-    async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
+    async def _outcome(self, toolset: Toolset, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         try:
-            return await self._toolset.take(arguments, place)
+            return await super()._outcome(toolset, arguments, place)
         except Paused:
+            # Its parent can do it, and wait for the answer.
             error = ModelError(
                 "scout-unasked",
                 "a person must be asked for it, and nobody is there now",
                 fix="leave it, and say in the report what would have to be done",
             ).as_json()
-            return turn.Outcome(f"{error['message']} ({error['code']}). {error['fix']}", error=error)
+            return turn.Outcome(call_checks.told(error), error=error)
+
+    @override
+    async def close(self) -> None:
+        session = cast("observer.PageObserver", self._build.observer).scout
+        await session.shut(self._mine)

@@ -18,63 +18,15 @@ from runtime.log import entries
 from runtime.messages.messages import Tool
 from runtime.models.turns import turn
 
-_PAGE = of(PERHAPS, "`bench`, or a scout tab; null: the bench's page if it has one, else the scout's.")
+_PAGE = of(PERHAPS, "`bench`, or a scout tab; null: the bench's page if there is one, else the scout's.")
 _TAB = of(PERHAPS, "Scout tab; null: the one used last.")
-_REF = of(PERHAPS, "Ref of an element.")
-
-
-INSPECT = tool(
-    "inspect_tab",
-    "Shows a page with refs, or what changed since; with an instruction only what fits its words.",
-    {
-        "tab": _PAGE,
-        "instruction": of(PERHAPS, "What is looked for, in words of the page; null: everything."),
-        "ref": of(PERHAPS, "Only this part."),
-        "reason": REASON,
-    },
-)
-FIND = tool(
-    "find",
-    "Lists elements of a page that fit all that is given, with refs.",
-    {
-        "tab": _PAGE,
-        "role": PERHAPS,
-        "name": PERHAPS,
-        "row": of(PERHAPS, "Text of the row or card around it."),
-        "text": of(PERHAPS, "Text in it."),
-    },
-)
-SCREENSHOT = tool("screenshot", "Keeps a picture of a page as a file.", {"tab": _PAGE, "ref": _REF, "reason": REASON})
-NAVIGATE = tool(
-    "debug_navigate",
-    "Loads an address in the scout's browser, which is no part of the workflow, and shows the page.",
-    {"tab": _TAB, "url": TEXT, "reason": REASON},
-)
-ACTION = tool(
-    "debug_action",
-    "Does one thing on a scout page, and shows what changed; a click or key may be held.",
-    {
-        "tab": _TAB,
-        "action": {
-            **TEXT,
-            "enum": ["click", "fill", "select", "press", "check", "uncheck", "hover", "back", "dialog"],
-        },
-        "ref": _REF,
-        "value": of(
-            PERHAPS, "Text or `{{ secrets.NAME }}`; option; key; of a dialog accept, dismiss, or a prompt's text."
-        ),
-        "reason": REASON,
-    },
-)
-OPEN = tool("debug_open_tab", "Opens another scout tab.", {"name": TEXT, "url": TEXT, "reason": REASON})
-CLOSE = tool("debug_close_tab", "Closes a scout tab.", {"name": TEXT, "reason": REASON})
-
 _MINE = of(PERHAPS, "A tab of yours; null: the first.")
+_REF = of(PERHAPS, "Ref of an element.")
+_ACTIONS: list[Json] = ["click", "fill", "select", "press", "check", "uncheck", "hover", "back", "dialog"]
+_VALUE = "Text or `{{ secrets.NAME }}`; option; key; for a dialog accept, dismiss, or the text of a prompt."
 
 
 class LookTool(OfBuild):
-    """A tool that observes a page."""
-
     def __init__(
         self, build: BuildContext, offered: Tool, do: Callable[[dict[str, Json], turn.Place], Awaitable[turn.Outcome]]
     ) -> None:
@@ -87,8 +39,6 @@ class LookTool(OfBuild):
 
 
 class ActionTool(OfBuild):
-    """A tool that acts on a page of the scout."""
-
     def __init__(
         self, build: BuildContext, offered: Tool, do: Callable[[entries.Call, dict[str, Json]], Awaitable[turn.Outcome]]
     ) -> None:
@@ -116,8 +66,7 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
     for run in build.writer.history.runs_of.get(call.call, ()):
         past = build.runs.past(run)
         attempts += past.all_attempts() if past is not None else ()
-    done = [each for each in attempts if each.result is not None and each.result.status == "ok"]
-    if done:
+    if any(each.result is not None and each.result.status == "ok" for each in attempts):
         told = f"done, before the session was interrupted; {gone}"
         return turn.Outcome(told, told)
     began = any(each.call.effect == "effect" for each in attempts)
@@ -133,13 +82,45 @@ def toolsets(build: BuildContext) -> Sequence[Toolset]:
 
 def of_thread(build: BuildContext, thread: str, mine: list[str] | None = None) -> Sequence[Toolset]:
     """Return the tools for the model of one thread; ``mine`` are the tabs to which a scout is restricted."""
-    observer = cast("observer.PageObserver", build.observer)
-    looks = page_tools.Looking(build, observer, thread, mine)
+    looks = page_tools.Looking(build, cast("observer.PageObserver", build.observer), thread, mine)
     does = actions.ScoutActions(build, looks, mine)
-    inspect, find, navigate, action = (
-        (INSPECT, FIND, NAVIGATE, ACTION)
-        if mine is None
-        else (_own(each) for each in (INSPECT, FIND, NAVIGATE, ACTION))
+    page, tab = (_PAGE, _TAB) if mine is None else (_MINE, _MINE)
+    inspect = tool(
+        "inspect_tab",
+        "Show a page with refs, or what changed since you saw it; with an instruction only what fits its words.",
+        {
+            "tab": page,
+            "instruction": of(PERHAPS, "What to look for, in words of the page; null: everything."),
+            "ref": of(PERHAPS, "Only this part."),
+            "reason": REASON,
+        },
+    )
+    find = tool(
+        "find",
+        "List the elements of a page that fit all arguments, with refs.",
+        {
+            "tab": page,
+            "role": PERHAPS,
+            "name": PERHAPS,
+            "row": of(PERHAPS, "Text of the row or card around it."),
+            "text": of(PERHAPS, "Text in it."),
+        },
+    )
+    navigate = tool(
+        "debug_navigate",
+        "Load an address in the scout's browser, which is no part of the workflow, and show the page.",
+        {"tab": tab, "url": TEXT, "reason": REASON},
+    )
+    action = tool(
+        "debug_action",
+        "Do one action on a scout page, and show what changed; a click or key may be held.",
+        {
+            "tab": tab,
+            "action": {**TEXT, "enum": _ACTIONS},
+            "ref": _REF,
+            "value": of(PERHAPS, _VALUE),
+            "reason": REASON,
+        },
     )
     every: list[Toolset] = [
         LookTool(build, inspect, looks.inspect),
@@ -148,15 +129,15 @@ def of_thread(build: BuildContext, thread: str, mine: list[str] | None = None) -
         ActionTool(build, action, does.act),
     ]
     if mine is None:
+        shot = {"tab": page, "ref": _REF, "reason": REASON}
+        named = {"name": TEXT, "reason": REASON}
         every += [
-            LookTool(build, SCREENSHOT, looks.screenshot),
-            ActionTool(build, OPEN, does.open_tab),
-            ActionTool(build, CLOSE, does.close_tab),
+            LookTool(build, tool("screenshot", "Save a picture of a page as a file.", shot), looks.screenshot),
+            ActionTool(
+                build,
+                tool("debug_open_tab", "Open another scout tab.", {"name": TEXT, "url": TEXT, "reason": REASON}),
+                does.open_tab,
+            ),
+            ActionTool(build, tool("debug_close_tab", "Close a scout tab.", named), does.close_tab),
         ]
     return every
-
-
-def _own(offered: Tool) -> Tool:
-    """Return the tool as offered to a scout: only for its own pages."""
-    properties = cast("dict[str, dict[str, Json]]", offered.parameters["properties"])
-    return tool(offered.name, offered.description, {**properties, "tab": _MINE})

@@ -10,7 +10,7 @@ import functools
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 from typing_extensions import override
 
@@ -35,16 +35,11 @@ LINE = "@state/run/line/"
 MOST = 100
 """Limit of the steps shown separately: the newest. The outline has the others."""
 
-KEPT = 512
-"""Number of cached items, so that their sizes are counted once."""
-
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 @dataclasses.dataclass(frozen=True)
 class Step(window.WindowItem):
-    """One attempt of a step."""
-
     attempt: attempts.Attempt
 
     @property
@@ -59,15 +54,11 @@ class Step(window.WindowItem):
 
     @override
     def size(self, *, pointers: bool) -> Size:
-        return self._small if pointers else self._large
+        return self._sizes[pointers]
 
     @functools.cached_property
-    def _large(self) -> Size:
-        return _size_of(self._whole)
-
-    @functools.cached_property
-    def _small(self) -> Size:
-        return _size_of(self._pointed)
+    def _sizes(self) -> tuple[Size, Size]:
+        return _size_of(self._whole), _size_of(self._pointed)
 
     @override
     def items(self, *, pointers: bool) -> tuple[Item, ...]:
@@ -85,7 +76,7 @@ class Step(window.WindowItem):
         asked, whole = self._whole
         pointed = (asked, ToolOutput(whole.id, self._output(pointers=True)))
         # A pointer to a small value would be larger than the value.
-        return pointed if _size_of(pointed).within(self._large) else self._whole
+        return pointed if _size_of(pointed).within(_size_of(self._whole)) else self._whole
 
     def _arguments(self) -> dict[str, Json]:
         """Return the step's arguments; of long ones only the beginning, and the path of the rest."""
@@ -110,10 +101,11 @@ class Step(window.WindowItem):
     def _output(self, *, pointers: bool) -> str:
         result, verdict = self.attempt.result, self.attempt.verdict
         if result is None:
-            return f"{OPEN}{f'; found out since: {verdict}' if verdict else ''}"
-        status = [result.status, "the run continued" if result.tolerated else ""]
-        status += [
-            f"found out since: {verdict}" if verdict else "",
+            return f"{OPEN}{f'; reconciled since: {verdict}' if verdict else ''}"
+        status = [
+            result.status,
+            "the run continued" if result.tolerated else "",
+            f"reconciled since: {verdict}" if verdict else "",
             "done again later" if self.attempt.rolled_back else "",
         ]
         head = "; ".join(filter(None, status))
@@ -132,7 +124,6 @@ class Step(window.WindowItem):
 
 
 def _failed(head: str, error: dict[str, Json], *, pointers: bool) -> str:
-    """Return an error with our own words separate from possible page text."""
     told = f"{head}: {error.get('code')} ({error.get('who')}, {error.get('phase')} the action)"
     fix, theirs = fix_of(error)
     if not pointers:
@@ -148,38 +139,13 @@ def fix_of(error: dict[str, Json]) -> tuple[str, str]:
     return ("", f"fix: {fix}") if fix and error.get("who") == "site" else (fix, "")
 
 
-class Steps(Sequence[window.WindowItem]):
-    """Every attempt of the steps of a run, oldest first; each is read on demand."""
-
-    def __init__(self, past: history.History) -> None:
-        """``past`` is the folded log of the run."""
-        self._attempts = [each for each in past.all_attempts() if each.call.thread == entries.RUN_THREAD]
-        self._item = functools.lru_cache(KEPT)(self._made)
-
-    def _made(self, number: int) -> Step:
-        return Step(self._attempts[number])
-
-    @override
-    def __len__(self) -> int:
-        return len(self._attempts)
-
-    @overload
-    def __getitem__(self, number: int, /) -> window.WindowItem: ...
-
-    @overload
-    def __getitem__(self, number: slice, /) -> list[window.WindowItem]: ...
-
-    @override
-    def __getitem__(self, number: int | slice, /) -> window.WindowItem | list[window.WindowItem]:
-        if isinstance(number, slice):
-            return [self._item(each) for each in range(*number.indices(len(self)))]
-        if not -len(self) <= number < len(self):
-            raise IndexError(number)
-        return self._item(number % len(self))
+def steps(past: history.History) -> list[Step]:
+    """Return every attempt of the steps of a run, oldest first; each is rendered on demand."""
+    return [Step(each) for each in past.all_attempts() if each.call.thread == entries.RUN_THREAD]
 
 
-class Behind(window.Pieces):
-    """The session's thread after the last steps of its run: those are the oldest, and are omitted first."""
+class AfterSteps(window.Pieces):
+    """The thread of a session, after the last steps of its run: these are the oldest, and are omitted first."""
 
     def __init__(self, steps: Sequence[window.WindowItem], thread: window.Pieces) -> None:
         """The newest ``MOST`` of ``steps`` are included."""
@@ -192,8 +158,8 @@ class Behind(window.Pieces):
 
     @override
     def __getitem__(self, number: int, /) -> window.WindowItem:
-        behind = number - len(self._steps)
-        return self._thread[behind] if behind >= 0 else self._steps[number]
+        after = number - len(self._steps)
+        return self._thread[after] if after >= 0 else self._steps[number]
 
     @property
     @override
@@ -213,14 +179,13 @@ class Behind(window.Pieces):
 
     @override
     def tokens_before(self, number: int) -> int:
-        behind = number - len(self._steps)
-        steps = self._steps if behind >= 0 else self._steps[:number]
-        said = self._thread.tokens_before(behind) if behind > 0 else 0
+        after = number - len(self._steps)
+        steps = self._steps if after >= 0 else self._steps[:number]
+        said = self._thread.tokens_before(after) if after > 0 else 0
         return sum(each.size(pointers=False).tokens for each in steps) + said
 
 
 def line_path(line: int) -> str:
-    """Return the path of a line in the log of the session's run."""
     return f"{LINE}{line}"
 
 

@@ -18,19 +18,12 @@ Mark = Literal["one", "none", "several", "another", "untried"]
 """Result of a target: the one intended element; nothing; several; another one. Or it was not tried."""
 
 MOST = 1_500
-"""Limit of a proposal, in characters."""
-
 OTHERS = 3
-"""Limit of the candidates shown besides the best."""
-
 WORTH_TELLING = 20
-"""Least score for these."""
-
 PLACED, PLACED_WITHIN = 8, 40
 """Score of a position among all similar elements, and of one in a row or part identified by its text."""
 
 _FAILS = 45
-"""Penalty for a failed proof."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,27 +44,21 @@ class Candidate:
         """Score from 0 to 100 for its meaning, reduced for each failed proof, and slightly for each missing one."""
         score = self.way.worth if not self.placed else PLACED_WITHIN if self.target.within is not None else PLACED
         score -= 2 if self.target.exact else 0
-        score -= 6 if _counts(self.target) else 0
+        said = (self.target.name, self.target.label, self.target.text, self.target.title, self.target.alt)
+        # A number in a name may be a count.
+        score -= 6 if any(re.search(r"\d", each) for each in said if each is not None) else 0
         for mark, untried in ((self.reloaded, 6), (self.grown, 4)):
             score -= untried if mark == "untried" else 0 if mark == "one" else _FAILS
         return max(0, min(100, score))
 
     @property
     def holds(self) -> bool:
-        """True if no proof failed."""
         return self.reloaded in ("one", "untried") and self.grown in ("one", "untried")
 
     @property
     def fields(self) -> dict[str, Json]:
-        """The target as a node has it."""
         data = self.target.model_dump(mode="json", exclude_unset=True, by_alias=True)
         return {key: writer.literal(value) for key, value in data.items()}
-
-
-def _counts(target: Target) -> bool:
-    """Return whether the element's name contains a number, which may be a count."""
-    said = (target.name, target.label, target.text, target.title, target.alt)
-    return any(each is not None and re.search(r"\d", each) for each in said)
 
 
 def ranked(found: Sequence[Candidate]) -> list[Candidate]:
@@ -87,8 +74,6 @@ def ranked(found: Sequence[Candidate]) -> list[Candidate]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    """The proof of one element."""
-
     found: Sequence[Candidate]
     """The best first; never empty."""
     refused: Sequence[tuple[Target, int]] = ()
@@ -98,12 +83,10 @@ class Proof:
     ungrown: str = ""
     """Reason why no rows were added; empty if some were."""
     rows: int = 0
-    """Number of added rows."""
     around: Sequence[str] | None = None
     """Texts around the element, if the requested anchor finds nothing there."""
 
     def marks(self, each: Candidate) -> str:
-        """Describe the proofs of a candidate."""
         said = ["one now"]
         if not self.unloaded:
             said.append(f"{_WORDS[each.reloaded]} after reload")
@@ -121,26 +104,22 @@ _WORDS: dict[Mark, str] = {
 }
 
 
+_BOXES = ("checkbox", "radio", "switch")
+_PRESSED = ("button", "link", "menuitem", "tab", "option", "clickable")
+_TYPED = ("textbox", "searchbox", "spinbutton", "combobox", "editable")
+
+
 def kind(role: str, facts: Facts) -> tuple[str, str]:
-    """Return the kind of the element, and what can be done with it."""
     if facts.tag == "select":
         return "select", "`select`; read: `query: value`"
-    if facts.type in ("checkbox", "radio") or role in ("checkbox", "radio", "switch"):
-        return facts.type or role, "`check`" + (
-            "" if "radio" in (facts.type, role) else ", `uncheck`"
-        ) + "; read: `query: state`"
+    if facts.type in _BOXES or role in _BOXES:
+        both = "" if "radio" in (facts.type, role) else ", `uncheck`"
+        return facts.type or role, f"`check`{both}; read: `query: state`"
     if facts.type == "file":
         return "file field", "`upload`"
-    if facts.type in ("button", "submit", "reset", "image") or role in (
-        "button",
-        "link",
-        "menuitem",
-        "tab",
-        "option",
-        "clickable",
-    ):
+    if facts.type in ("button", "submit", "reset", "image") or role in _PRESSED:
         return role, "`click`, `hover`"
-    if facts.type or role in ("textbox", "searchbox", "spinbutton", "combobox", "editable"):
+    if facts.type or role in _TYPED:
         return f"{facts.type or role} field", "`fill`, `type`, `press`; read: `query: value`"
     if facts.tag == "table":
         return "table", "read: `query: table`"
@@ -154,45 +133,34 @@ def told(proof: Proof, fields: Sequence[str] = (), most: int = MOST) -> tuple[li
     """
     best, *others = proof.found
     ours = [f"score {best.score}: found by {best.way.why}; {proof.marks(best)}"]
-    if proof.unloaded:
-        ours.append(f"not reloaded: {proof.unloaded}")
-    if proof.ungrown:
-        ours.append(f"no rows added: {proof.ungrown}")
+    ours += [f"not reloaded: {proof.unloaded}"] if proof.unloaded else []
+    ours += [f"no rows added: {proof.ungrown}"] if proof.ungrown else []
     if proof.around is not None:
-        ours.append(
-            "the `anchor` that was given does not find it alone, so this is without it; one of the texts around it may"
-        )
+        ours.append("`anchor` does not find it alone, so it is left out here; try one of the texts around the element")
     if best.placed and best.holds and best.target.within is not None:
-        ours.append("there only its place tells it from its like: check behind the action that it was this one")
+        ours.append("only its place tells it apart there: check after the action that it was the right one")
     elif best.placed:
-        ours.append(
-            "only its place tells it from its like, and that changes: give an `anchor`, or have the page changed"
-        )
+        ours.append("only its place tells it apart, and that changes: give an `anchor`, or have the page changed")
     elif not best.holds:
-        ours.append("this proof failed: point at what it stands in, or give an `anchor`")
+        ours.append("this proof failed: point at the row or part around it, or give an `anchor`")
     elif "very text" in best.way.why:
-        ours.append(
-            "found by what it says now: good for a check, not for reading what may change; a cell is read with its `query: table`"
-        )
+        ours.append("found by its present text: good for a check, not for reading; read a cell with its `query: table`")
     theirs = [writer.text({"target": best.fields}).rstrip(), *fields]
-    theirs += _while_room(_rest(proof, others), most - sum(len(each) + 1 for each in [*ours, *theirs]))
+    room = most - sum(len(each) + 1 for each in [*ours, *theirs])
+    for line in _rest(proof, others):
+        room -= len(line) + 1
+        if room < 0:
+            break
+        theirs.append(line)
     return ours, theirs
 
 
 def _rest(proof: Proof, others: Sequence[Candidate]) -> Iterator[str]:
     if proof.around is not None:
-        yield f"# around it stands: {', '.join(quoted(each, 60) for each in proof.around) or 'nothing'}"
+        yield f"# around it: {', '.join(quoted(each, 60) for each in proof.around) or 'nothing'}"
     for each in [one for one in others if one.score >= WORTH_TELLING][:OTHERS]:
         line = writer.text({"target": each.fields}).strip().removeprefix("target: ")
         if "\n" not in line:
             yield f"# {each.score}: {line} ({proof.marks(each)})"
     for target, count in proof.refused[:2]:
         yield f"# refused, {count} match: {target}"
-
-
-def _while_room(lines: Iterator[str], room: int) -> Iterator[str]:
-    for line in lines:
-        room -= len(line) + 1
-        if room < 0:
-            return
-        yield line

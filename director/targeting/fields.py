@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
-
-from typing_extensions import TypedDict
 
 from nodes.values import Json
 from runtime.browser import isolated_world
@@ -15,15 +14,12 @@ from runtime.language import writer
 from runtime.observation.lines import quoted
 
 MOST = 900
-"""Limit of the text about fields, in characters."""
-
 SAID = 30
-"""Limit of a field's current text, in characters."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Field:
-    """One field."""
+    """One field, matched by ``css`` in its row."""
 
     name: str
     css: str
@@ -38,23 +34,13 @@ class Field:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of similar rows."""
-
     rows: int
     every: str
     """CSS that finds exactly these; empty if none was found."""
     fields: Sequence[Field]
 
 
-class Told(TypedDict):
-    """The result of ``FIELDS``."""
-
-    rows: int
-    every: str
-    fields: list[Field]
-
-
-FIELDS = isolated_world.Script[Told | None](
+FIELDS = isolated_world.Script[Fields | None](
     "(element) => {"
     + text_match.SEEN
     + facts.NAMING
@@ -150,19 +136,22 @@ FIELDS = isolated_world.Script[Told | None](
   const every = [...tags, ...above.flatMap((each) => tags.map((tag) => `${each} ${tag}`)), `${parent.localName} > ${row.localName}`];
   return {rows: alike.length, every: every.find(same) || '', fields};
 }""",
-    Told | None,
+    Fields | None,
 )
-"""JavaScript: the fields of the row that an element is, has or is in, and CSS for all such rows."""
 
 
-def read(told: Told | None, usable: Callable[[str], bool]) -> Fields | None:
-    """Parse the result of ``FIELDS``; None if there is no row. Texts that are not ``usable`` are omitted."""
-    if told is None:
+def read(found: Fields | None, usable: Callable[[str], bool]) -> Fields | None:
+    """Name the found fields; None if there are none. Texts that are not ``usable`` are omitted."""
+    taken: Counter[str] = Counter()
+    named: list[Field] = []
+    for each in found.fields if found is not None else ():
+        name = re.sub(r"\W+", "_", each.name.casefold()).strip("_")[:40] or "field"
+        if usable(each.css) and usable(name):
+            taken[name] += 1
+            named.append(dataclasses.replace(each, name=name if taken[name] == 1 else f"{name}_{taken[name]}"))
+    if found is None or not named:
         return None
-    found = [dataclasses.replace(each, name=_named(each.name)) for each in told["fields"]]
-    fields = [each for each in found if usable(each.css) and usable(each.name)]
-    way = told["every"]
-    return Fields(told["rows"], way if usable(way) else "", _apart(fields)) if fields else None
+    return Fields(found.rows, found.every if usable(found.every) else "", named)
 
 
 def told(found: Fields, most: int = MOST) -> list[str]:
@@ -185,17 +174,3 @@ def told(found: Fields, most: int = MOST) -> list[str]:
 
 def _flow(value: Json) -> str:
     return writer.inline(writer.literal(value))
-
-
-def _named(said: str) -> str:
-    return re.sub(r"\W+", "_", said.casefold()).strip("_")[:40] or "field"
-
-
-def _apart(fields: Sequence[Field]) -> list[Field]:
-    """Return the fields with unique names."""
-    taken: dict[str, int] = {}
-    made: list[Field] = []
-    for each in fields:
-        taken[each.name] = number = taken.get(each.name, 0) + 1
-        made.append(each if number == 1 else dataclasses.replace(each, name=f"{each.name}_{number}"))
-    return made

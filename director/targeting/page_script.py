@@ -83,9 +83,7 @@ GROW = isolated_world.Script[int](
 Texts that similar parts share stay as they are, and so do names of buttons: they are the same in the next row.
 """
 
-STANDS = isolated_world.Script[bool]("(element) => element.isConnected", bool)
-"""True if the element is still in a document."""
-
+CONNECTED = isolated_world.Script[bool]("(element) => element.isConnected", bool)
 COPY = isolated_world.Script[str](
     r"""() => {
   const root = document.documentElement.cloneNode(true);

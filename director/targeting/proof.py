@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 
-from playwright.async_api import ElementHandle, Error
+from playwright.async_api import Error
 
 from director.targeting import page_script
 from director.targeting.candidates import Candidate, Mark, Proof, ranked
@@ -24,19 +23,12 @@ from runtime.browser.elements.pointed import Pointed
 from runtime.browser.page.tab import Tab
 
 PROVED = 8
-"""Limit of the matching targets that are proved."""
-
 TRIED = 80
-"""Limit of the targets that are tried."""
-
 RELOAD_SECONDS = 10.0
-"""Time limit for the other tab, in seconds."""
-
 APPEAR_SECONDS = 3.0
 """Time limit for the element to appear after loading, in seconds: scripts fetch content later."""
 
 PAUSE = 0.05
-"""Seconds between checks for it."""
 
 
 async def of(
@@ -57,11 +49,15 @@ async def of(
         raise SiteError(
             "no-target",
             f"no target finds the {role or pointed.facts.tag} and nothing else",
-            fix="point at what it stands in, or at another element that leads to the same",
+            fix="point at the row or part around it, or at another element that leads to the same",
         )
     who = await pointed.identity()
-    again = await _again(tab, found, who)
-    return dataclasses.replace(again, found=ranked(again.found), refused=refused, around=around)
+    proof = Proof(found, unloaded=_unloaded(tab))
+    if not proof.unloaded:
+        proof = await _loaded(tab, found, who)
+    if proof.unloaded:
+        proof = await _copied(tab, proof, who)
+    return dataclasses.replace(proof, found=ranked(proof.found), refused=refused, around=around)
 
 
 async def _now(
@@ -73,16 +69,14 @@ async def _now(
     within = list(targets.anchored(alone, facts, usable, anchor))
     found: list[Candidate] = []
     refused: list[tuple[Target, int]] = []
-    for way in targets.ranked(within if anchor is not None else [*alone, *within])[:TRIED]:
-        for target in targets.forms(way.fields):
-            count, index = await pointed.places(target)
-            if (count, index) == (1, 0):
-                found.append(Candidate(target, way))
+    every = targets.ranked(within if anchor is not None else [*alone, *within])[:TRIED]
+    async for match in targets.matches(pointed, every):
+        if match.alone:
+            found.append(Candidate(match.target, match.way))
+            if len(found) == PROVED:
                 break
-            if index >= 0 and not found and not target.exact:
-                refused.append((target, count))
-        if len(found) >= PROVED:
-            break
+        elif not found and not match.target.exact:
+            refused.append((match.target, match.count))
     return found, refused
 
 
@@ -91,23 +85,17 @@ async def _placed(pointed: Pointed, role: str, name: str, usable: Callable[[str]
     alone = targets.ways(pointed.facts, role, name, usable)
     # The nearest parts come first: a row has the fewest similar elements.
     within = list(targets.anchored(alone, pointed.facts, usable))[:TRIED]
-    for way in [*within, *alone]:
-        around = way.fields.get("within")
-        if around is not None and (await pointed.places(Target.model_validate(around)))[0] != 1:
+    async for match in targets.matches(pointed, [*within, *alone]):
+        way, around = match.way, match.target.within
+        if around is not None and (await pointed.places(around))[0] != 1:
             continue
-        for target in targets.forms(way.fields):
-            count, index = await pointed.places(target)
-            if count > 1 and index >= 0:
-                placed = Target.model_validate({**way.fields, "nth": index})
-                where = f" in {way.why.partition(' in ')[2]}" if around is not None else ""
-                return [
-                    Candidate(placed, dataclasses.replace(way, why=f"its place among its like{where}"), placed=True)
-                ]
+        placed = Target.model_validate({**way.fields, "nth": match.index})
+        where = f" in {way.why.partition(' in ')[2]}" if around is not None else ""
+        return [Candidate(placed, dataclasses.replace(way, why=f"its place among its like{where}"), placed=True)]
     return []
 
 
 def _said_around(pointed: Pointed) -> list[str]:
-    """Return the texts around the element that may be anchors."""
     facts = pointed.facts
     said = [text for row in facts.rows for text in row.texts]
     said += [each.text for each in facts.beside]
@@ -116,19 +104,11 @@ def _said_around(pointed: Pointed) -> list[str]:
     return list(dict.fromkeys(filter(None, said)))[:8]
 
 
-async def _again(tab: Tab, found: Sequence[Candidate], who: str) -> Proof:
-    """Prove the candidates on the reloaded page with added rows, or on a copy of the page."""
-    proof = Proof(found, unloaded=_unloaded(tab))
-    if not proof.unloaded:
-        proof = await _loaded(tab, found, who)
-    return await _copied(tab, proof, who) if proof.unloaded else proof
-
-
 async def _loaded(tab: Tab, found: Sequence[Candidate], who: str) -> Proof:
     try:
         async with asyncio.timeout(RELOAD_SECONDS), tab.beside(RELOAD_SECONDS) as fresh:
             landed = await fresh.goto(tab.url)
-            if _page_of(landed) != _page_of(tab.url):
+            if landed.partition("#")[0] != tab.url.partition("#")[0]:
                 return Proof(found, unloaded=f"its address leads to {origins.without_query(landed)[:100]}")
             proof = await _reloaded(fresh, found, who)
             return proof if proof.unloaded else await _grown(fresh, proof, who, [each.reloaded for each in proof.found])
@@ -161,10 +141,6 @@ def _unloaded(tab: Tab) -> str:
     return ""
 
 
-def _page_of(url: str) -> str:
-    return url.partition("#")[0]
-
-
 async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
     until = time.monotonic() + APPEAR_SECONDS
     while True:
@@ -178,7 +154,9 @@ async def _reloaded(fresh: Tab, found: Sequence[Candidate], who: str) -> Proof:
             break
         if time.monotonic() > until:
             if set(marks) == {"none"}:
-                return Proof(found, unloaded="the element is not there at once: something must be done first to see it")
+                return Proof(
+                    found, unloaded="the element is not there at once: something must be done first to show it"
+                )
             break
         await asyncio.sleep(PAUSE)
     return Proof([dataclasses.replace(each, reloaded=mark) for each, mark in zip(found, marks, strict=True)])
@@ -203,25 +181,19 @@ async def _grown(fresh: Tab, proof: Proof, who: str, before: Sequence[Mark]) -> 
     first = next((each for each, mark in zip(proof.found, before, strict=True) if mark == "one"), None)
     if first is None:
         return proof
-    async with _handle(fresh, first.target) as meant:
+    meant = await locators.locator(fresh.page, first.target).element_handle(timeout=APPEAR_SECONDS * 1000)
+    try:
         rows = await page_script.GROW.at(meant)
         if not rows:
-            return dataclasses.replace(proof, ungrown="it stands in no row, item or card")
-        if not await page_script.STANDS.at(meant):
-            return dataclasses.replace(proof, ungrown="the page draws itself anew")
+            return dataclasses.replace(proof, ungrown="it is in no row, item or card")
+        if not await page_script.CONNECTED.at(meant):
+            return dataclasses.replace(proof, ungrown="the page redraws itself")
         held = await isolated_world.hold(meant)
         marks: list[Mark] = [
             await _mark(fresh, each.target, who, held) if mark == "one" else "untried"
             for each, mark in zip(proof.found, before, strict=True)
         ]
+    finally:
+        await meant.dispose()
     grown = [dataclasses.replace(each, grown=mark) for each, mark in zip(proof.found, marks, strict=True)]
     return dataclasses.replace(proof, found=grown, rows=rows)
-
-
-@asynccontextmanager
-async def _handle(fresh: Tab, target: Target) -> AsyncGenerator[ElementHandle]:
-    handle = await locators.locator(fresh.page, target).element_handle(timeout=APPEAR_SECONDS * 1000)
-    try:
-        yield handle
-    finally:
-        await handle.dispose()

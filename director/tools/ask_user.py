@@ -15,11 +15,7 @@ from runtime.models.turns import turn
 NAME = "ask_user"
 
 LONGEST = 2_000
-"""Limit of a question, in characters."""
-
 MOST = 9
-"""Limit of the choices of a question."""
-
 
 _CHOICES: dict[str, Json] = {"type": ["array", "null"], "items": TEXT}
 ASK = tool(
@@ -30,8 +26,6 @@ ASK = tool(
 
 
 class AskUser(OfBuild):
-    """The tool."""
-
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         question = str(arguments["question"]).strip()
@@ -50,5 +44,4 @@ class AskUser(OfBuild):
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """Return the tools for questions."""
     return (AskUser(build, ASK),)

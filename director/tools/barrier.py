@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 
-from nodes.errors import ModelError, Paused, RunOpsError, SiteError
+from nodes.errors import Paused, RunOpsError
 from nodes.values import Json, normalise
 from runtime.log import entries, session
 from runtime.log.writer import LogWriter
 from runtime.models.turns import call_checks, turn
 
-TOLD = (ModelError, SiteError)
+ENDS = frozenset({"operator", "cancelled", "replaced", "internal", "budget", "paused"})
+"""Categories of errors that end the session's work, or suspend it."""
 
 
 async def done(
@@ -55,7 +56,3 @@ async def done(
     seconds = round(time.monotonic() - begun, 4)
     writer.result(call, status, value=normalise(outcome.value), error=outcome.error, seconds=seconds)
     return turn.Outcome(outcome.told, outcome.value, outcome.error, written=True)
-
-
-ENDS = frozenset({"operator", "cancelled", "replaced", "internal", "budget", "paused"})
-"""Categories of errors that end the session's work, or suspend it."""

@@ -18,7 +18,6 @@ from runtime.engine import run_state
 from runtime.language import prepare
 from runtime.log import entries, session
 from runtime.log.writer import LogWriter
-from runtime.observation.observation import Observation
 from runtime.runs.runtime import Runtime
 from runtime.workspace import host
 
@@ -44,12 +43,9 @@ class Effects(Protocol):
         ``place`` is the path of the requesting call, ``page`` the address of the page, if known. ``inputs`` are those of the run, if
         they are not the goal's. ``pins`` are the values that replace those of nodes, if they are not the session's variables.
 
-        Under `ask` each action is asked for once. An action with another element, action or text is another one. An action done
-        ``astray``, on a page to which the draft need not lead, is asked for each time. A yes covers that action alone, even if other
-        actions are done below its path. Actions of other classes may be among them, and are never withheld.
-
-        Raises Paused ``question`` if nobody is there to be asked. So it is called before the tool's call is logged (``actions.done``):
-        a call that waits for a person has not begun, and is repeated with the answer.
+        Under `ask` each action is asked for once; one done ``astray``, on a page to which the draft need not lead, each time. A yes covers
+        that action alone. Actions of other classes may be among them, and are never withheld. Raises Paused ``question`` if nobody is there
+        to be asked; it is called before the tool's call is logged, so the call is repeated with the answer.
         """
         ...
 
@@ -78,58 +74,31 @@ class Bench(Protocol):
         """Begin with the results of a failed run of the current draft: its values, and the browser state of its last checkpoint."""
         ...
 
-    async def close(self) -> None:
-        """Close its browser."""
-        ...
+    async def close(self) -> None: ...
 
 
-class OpenTab(Protocol):
+@dataclasses.dataclass(frozen=True, slots=True)
+class OpenTab:
     """An open tab in its current state."""
 
-    @property
-    def where(self) -> Where:
-        """The browser that has it."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Its name; empty if it has none."""
-        ...
-
-    @property
-    def url(self) -> str:
-        """Its address."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """Its title; empty if it has not been observed."""
-        ...
-
-    @property
-    def current(self) -> bool:
-        """True if it is used when no tab is named."""
-        ...
+    where: Where
+    name: str
+    """Empty for an unnamed tab."""
+    url: str
+    title: str
+    """Empty if it has not been observed."""
+    current: bool
+    """True if it is used when no tab is named."""
 
 
 class Observer(Protocol):
     """Looks at the pages of both browsers: ``director.scouting.observer``."""
 
-    async def look(self, where: Where, tab: str | None = None) -> Observation:
-        """Return the current page, secrets masked; refs are those of this observation. Raises SiteError, ModelError ``page-unknown``."""
-        ...
-
     def tabs(self) -> Sequence[OpenTab]:
         """Return every open tab of both browsers, those of the bench first."""
         ...
 
-    def last(self, where: Where, tab: str | None = None) -> Observation | None:
-        """Return the last observation of that page."""
-        ...
-
-    async def close(self) -> None:
-        """Close the browser of scouting."""
-        ...
+    async def close(self) -> None: ...
 
 
 @dataclasses.dataclass(slots=True)
@@ -157,6 +126,6 @@ class BuildContext:
     async def close(self) -> None:
         """End the runs, and close the browsers."""
         await self.carrier.aclose()
-        for each in ("bench", "eyes"):
+        for each in ("bench", "observer"):
             if hasattr(self, each):
                 await getattr(self, each).close()

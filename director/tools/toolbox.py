@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
@@ -17,7 +17,7 @@ from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime.log import entries
 from runtime.messages.messages import Tool, ToolCall
-from runtime.models.turns import turn
+from runtime.models.turns import call_checks, turn
 from runtime.observation import page_text
 
 if TYPE_CHECKING:
@@ -27,34 +27,33 @@ LONGEST = 6_000
 """Limit of the result of one call as shown to a model, in characters. Of a longer one it sees the beginning and the path of the rest."""
 
 BEGINNING = 4_000
-"""Length of that beginning, in characters."""
-
 FINISH = "finish"
-"""Name of the tool that ends a successful build."""
-
 READ: frozenset[entries.Mode] = frozenset({"chat", "agent", "run"})
 KEPT: frozenset[entries.Mode] = frozenset({"chat", "agent"})
 CHANGED: frozenset[entries.Mode] = frozenset({"agent"})
 """The modes in which a tool may be used that reads, that keeps a value, or that changes the session's work."""
 
 
-class Toolset(Protocol):
-    """One tool and its implementation."""
+class Toolset:
+    """One tool and its implementation, by default used one call at a time."""
+
+    def __init__(self, offered: Tool, modes: frozenset[entries.Mode]) -> None:
+        """``offered`` is the tool's description for the model, ``modes`` are those in which it may be used."""
+        self._offered, self._modes = offered, modes
 
     @property
     def tool(self) -> Tool:
         """The tool's description for the model; the same in every request of a thread, unless the tool overrides that."""
-        ...
+        return self._offered
 
     @property
     def modes(self) -> frozenset[entries.Mode]:
-        """The modes in which it may be used."""
-        ...
+        return self._modes
 
     @property
     def side_by_side(self) -> bool:
         """True if consecutive calls of it run concurrently."""
-        ...
+        return False
 
     @property
     def reads(self) -> bool:
@@ -63,41 +62,21 @@ class Toolset(Protocol):
 
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         """Execute a call. A mistake of the model is an outcome, or a RunOpsError that the model sees; the ``value`` is shown after a crash."""
-        ...
+        raise NotImplementedError
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome of a call that a crash left open, if it is known; None also for calls of other tools."""
+        return self.broken_off(call) if call.action == self.tool.name else None
+
+    def broken_off(self, _call: entries.Call) -> turn.Outcome | None:
+        """Return the outcome of a call of this tool that a crash left open; None if an open call cannot have done anything."""
         return None
 
 
-class Offered(Toolset):
-    """A tool with a fixed description, used one call at a time."""
-
-    def __init__(self, offered: Tool, modes: frozenset[entries.Mode]) -> None:
-        """``offered`` is the tool's description for the model."""
-        self._offered, self._modes = offered, modes
-
-    @property
-    @override
-    def tool(self) -> Tool:
-        return self._offered
-
-    @property
-    @override
-    def modes(self) -> frozenset[entries.Mode]:
-        return self._modes
-
-    @property
-    @override
-    def side_by_side(self) -> bool:
-        return False
-
-
-class Simple(Offered):
+class Simple(Toolset):
     """A tool that immediately answers with a text."""
 
     def __init__(self, offered: Tool, modes: frozenset[entries.Mode], do: Callable[[dict[str, Json]], str]) -> None:
-        """``do`` receives the arguments and returns the answer."""
         super().__init__(offered, modes)
         self._do = do
 
@@ -107,25 +86,15 @@ class Simple(Offered):
         return turn.Outcome(text, text)
 
 
-class OfBuild(Offered):
+class OfBuild(Toolset):
     """A tool of a build, by default allowed in the modes that do work."""
 
     def __init__(self, build: BuildContext, offered: Tool, modes: frozenset[entries.Mode] = CHANGED) -> None:
         super().__init__(offered, modes)
         self._build = build
 
-    @override
-    def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        return self.broken_off(call) if call.action == self._offered.name else None
-
-    def broken_off(self, _call: entries.Call) -> turn.Outcome | None:
-        """Return the outcome of a call of this tool that a crash left open; None if an open call cannot have done anything."""
-        return None
-
 
 class ModelTools(turn.Tools):
-    """The tools of one model, in a session."""
-
     def __init__(self, state: SessionState, listener: Listener, toolsets: Sequence[Toolset]) -> None:
         self._state, self._listener = state, listener
         self._toolsets: Mapping[str, Toolset] = {each.tool.name: each for each in toolsets}
@@ -168,13 +137,11 @@ class ModelTools(turn.Tools):
         try:
             self._refuse(toolset)
             return await toolset.take(arguments, place)
-        except ModelError as error:
-            return turn.Outcome(_words(error.as_json()), error=error.as_json())
         except RunOpsError as error:
             # The log cannot be written any more, or has a new owner: nothing continues from here.
             if error.who in barrier.ENDS:
                 raise
-            return turn.Outcome(_words(error.as_json()), error=error.as_json())
+            return turn.Outcome(call_checks.told(error.as_json()), error=error.as_json())
 
     def _refuse(self, toolset: Toolset) -> None:
         mode = self._state.history.mode
@@ -199,16 +166,11 @@ class ModelTools(turn.Tools):
     @override
     def told(self, asked: ToolCall, result: entries.Result) -> str:
         if result.error is not None:
-            return _words(result.error)
+            return call_checks.told(result.error)
         value = self._state.value_of(result)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         call = self._state.history.actions[result.call].call
         return self._bounded(text, turn.Place(0, call.path, call.thread)) if asked.name != state_paths.NAME else text
-
-
-def _words(error: dict[str, Json]) -> str:
-    """Return an error as a model sees it: the message, and the fix."""
-    return f"{error['message']} ({error['code']}). {error.get('fix') or ''}".rstrip()
 
 
 TEXT: dict[str, Json] = {"type": "string"}
@@ -221,7 +183,6 @@ NUMBER: dict[str, Json] = {"type": ["integer", "null"]}
 
 
 def of(schema: dict[str, Json], description: str) -> dict[str, Json]:
-    """Return the schema with a description for the model."""
     return {**schema, "description": description}
 
 
@@ -229,7 +190,6 @@ REASON = of(TEXT, "Why, in a sentence.")
 
 
 def fields(properties: dict[str, dict[str, Json]]) -> dict[str, Json]:
-    """Return the schema of an object with exactly these fields."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -239,10 +199,8 @@ def fields(properties: dict[str, dict[str, Json]]) -> dict[str, Json]:
 
 
 def each(items: dict[str, Json]) -> dict[str, Json]:
-    """Return the schema of a list of these."""
     return {"type": "array", "items": items}
 
 
 def tool(name: str, description: str, properties: dict[str, dict[str, Json]]) -> Tool:
-    """Return a tool as it is offered to a model."""
     return Tool(name, description, fields(properties))

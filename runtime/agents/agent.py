@@ -24,18 +24,13 @@ LIMITS = window.Limits(max_messages=None, max_chars=None)
 """Limits of an agent's window: its whole work, as far as the model's limit allows."""
 
 CALL_A_TOOL = "Call a tool. When the goal is reached, or cannot be, call `finish`."
-"""Message to a model that calls no tool."""
-
 REACHED = (
     "The run was interrupted, and it is known by now that the goal was reached. Nothing more may be done on the site. "
     "Look at what you need to see, and call `finish` with the value."
 )
-"""Message to the model where only the value is missing."""
 
 
 class PageAgent:
-    """A model that works on the page for one attempt of a step. Implements ``nodes.ports.Agent``."""
-
     def __init__(
         self, place: page_tools.AgentPlace, models: run_models.RunModels, requester: requests.RequestScope
     ) -> None:
@@ -45,7 +40,6 @@ class PageAgent:
         self._requester = requester
 
     async def work(self, task: Task) -> Json:
-        """Run the model until its work is done and verified; return the value."""
         run = self._place.run
         thread = requests.Exchanges(self._models, run.writer, self._requester, task.model, task.budget)
         at_work = page_tools.PageTools(self._place, task)
@@ -93,7 +87,6 @@ class PageAgent:
 
 
 def of_step(run: RunState, step: LeafView, models: run_models.RunModels, requester: requests.RequestScope) -> PageAgent:
-    """Return the agent of a step whose call is written."""
     assert step.call is not None, "`await ctx.act()` comes first"
     place = page_tools.AgentPlace(run, step.node, step.frame, step.call, lambda: step.left, step.closing)
     return PageAgent(place, models, requester)

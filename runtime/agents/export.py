@@ -76,14 +76,12 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
 
 
 def _beside(file: workflow.Loaded) -> str:
-    """Return a note about the folder where the file must be saved, if it uses other files."""
     if not file.callees:
         return ""
     return f"\n# It uses other files by their paths from where it stands: save it in the folder of {file.path}."
 
 
 def _one_of_many(found: workflow.Found, path: str) -> str:
-    """Return a note about an agent that works in a loop, or in a file that was given values by its user."""
     said = ""
     if any(isinstance(each, Iterate) for each in found.around):
         said += (
@@ -116,8 +114,6 @@ def _given(inputs: Mapping[str, Json]) -> dict[str, str]:
 
 
 class _Actions:
-    """The nodes of one conversation, in order."""
-
     def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], kept: store.Kept) -> None:
         """Take the ``inputs`` that the step's file may read."""
         self._addresses = _addresses(inputs)
@@ -126,12 +122,10 @@ class _Actions:
         self._ids = set(found.file.index)
         self._nodes: list[dict[str, Json]] = []
         self._shown: list[Json] = []
-        """The nodes, with comments between them."""
         self._read: dict[str, str] = {}
         """The node that reads a text from the page, by that text."""
 
     def take(self, done: threads.Done) -> None:
-        """Convert a call of the model to a node, a comment, or nothing."""
         call, result = done.call, done.result
         if call is None or result is None or result.status != "ok":
             return
@@ -197,7 +191,6 @@ class _Actions:
         )
 
     def _id(self, action: str, target: Any) -> str:
-        """Return a unique id that describes the action."""
         words = re.findall(r"[a-z0-9]+", _named(target).lower())
         base = "_".join([action, *words])[:60].rstrip("_")
         number, name = 1, base
@@ -207,7 +200,6 @@ class _Actions:
         return name
 
     def _reading(self, read: Any) -> None:
-        """Add a node that reads the same text, if the element can be found again."""
         if read["target"] is None:
             return
         name = self._id("read", read["target"])
@@ -218,7 +210,6 @@ class _Actions:
     # The whole group.
 
     def group(self, said: dict[str, Json], attempt: log_attempts.Attempt) -> dict[str, Json]:
-        """Return the group that replaces the agent; ``said`` are the agent's fields in the file."""
         rules: list[Json] = [*(said.get("success") or ()), *(said.get("verify") or ())]
         if rules:
             self._verified(rules)
@@ -260,13 +251,11 @@ class _Actions:
                 return
 
     def _used(self, attempt: log_attempts.Attempt) -> set[str]:
-        """Return the reading nodes that give a part of the value."""
         if attempt.result is None:
             return set()
         return {self._read[each] for each in _texts(value_of(attempt.result, self._kept)) if each in self._read}
 
     def _valued(self, value: Json) -> Json:
-        """Return the value: parts read from the page refer to nodes, the rest is the model's answer."""
         if isinstance(value, str) and value in self._read:
             return f"{{{{ {self._read[value]} }}}}"
         if isinstance(value, int | float) and not isinstance(value, bool) and str(value) in self._read:
@@ -294,7 +283,6 @@ def _texts(value: Json) -> Iterator[str]:
 
 
 def _named(target: Any) -> str:
-    """Return an element's name, or else the text that finds it."""
     if target is None:
         return ""
     name = target.get("name") or next((target[way] for way in WAYS if way in target), "")

@@ -7,7 +7,6 @@ cannot be written, and an action with unknown outcome.
 from __future__ import annotations
 
 import dataclasses
-import urllib.parse
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,10 +31,9 @@ from nodes.ports import Task
 from nodes.schema.output import Mismatch
 from nodes.values import Json
 from runtime import events
-from runtime.agents import ports, secret_checks, tool_schemas
+from runtime.agents import actions, secret_checks, tool_schemas
 from runtime.browser import origins
-from runtime.browser.elements import facts as element_facts
-from runtime.browser.elements import targets
+from runtime.browser.elements.facts import Facts
 from runtime.engine import attempt, leaf_context, reconcile, scopes
 from runtime.log import entries
 from runtime.messages.messages import Tool, ToolCall
@@ -45,38 +43,29 @@ from runtime.observation.finding import Element
 from runtime.observation.observation import Observation
 
 if TYPE_CHECKING:
+    from runtime.browser.page.tab import Tab
+    from runtime.browser.page.tabs import Tabs
     from runtime.engine.run_state import RunState
 
 LOOK, READ = 5_000, 10_000
-"""Maximum characters of an observation, and of one element's text."""
-
 LOOK_SECONDS, ACTION_SECONDS, RULE_SECONDS = 10.0, 10.0, 5.0
-"""Time limits of an observation, an action, and a rule of `success`."""
-
 SETTLE_SECONDS = 3.0
-"""Time to wait for an action's results before the model is shown the changes."""
-
 ENDS_THE_STEP = (Paused, BudgetReached, LogError, Replaced, Cancelled, InternalError)
 """Errors that end the step, because the model cannot act on them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AgentPlace:
-    """The step that an agent works for."""
-
     run: RunState
     node: Leaf
     frame: scopes.Scope
     call: entries.Call
-    """Call of its step."""
     left: Callable[[], float]
-    """Seconds that the attempt has left."""
     closing: bool = False
     """True if the goal is known to be reached: no further action is allowed, and only the value is wanted."""
 
     @property
     def thread(self) -> str:
-        """The thread of its conversation."""
         return entries.thread_of(self.call)
 
 
@@ -84,42 +73,34 @@ class PageTools:
     """Executes the tool calls of one attempt's model. Implements ``runtime.models.turns.turn.Tools``."""
 
     def __init__(self, place: AgentPlace, task: Task) -> None:
-        """Prepare the tools, without observing the page."""
         self._place = place
         self._run = place.run
         self._task = task
         self._masker = place.run.writer.masker
-        self._seen: tuple[ports.Page, Observation] | None = None
-        """The last observation, and its tab."""
+        self._seen: tuple[Tab, Observation] | None = None
         self._shown: dict[str, tuple[str, str]] = {}
         """Elements that this process has shown, by ref, as they were last shown."""
         self.turn = 0
-        """Number of the turn, from 1."""
 
     @property
     def offered(self) -> tuple[Tool, ...]:
-        """The tools for the model."""
         return tool_schemas.offered(self._task.tools, self._task.output)
 
     @property
     def final(self) -> Collection[str]:
-        """The tool that ends the work."""
         return (tool_schemas.FINISH,)
 
     @property
     def side_by_side(self) -> Collection[str]:
-        """None, because there is one page."""
         return ()
 
     @property
     def reads(self) -> Collection[str]:
-        """None, because an observation decides where the next action is done."""
         return ()
 
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        """Execute a call, and return the text for the model. The arguments fit the tool's schema."""
         if (why := secret_checks.refusal(arguments, self._masker)) is not None:
-            return self._refused(ModelError("secret-refused", why, fix="continue without it"))
+            return self._refused("secret-refused", why, "continue without it")
         self._waiting(asked.name, arguments)
         try:
             await self._ready()
@@ -157,9 +138,9 @@ class PageTools:
         self._run.emit(events.StepWaiting(self._place.call.path, f"{counted}: {name}{what}"))
 
     def _demand_shown(self, ref: Json) -> None:
-        """Refuse a ref from before a crash: a reattached browser numbers refs anew, so it may belong to another element."""
+        """Refuse a ref from before a crash: a reattached browser numbers refs anew."""
         if isinstance(ref, str) and self._place.call.again is not None and ref not in self._shown:
-            raise _gone(ref, "; the run was interrupted since you were shown it")
+            raise actions.gone(ref, "; the run was interrupted since you were shown it")
 
     # Observations of the page.
 
@@ -169,13 +150,12 @@ class PageTools:
         self._place.frame.program.confine(browser)
 
     @property
-    def _page(self) -> ports.Page:
+    def _page(self) -> Tab:
         browser = self._run.browser
         assert browser is not None, "the page was made ready"
-        return cast("ports.Page", browser.page)
+        return cast("Tab", browser.page)
 
     async def _view(self) -> Observation:
-        """Observe the page, secrets masked."""
         page = self._page
         page.calm()
         seen = await page.look()
@@ -187,38 +167,33 @@ class PageTools:
     async def _look(self, ref: str | None) -> turn.Outcome:
         view = await self._view()
         if ref is None:
-            return self._told("", view.render(LOOK))
+            return turn.Outcome(self._text("", view.render(LOOK)))
         if not view.has(ref):
-            raise _gone(ref)
-        return self._told("", view.subtree(ref, LOOK))
+            raise actions.gone(ref)
+        return turn.Outcome(self._text("", view.subtree(ref, LOOK)))
 
     async def _find(self, wanted: dict[str, Json]) -> turn.Outcome:
         role, name, row, text = (wanted[each] or None for each in ("role", "name", "row", "text"))
         if not (role or name or row or text):
             return self._refused(
-                ModelError(
-                    "tool-arguments", "give at least one of role, name, row and text", fix="call it again, fixed"
-                )
+                "tool-arguments", "give at least one of role, name, row and text", "call it again, fixed"
             )
         view = await self._view()
-        return self._told("", view.find(role, name, row, text, LOOK))
+        return turn.Outcome(self._text("", view.find(role, name, row, text, LOOK)))
 
     async def _read(self, ref: str) -> turn.Outcome:
         async with self._page.pointed(ref) as pointed:
             said = self._masker.text(await pointed.said())
-            found = await self._target_of(pointed, await self._element(ref))
+            try:
+                found = await actions.target_of(pointed, await self._element(ref), self._masker)
+            except SiteError as error:
+                if error.code != "no-target":
+                    raise
+                found = None
             field = bool(pointed.facts.type)
         cut = f"the first {READ:,} of {len(said):,} characters" if len(said) > READ else ""
         value: Json = {"text": said[:READ], "field": field, "target": found}
-        return self._told(cut, said[:READ] or "(nothing)", value=value)
-
-    async def _target_of(self, pointed: ports.Pointed, element: Element) -> Json:
-        """Return a target that finds the element again; None where there is none."""
-        try:
-            target = await targets.target_of(pointed, element.role, element.name, self._usable)
-        except SiteError:
-            return None
-        return target.model_dump(mode="json", exclude_unset=True, by_alias=True)
+        return turn.Outcome(self._text(cut, said[:READ] or "(nothing)"), value)
 
     # Actions on the page.
 
@@ -231,14 +206,12 @@ class PageTools:
             node = self._node(asked.name, fields)
         except ValidationError as error:
             said = "; ".join(str(each["msg"]).removeprefix("Value error, ") for each in error.errors())
-            return self._refused(ModelError("tool-arguments", said, fix="call it again, fixed"))
+            return self._refused("tool-arguments", said, "call it again, fixed")
         if self._place.closing and node.effect_class == "effect":
             return self._refused(
-                ModelError(
-                    "goal-reached",
-                    "the goal is reached, and nothing more may be done",
-                    fix="look, if you must, and call `finish`",
-                )
+                "goal-reached",
+                "the goal is reached, and nothing more may be done",
+                "look, if you must, and call `finish`",
             )
         step = attempt.Step(
             self._run,
@@ -250,95 +223,62 @@ class PageTools:
             attempt.AskedBy(asked.id, self._place.call.fingerprint),
         )
         async with self._page.settling(min(SETTLE_SECONDS, max(self._place.left(), 0.0))):
-            failed = await self._attempted(step)
+            failed: RunOpsError | None = None
+            try:
+                # An error that leaves the outcome unknown ends the step, and the call stays open.
+                await reconcile.attempt_step(self._run, step)
+            except ENDS_THE_STEP:
+                raise
+            except RunOpsError as error:
+                step.failed(error)
+                failed = error
         ours, theirs = await self._trouble()
         if failed is not None:
             outcome = self._failed(failed, ours, theirs)
         else:
-            outcome = self._told("\n".join(filter(None, ["done", ours])), theirs)
+            outcome = turn.Outcome(self._text("\n".join(filter(None, ["done", ours])), theirs))
         return dataclasses.replace(outcome, written=True)
 
-    async def _attempted(self, step: attempt.Step) -> RunOpsError | None:
-        """Execute the action; return an error that the model can handle. An error with unknown outcome is raised, and its call stays open."""
-        try:
-            await reconcile.attempt_step(self._run, step)
-        except ENDS_THE_STEP:
-            raise
-        except RunOpsError as error:
-            step.failed(error)
-            return error
-        return None
-
     def _node(self, name: str, fields: dict[str, Json]) -> Leaf:
-        """Build the node of the action."""
-        common: dict[str, Json] = {"id": name, "type": "browser_action", "timeout": self._seconds()}
+        seconds = round(max(0.1, min(ACTION_SECONDS, self._place.left())), 3)
+        common: dict[str, Json] = {"id": name, "type": "browser_action", "timeout": seconds}
         if self._task.effect is not None:
             common["effect"] = self._task.effect
         node = registry.parse_node({**common, **fields})
         assert isinstance(node, Leaf)
         return node
 
-    def _seconds(self) -> float:
-        return round(max(0.1, min(ACTION_SECONDS, self._place.left())), 3)
-
     async def _fields(self, name: str, arguments: dict[str, Json]) -> dict[str, Any]:
         """Build a node's fields from a tool call. Raises SiteError for an element that is missing, or that no target finds."""
+        fields: dict[str, Any] = {"action": name}
+        if arguments.get("ref") is not None:
+            fields["target"], facts = await self._target(str(arguments["ref"]))
+            if name == "click":
+                fields["action"] = actions.clicked(facts)
         match name:
-            case "click":
-                target, facts = await self._target(arguments["ref"])
-                if facts.type == "radio":
-                    return {"action": "check", "target": target}
-                if facts.type == "checkbox":
-                    return {"action": "uncheck" if facts.checked else "check", "target": target}
-                return {"action": "click", "target": target}
             case "fill":
-                return {
-                    "action": "fill",
-                    "target": (await self._target(arguments["ref"]))[0],
-                    "value": arguments["text"],
-                }
+                fields["value"] = arguments["text"]
             case "select":
-                options = arguments["options"]
-                value = options[0] if len(options) == 1 else options
-                return {"action": "select", "target": (await self._target(arguments["ref"]))[0], "value": value}
+                options: Any = arguments["options"]
+                fields["value"] = options[0] if len(options) == 1 else options
             case "press":
-                fields: dict[str, Any] = {"action": "press", "key": arguments["key"]}
-                if arguments["ref"] is not None:
-                    fields["target"] = (await self._target(arguments["ref"]))[0]
-                return fields
+                fields["key"] = arguments["key"]
             case "goto":
-                url: str = arguments["url"]
-                url = urllib.parse.urljoin(self._page.url, url) if url.startswith("/") else url
-                self._refuse_no_site(url)
-                return {"action": "goto", "url": url}
+                header = self._run.history.header
+                allowed = self._place.frame.program.origins or (header.origins if header is not None else [])
+                fields["url"] = actions.address(str(arguments["url"]), self._page.url, allowed)
             case "dialog":
-                if self._page.dialog is None:
-                    raise SiteError("no-dialog", "the page shows no dialog", fix="continue without one")
-                if not arguments["accept"]:
-                    return {"action": "dialog", "answer": "dismiss"}
-                typed = {} if arguments["text"] is None else {"value": arguments["text"]}
-                return {"action": "dialog", "answer": "accept", **typed}
-            case _:
+                return actions.answered(self._page.dialog, arguments["text"], accept=bool(arguments["accept"]))
+            case "tab":
                 return {"action": "switch_tab", "tab": arguments["name"]}
+            case _:
+                pass
+        return fields
 
-    def _refuse_no_site(self, url: str) -> None:
-        """Allow only addresses of sites. An author may open `data:`, `about:` and `javascript:`; a model could be persuaded to by a page."""
-        if origins.origin(url) is not None:
-            return
-        header = self._run.history.header
-        allowed = self._place.frame.program.origins or (header.origins if header is not None else [])
-        scheme = f"{url.partition(':')[0]}:"[:40]
-        raise OriginRefused(
-            "origin-refused",
-            f"an agent opens addresses of web sites only, and not {scheme}",
-            fix="give the whole address, with https:// or http://",
-            evidence={"origin": scheme, "allowed": list[Json](allowed), "kind": "main frame"},
-        )
-
-    async def _target(self, ref: str) -> tuple[targets.Target, element_facts.Facts]:
+    async def _target(self, ref: str) -> tuple[Json, Facts]:
         element = await self._element(ref)
         async with self._page.pointed(ref) as pointed:
-            return await targets.target_of(pointed, element.role, element.name, self._usable), pointed.facts
+            return await actions.target_of(pointed, element, self._masker), pointed.facts
 
     async def _element(self, ref: str) -> Element:
         """Return the element as it is now. Raises SiteError ``ref-gone`` where the ref now belongs to another element or name."""
@@ -347,14 +287,11 @@ class PageTools:
             # Changes are reported against what the model saw last.
             self._seen = earlier
         if not view.has(ref):
-            raise _gone(ref)
+            raise actions.gone(ref)
         element = view.element(ref)
         if self._shown.get(ref, now := page_text.known_by(element.role, element.name)) != now:
-            raise _gone(ref, f": it is the {element.role} {element.name!r} by now")
+            raise actions.gone(ref, f": it is the {element.role} {element.name!r} by now")
         return element
-
-    def _usable(self, text: str) -> bool:
-        return secret_checks.refusal(text, self._masker) is None
 
     # Results of actions.
 
@@ -388,7 +325,7 @@ class PageTools:
             return "\n".join(ours), view.render(LOOK)
         return "\n".join(ours), page_text.page_now(view, earlier[1], LOOK, whole=whole)
 
-    async def _bring_back(self, page: ports.Page) -> None:
+    async def _bring_back(self, page: Tab) -> None:
         """Return to the last page where Chromium shows its error page after a refused document."""
         if page.url.startswith("chrome-error:") and page.dialog is None:
             try:
@@ -398,42 +335,31 @@ class PageTools:
                 return
 
     @property
-    def _tabs(self) -> ports.Tabs:
+    def _tabs(self) -> Tabs:
         assert self._run.browser is not None
-        return cast("ports.Tabs", self._run.browser.tabs)
-
-    def _counted(self) -> str:
-        return page_text.counted(self.turn, self._task.max_turns)
-
-    def _told(self, ours: str, theirs: str, value: Json = None) -> turn.Outcome:
-        """Return the outcome of a successful call."""
-        return turn.Outcome(told=self._text(ours, theirs), value=value)
+        return cast("Tabs", self._run.browser.tabs)
 
     def _failed(self, error: RunOpsError, ours: str, theirs: str) -> turn.Outcome:
-        """Return the outcome of a failed call, with the page's current content, which may show the reason."""
-        head = f"failed: {error.code}"
-        if not isinstance(error, OriginRefused) and error.fix:
-            head += f"; {error.fix}"
-        elif isinstance(error, OriginRefused):
-            head += f"; {page_text.refused_words(error)}"
+        fix = page_text.refused_words(error) if isinstance(error, OriginRefused) else error.fix
+        head = f"failed: {error.code}" + (f"; {fix}" if fix else "")
         said = "\n".join(filter(None, [self._masker.text(error.message), theirs]))
-        recorded = self._run.writer.error(error)
-        return turn.Outcome(told=self._text("\n".join(filter(None, [head, ours])), said), error=recorded)
+        told = self._text("\n".join(filter(None, [head, ours])), said)
+        return turn.Outcome(told, error=self._run.writer.error(error))
 
-    def _refused(self, error: ModelError) -> turn.Outcome:
-        """Return the outcome of a call that was not tried."""
-        fix = f". {error.fix}" if error.fix else ""
-        return turn.Outcome(
-            told=self._text(f"refused: {error.message} ({error.code}){fix}", ""),
-            error=self._run.writer.error(error),
-        )
+    def _refused(self, code: str, message: str, fix: str) -> turn.Outcome:
+        error = ModelError(code, message, fix=fix, phase="after" if code == "goal-denied" else "before")
+        return turn.Outcome(self._text(f"refused: {message} ({code}). {fix}", ""), error=self._run.writer.error(error))
 
     def _text(self, ours: str, theirs: str) -> str:
         if self._seen is not None:
             view = self._seen[1]
             known = {ref: view.element(ref) for ref in page_text.refs_in(theirs) if view.has(ref)}
             self._shown |= {ref: page_text.known_by(each.role, each.name) for ref, each in known.items()}
-        lines = [self._counted(), self._masker.text(ours), page_text.fenced(theirs) if theirs else ""]
+        lines = [
+            page_text.counted(self.turn, self._task.max_turns),
+            self._masker.text(ours),
+            page_text.fenced(theirs) if theirs else "",
+        ]
         return "\n".join(filter(None, lines))
 
     # The end.
@@ -451,9 +377,7 @@ class PageTools:
                 value = self._task.output.read(tool_schemas.answered(self._task.output, arguments["output"]))
             except Mismatch as mismatch:
                 return self._refused(
-                    ModelError(
-                        "output-mismatch", f"`output` does not fit:\n{mismatch}", fix="call `finish` again, fixed"
-                    )
+                    "output-mismatch", f"`output` does not fit:\n{mismatch}", "call `finish` again, fixed"
                 )
         return turn.Outcome(told="ended", value={"done": True, "note": note, "output": value})
 
@@ -487,18 +411,5 @@ class PageTools:
             raise reconcile.unknown(node, action, said)
         if said.found == "done":
             return None
-        denied = ModelError(
-            "goal-denied",
-            "the work is not done: the site does not have it",
-            fix="look at what the page says, and do it, or end with `done` false",
-            phase="after",
-        )
-        return self._refused(denied)
-
-
-def _gone(ref: str, why: str = "") -> SiteError:
-    return SiteError(
-        "ref-gone",
-        f"the page has no element {ref[:40]} now{why}",
-        fix="take the ref that the element has now; look, where it is not shown here",
-    )
+        fix = "look at what the page says, and do it, or end with `done` false"
+        return self._refused("goal-denied", "the work is not done: the site does not have it", fix)

@@ -90,6 +90,12 @@ def run_report(
     )
 
 
+def statuses(past: history.History, *, held: bool) -> dict[str, Status]:
+    """Return the status of each step, container and iteration of a loop, by path."""
+    steps = _Steps(past, run_index.state_of(past, held=held), "")
+    return {each.path: each.status for each in _walk(steps.top, brief=False)}
+
+
 def _place(header: log_entries.RunHeader, path: str | None, kept: store.Kept) -> str | None:
     """Return the place of a step in its file."""
     if path is None:

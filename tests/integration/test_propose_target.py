@@ -15,6 +15,7 @@ from nodes.browser_query.rows import FieldOf
 from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json
+from runtime.observation.observation import Observation
 from tests import build_contexts, site
 
 pytestmark = pytest.mark.drawn(share=0.6, of="propose_target")
@@ -105,10 +106,18 @@ async def told(shop: BuildContext, ref: str, anchor: str | None = None) -> tuple
     return outcome.told, {} if outcome.error else yaml.safe_load(inside)["target"]
 
 
+async def look(observer: observer.PageObserver) -> Observation:
+    """The scout's page as it is now; a model was shown all of it."""
+    page = observer.page("scout")
+    view = await observer.look_at(page)
+    observer.shown(page, " ".join(view.all_refs))
+    return view
+
+
 async def refs_of(shop: BuildContext, *ways: str) -> list[str]:
     """The refs of what the CSS finds, each read off the element itself, by one look."""
     observer = cast("observer.PageObserver", shop.observer)
-    view, page = await observer.look("scout"), observer.page("scout")
+    view, page = await look(observer), observer.page("scout")
     refs: dict[str, str] = {}
     for ref in view.all_refs:
         found = await page.by_ref(ref)
@@ -196,8 +205,8 @@ async def test_the_row_is_told_by_the_text_that_was_asked_for(shop: BuildContext
     assert target == {"role": "button", "name": "Pay", "within": {"role": "row", "has_text": "Ben Stern"}}
     said, target = await told(shop, ref, "1001")
     assert target == {"role": "button", "name": "Pay", "within": {"role": "row", "has_text": "1002"}}
-    assert "the `anchor` that was given does not find it alone" in said
-    assert '# around it stands: "1002", "Ben Stern"' in said
+    assert "`anchor` does not find it alone" in said
+    assert '# around it: "1002", "Ben Stern"' in said
     said, target = await told(shop, await ref_of(shop, "dd"), "Decision")
     assert target == {"css": 'dt:text-is("Decision") + dd'}
     assert "does not find it" not in said
@@ -210,7 +219,7 @@ async def test_a_place_is_proposed_only_where_nothing_else_is_there_and_that_is_
     await show(shop, f"{served.origin}/", "Orders")
     said, target = await told(shop, await ref_of(shop, "#grid :nth-child(2)"))
     assert target == {"text": "x", "nth": 1}
-    assert "only its place tells it from its like" in said
+    assert "only its place tells it apart" in said
 
 
 async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: BuildContext, served: site.Site) -> None:
@@ -226,7 +235,7 @@ async def test_what_is_hard_to_find_is_found_by_what_stands_around_it(shop: Buil
         said, target = await told(shop, await ref_of(shop, css))
         assert target == yaml.safe_load(best), said
         assert "one now, one after reload" in said
-    view = await observer.look("scout")
+    view = await look(observer)
     framed = [(await told(shop, ref))[1]["frame"] for ref in view.refs if view.element(ref).name in ("Press", "Within")]
     assert framed == ["#pay", "iframe:nth-of-type(2)", "iframe[srcdoc]"]
 
@@ -288,7 +297,7 @@ async def test_what_must_be_opened_first_is_told(shop: BuildContext, served: sit
     said, target = await told(shop, await ref_of(shop, "#box button"))
     assert target == {"role": "button", "name": "Deep", "within": {"role": "listitem", "has_text": "One"}}
     assert "{role: button, name: Deep} (one now, SEVERAL with 2 more rows above)" in said
-    assert "not reloaded: the element is not there at once: something must be done first to see it" in said
+    assert "not reloaded: the element is not there at once: something must be done first to show it" in said
 
 
 async def test_what_is_read_is_told_with_the_fields_of_its_row(shop: BuildContext, served: site.Site) -> None:

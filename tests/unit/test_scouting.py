@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from director.scouting import relevance, single_node, tools
+from director.scouting import actions, relevance, tools
 from nodes.errors import RunOpsError
 from nodes.values import Json
+from runtime.language import writer
 from runtime.observation.observation import Observation
 from tests import build_contexts
 
@@ -84,7 +85,7 @@ async def test_which_page_a_tool_means(tmp_path: Path) -> None:
         assert observer.place("scout/main") == observer.place("main") == ("scout", "main")
         for where in ("bench", "scout"):
             with pytest.raises(RunOpsError) as raised:
-                await observer.look(where)
+                observer.page(where)
             assert raised.value.code == "page-unknown"
         for name, more in (("inspect_tab", {"instruction": None, "ref": None}), ("debug_close_tab", {})):
             field = {"name": "x"} if name == "debug_close_tab" else {"tab": None}
@@ -101,8 +102,7 @@ async def test_which_page_a_tool_means(tmp_path: Path) -> None:
 def test_what_a_page_says_is_written_down_as_it_is(text: str) -> None:
     """Whatever an element is called, references and characters that no YAML takes too, the node finds just that."""
     fields: dict[str, Json] = {"action": "click", "target": {"role": "button", "name": text or "x"}}
-    written = single_node.written(fields, [], ["http://shop.test"])
-    said: Any = written.node.model_dump(mode="json")["target"]["name"]
-    given = written.inputs
-    assert given.get(said.removeprefix("{{ inputs.").removesuffix(" }}"), said) == (text or "x")
-    assert (text or "x") in written.literal.summary() or "{{" not in text
+    loaded, literal = actions.written(fields, [], ["http://shop.test"])
+    said: Any = loaded.workflow.nodes[0].model_dump(mode="json")["target"]["name"]
+    assert said == writer.literal(text or "x")
+    assert (text or "x") in literal.summary() or "{{" not in text

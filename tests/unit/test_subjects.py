@@ -77,7 +77,7 @@ async def failed(folder: Path) -> tuple[Rig, runs.RunSubject]:
     rig = rig_of(folder)
     assert (await rig.start()).status == "failed"
     rig.die()
-    return rig, files.of_run(rig.kept, rig.id)
+    return rig, runs.RunSubject(rig.kept, rig.id)
 
 
 def outputs(subject: runs.RunSubject, *, pointers: bool) -> list[str]:
@@ -100,7 +100,7 @@ async def test_a_failed_run_is_told_with_what_stands_in_the_way(tmp_path: Path) 
     assert "Nodes: 12 (" in summary
     assert "Ended at gone (test.yaml:25): target-not-found (who must act: site, before the action)" in summary
     assert "no element matches css=gone" in summary
-    assert "Steps: 10 ok, 1 failed: target-not-found" in summary
+    assert "Steps: 10 ok, 1 error: target-not-found" in summary
     assert "Cost: no model was asked" in summary
     assert f"To continue: runops resume {rig.id}" in summary
 
@@ -119,7 +119,7 @@ async def test_the_outline_says_how_each_step_went(tmp_path: Path) -> None:
         "  8 each_order  iterate  - ok",
         "  9   pay  browser_action click  - ok ×3",
         " 10 other  browser_action open_tab  - ok",
-        " 11 gone  browser_action click  - failed: target-not-found",
+        " 11 gone  browser_action click  - error: target-not-found",
         " 12 last  transform  - not reached",
     ]
 
@@ -141,10 +141,10 @@ async def test_a_step_is_found_by_its_path_also_in_a_file_that_is_used(tmp_path:
     rig = Rig(tmp_path, text, texts={"part.yaml": callee}, missing={"css=gone"})
     await rig.start()
     rig.die()
-    subject = files.of_run(rig.kept, rig.id)
+    subject = runs.RunSubject(rig.kept, rig.id)
     assert "Ended at part/inner (part.yaml:3): target-not-found" in subject.summary()
     assert "id: inner" in subject.nodes("part/inner", None)
-    assert subject.outline() == "  1 part  group part.yaml  - failed inside"
+    assert subject.outline() == "  1 part  group part.yaml  - error"
     _rig, other = await failed(tmp_path / "other")
     assert "id: pay" in other.nodes("each_order[#1]/pay", None)
     with pytest.raises(ModelError):
@@ -199,7 +199,7 @@ async def test_no_secret_and_nothing_of_a_page_is_told_as_our_own_words(tmp_path
     rig.site.on_click = fail
     assert (await rig.start()).status != "passed"
     rig.die()
-    subject = files.of_run(rig.kept, rig.id)
+    subject = runs.RunSubject(rig.kept, rig.id)
     told = [
         subject.title,
         subject.summary(),
@@ -231,13 +231,13 @@ async def test_a_dead_run_is_told_as_it_is_and_not_touched(tmp_path: Path) -> No
     rig.site.before_click = kill
     with pytest.raises(Killed):
         await rig.start()
-    active = files.of_run(rig.kept, rig.id)
+    active = runs.RunSubject(rig.kept, rig.id)
     assert active.title.endswith(": running")
     rig.die()
     assert active.title.endswith(": died")
     (file,) = (rig.home / "conversations").iterdir()
     before = file.read_bytes()
-    subject = files.of_run(rig.kept, rig.id)
+    subject = runs.RunSubject(rig.kept, rig.id)
     assert subject.title.endswith(": died")
     assert "Open, no outcome recorded: each_order[#1]/pay" in subject.summary()
     assert "  9   pay  browser_action click  - open" in subject.outline()
@@ -257,16 +257,16 @@ async def test_a_living_run_is_told_as_it_stands_at_each_moment(tmp_path: Path) 
     subject: list[runs.RunSubject] = []
 
     async def look(_target: str, _page: FakePage) -> None:
-        subject[:] = subject or [files.of_run(rig.kept, rig.id)]
+        subject[:] = subject or [runs.RunSubject(rig.kept, rig.id)]
         seen.append(next(line for line in subject[0].outline().splitlines() if "pay" in line))
 
     rig.site.before_click = look
     await rig.start()
     rig.die()
     assert seen == [
-        "  9   pay  browser_action click  - open",
-        "  9   pay  browser_action click  - ok ×1, open ×1",
-        "  9   pay  browser_action click  - ok ×2, open ×1",
+        "  9   pay  browser_action click  - running",
+        "  9   pay  browser_action click  - ok ×1, running ×1",
+        "  9   pay  browser_action click  - ok ×2, running ×1",
     ]
     assert subject[0].title.endswith(": failed")
 
@@ -293,12 +293,12 @@ async def test_what_is_large_is_read_by_its_path(tmp_path: Path) -> None:
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     """An id that nobody has, and a session's."""
     with pytest.raises(UsageError) as caught:
-        files.of_run(file_store.Files(tmp_path), store.new_id())
+        runs.RunSubject(file_store.Files(tmp_path), store.new_id())
     assert caught.value.code == "unknown-run"
     kept = memory_store.MemoryStore(tmp_path)
     session = begun(tmp_path, kept=kept).conversation.id
     with pytest.raises(UsageError) as caught:
-        files.of_run(kept.kept, session)
+        runs.RunSubject(kept.kept, session)
     assert caught.value.code == "unknown-run"
 
 
@@ -319,7 +319,7 @@ async def test_a_talk_about_a_dead_run_holds_its_steps(tmp_path: Path) -> None:
     answering = talks.Supply(lambda _request: talks.said("It died."), requests)
     writer = begun(tmp_path)
     state = SessionState(writer)
-    subject = files.of_run(rig.kept, rig.id)
+    subject = runs.RunSubject(rig.kept, rig.id)
     talk = reply.Talk(writer, subject, state, answering, talks.CHOSEN, Listener(), window.Limits)
     assert await talk.say("Why did it stop?") == "It died."
     (request,) = requests
@@ -345,7 +345,7 @@ async def test_each_word_about_a_living_run_holds_what_it_has_done_since(
         async def say(_target: str, _page: FakePage) -> None:
             if not talk:
                 writer = begun(tmp_path / "session")
-                subject = files.of_run(rig.kept, rig.id)
+                subject = runs.RunSubject(rig.kept, rig.id)
                 limits = window.Limits(strategy="clean")
                 talk.append(
                     reply.Talk(writer, subject, SessionState(writer), supplied, own, Listener(), lambda: limits)
@@ -397,7 +397,7 @@ def test_a_file_is_told_as_it_stands_now(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("SHOP_PASSWORD", SECRET)
     file = tmp_path / "shop.yaml"
     file.write_text(SHOP)
-    subject = files.of_file(file, host.of_command(chosen(tmp_path)))
+    subject = files.FileSubject(file, host.of_command(chosen(tmp_path)))
     assert subject.title == "workflow Pay the open orders (shop.yaml): valid"
     assert "Inputs: base_url (string)" in subject.summary()
     assert "Secrets: SHOP_PASSWORD" in subject.summary()
@@ -414,7 +414,7 @@ def test_a_file_with_mistakes_is_told_with_them(tmp_path: Path) -> None:
     """Each with its place and its fix, beside the outline of what can be read; fixed, it is valid."""
     file = tmp_path / "shop.yaml"
     file.write_text(SHOP.replace('over: "{{ orders }}"', 'over: "{{ ordes }}"'))
-    subject = files.of_file(file, host.of_command(chosen(tmp_path)))
+    subject = files.FileSubject(file, host.of_command(chosen(tmp_path)))
     assert subject.title == "workflow shop (shop.yaml): not valid"
     assert "Not valid, 1 mistake:" in subject.summary()
     assert "did you mean `orders`?" in subject.summary()
@@ -437,7 +437,7 @@ def test_an_input_without_a_default_is_told_as_one_that_must_be_given(tmp_path: 
             '{type: string, default: "http://127.0.0.1:8765"}', "{type: string}\n  note: {type: string, default: null}"
         )
     )
-    assert files.of_file(file, host.of_command(chosen(tmp_path))).variables() == {
+    assert files.FileSubject(file, host.of_command(chosen(tmp_path))).variables() == {
         "inputs.base_url": files.GIVEN,
         "inputs.note": None,
         "secrets.SHOP_PASSWORD": "[hidden]",
@@ -451,7 +451,7 @@ def test_no_file_of_the_logs_is_told(tmp_path: Path) -> None:
     (private / "state.json").write_text('{"cookie": "c"}')
     for file, code in ((private / "state.json", "file-not-read"), (tmp_path / "none.yaml", "file-not-found")):
         with pytest.raises(UsageError) as caught:
-            files.of_file(file, host.of_command(chosen(tmp_path)))
+            files.FileSubject(file, host.of_command(chosen(tmp_path)))
         assert caught.value.code == code
 
 
@@ -461,7 +461,7 @@ def test_no_file_of_the_logs_is_told(tmp_path: Path) -> None:
 def test_a_draft_is_told_as_it_stands_now(tmp_path: Path) -> None:
     """Before it has a node, and with each further version."""
     state = state_of(tmp_path)
-    subject = files.of_draft(state)
+    subject = files.DraftSubject(state)
     assert (subject.title, subject.outline(), subject.nodes("all", None)) == ("draft: no nodes yet", "", "")
     state.describe("Pay all.", reason="r", by="person")
     draft = drafts.Draft.of(SHOP)
@@ -484,7 +484,7 @@ def test_a_session_goes_on_without_what_is_gone_about_its_draft(tmp_path: Path) 
     """It is said what it was and why it cannot be read; the draft is told, once there is one."""
     state = state_of(tmp_path)
     why = UsageError("unknown-run", "there is no run 01JD", fix="`runops runs` lists the runs")
-    subject = files.gone("run 01JD", why, state)
+    subject = files.GoneSubject("run 01JD", why, state)
     assert subject.title == "run 01JD: cannot be read any more"
     for told in (subject.summary(), subject.nodes("all", None)):
         assert "there is no run 01JD (unknown-run)" in told

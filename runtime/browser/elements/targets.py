@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from pydantic import ValidationError
@@ -93,24 +93,47 @@ class Way:
     """Property that finds the element, in words."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Match:
+    """A target that matches the element now."""
+
+    way: Way
+    target: Target
+    count: int
+    """Number of elements that match."""
+    index: int
+    """Index of the element among these, from 0."""
+
+    @property
+    def alone(self) -> bool:
+        return self.count == 1
+
+
+async def matches(pointed: Pointed, found: Iterable[Way]) -> AsyncGenerator[Match]:
+    """Yield the targets of these ways that match the element now; of each way none after one that matches it alone."""
+    for way in found:
+        for target in forms(way.fields):
+            count, index = await pointed.places(target)
+            if index >= 0:
+                yield Match(way, target, count, index)
+            if (count, index) == (1, 0):
+                break
+
+
 async def target_of(pointed: Pointed, role: str, name: str, usable: Callable[[str], bool]) -> Target:
     """Return the first target that matches only this element now: by its name, then within its row, last by its index.
 
     ``role`` and ``name`` are as assistive programs see them. Uses only ``usable`` texts. Raises SiteError ``no-target``.
     """
     alone = ways(pointed.facts, role, name, usable)
-    counted: list[dict[str, Any]] = []
-    for way in ranked([*alone, *anchored(alone, pointed.facts, usable)]):
-        for target in forms(way.fields):
-            count, index = await pointed.places(target)
-            if (count, index) == (1, 0):
-                return target
-            if index >= 0:
-                counted.append({**way.fields, "nth": index})
-    for fields in counted:
-        for target in forms(fields):
-            if await pointed.places(target) == (1, 0):
-                return target
+    counted: list[Way] = []
+    async for match in matches(pointed, ranked([*alone, *anchored(alone, pointed.facts, usable)])):
+        if match.alone:
+            return match.target
+        counted.append(dataclasses.replace(match.way, fields={**match.way.fields, "nth": match.index}))
+    async for match in matches(pointed, counted):
+        if match.alone:
+            return match.target
     raise SiteError(
         "no-target",
         f"no target matches the {role or pointed.facts.tag} and nothing else",

@@ -52,7 +52,7 @@ def over(why: str) -> ModelError:
 
 def told(error: Mapping[str, Json]) -> str:
     """Render an error for the model."""
-    return f"{error['message']} ({error['code']}). {error['fix']}"
+    return f"{error['message']} ({error['code']}). {error.get('fix') or ''}".rstrip()
 
 
 def arguments(asked: ToolCall, offered: Sequence[Tool]) -> Json:
