@@ -56,16 +56,15 @@ class NodePlace:
 
     @property
     def id(self) -> str:
-        """Its id."""
         return self.node.id
 
     @property
     def loops(self) -> list[Iterate]:
-        """The loops around it, outermost first."""
+        """Outermost first."""
         return [each for each in self.around if isinstance(each, Iterate)]
 
     def key(self, items: Items) -> str:
-        """Return its key on the bench: its id, and its items. The key does not change if the node is moved into a group."""
+        """Return its id with its items, which does not change if the node is moved into a group."""
         return self.id + "".join(items.get(each.id, "") for each in self.loops)
 
 
@@ -116,8 +115,7 @@ class NodeMap:
         """Yield a node and all nodes in its blocks, in file order."""
         return (each for each in self.in_order if each.id == node_id or any(o.id == node_id for o in each.around))
 
-    def block(self, place: NodePlace) -> Sequence[Node]:
-        """Return the block that contains it."""
+    def _block(self, place: NodePlace) -> Sequence[Node]:
         if not place.around:
             return self.loaded.workflow.nodes
         return next(block for _field, block in place.around[-1].blocks() if any(each is place.node for each in block))
@@ -132,14 +130,13 @@ class NodeMap:
         place = self.all[node_id]
         found: list[tuple[NodePlace, str]] = []
         for level in (*(self.all[each.id] for each in place.around), place):
-            for node in self.block(level):
+            for node in self._block(level):
                 if node is level.node:
                     break
                 found += self._units_of(self.all[node.id], items)
         return found
 
     def up_to(self, node_id: str, items: Items) -> list[tuple[NodePlace, str]]:
-        """Return the same up to and including the node."""
         return [*self.before(node_id, items), *self._units_of(self.all[node_id], items)]
 
     def is_unit(self, place: NodePlace, within: Sequence[Node] = ()) -> bool:
@@ -158,18 +155,14 @@ class NodeMap:
                 yield from self._units_of(self.all[node.id], items)
 
     def leaves(self, place: NodePlace) -> Iterator[Leaf]:
-        """Return the leaves of a node, with those of files that it uses."""
+        """Yield the leaves of a node, with those of files that it uses."""
         return _leaves(self.loaded, place.node)
 
     def changes_page(self, place: NodePlace) -> bool:
-        """Return whether it may change the page."""
         return any(leaf.moves_page for leaf in self.leaves(place))
 
     def on_page(self, place: NodePlace) -> bool:
-        """Return whether it observes the page."""
-        return any(on_page(leaf) for leaf in self.leaves(place))
-
-    # Properties of a node.
+        return any(leaf.touches_page or any(rule.kind != "expr" for rule in leaf.verify) for leaf in self.leaves(place))
 
     def print(self, node_id: str) -> str:
         """Return a digest of what the node, and all in it, does, without its checks and descriptions."""
@@ -237,19 +230,18 @@ def transparent(node: Node) -> bool:
     return isinstance(node, Group) and node.nodes is not None and node.when is None and node.on_error == "fail"
 
 
-def on_page(leaf: Leaf) -> bool:
-    """Return whether a leaf observes the page."""
-    return leaf.touches_page or any(rule.kind != "expr" for rule in leaf.verify)
+def bound_by(place: NodePlace) -> set[str]:
+    """Return the names that the loops around a node bind."""
+    names = {name for each in place.loops if each.as_ for name in (each.as_, f"{each.as_}_loop")}
+    return names | ({"loop"} if place.loops else set())
 
 
 def digest(value: Json) -> str:
-    """Return a short digest of a value."""
     said = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def written(chain: Chain) -> str:
-    """Return a name as it is written in a file."""
     return ".".join(str(each) for each in chain)
 
 
@@ -285,14 +277,16 @@ def _leaves(file: workflow.Loaded, node: Node) -> Iterator[Leaf]:
             yield from _leaves(callee, each)
 
 
-_NUMBER = re.compile(r"[0-9]{1,6}")
-
-
-_RANGE = re.compile(r"([0-9]{1,6})\s*[-–]\s*([0-9]{1,6})")
-
+# Selections.
 
 LONGEST = 2_000
 """Limit of a selection, in characters."""
+
+HOW = "say `all`, positions (`1-3,10`), ids, `login..submit`, or step paths"
+
+_NUMBER = re.compile(r"[0-9]{1,6}")
+_RANGE = re.compile(r"([0-9]{1,6})\s*[-–]\s*([0-9]{1,6})")
+_KEYS = re.compile(r"\[[^\]]*\]")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -309,39 +303,36 @@ def chosen(text: str, places: NodeMap) -> Selection:
     """Return the nodes that a text selects. Raises ModelError ``node-unknown`` if it selects none, with the closest id."""
     text = text.strip()[: LONGEST + 1]
     if not text or len(text) > LONGEST:
-        raise _unknown(
-            f"`{text[:40]}` is no selection", "say `all`, positions (`1-3,10`), ids, `login..submit`, or step paths"
-        )
+        raise _unknown(f"`{text[:40]}` is no selection", HOW)
     if text == "all":
         return Selection(tuple(each.id for each in places.in_order if not each.around), {})
-    found: dict[str, None] = {}
+    found: set[str] = set()
     items: dict[str, str] = {}
-    for part in filter(None, map(str.strip, _parts(text))):
-        for each in _part(part, places, items):
-            found[each.id] = None
+    # A comma in a key separates nothing.
+    for part in filter(None, map(str.strip, re.split(r",(?![^\[]*\])", text))):
+        found |= {each.id for each in _part(part, places, items)}
     if not found:
-        raise _unknown(
-            f"`{text[:40]}` names no node", "say `all`, positions (`1-3,10`), ids, `login..submit`, or step paths"
-        )
+        raise _unknown(f"`{text[:40]}` names no node", HOW)
     ids = tuple(each.id for each in places.in_order if each.id in found and not any(o.id in found for o in each.around))
     return Selection(ids, items)
 
 
-def _parts(text: str) -> list[str]:
-    """Split the text at its commas, except those in a key."""
-    return re.split(r",(?![^\[]*\])", text)
-
-
 def _part(part: str, places: NodeMap, items: dict[str, str]) -> list[NodePlace]:
-    if (numbers := _RANGE.fullmatch(part)) is not None:
-        last_one = next((each for each in places.in_order if each.position == int(numbers[2])), None)
-        end = _end(last_one, places) if last_one is not None else int(numbers[2])
-        return _between(int(numbers[1]), end, places, part)
     first, dots, last = part.partition("..")
-    if dots and "[" not in first:
-        ends = [_one(each.strip(), places, items) for each in (first, last)]
-        return _between(ends[0].position, _end(ends[1], places), places, part)
-    return [_one(part, places, items)]
+    if (numbers := _RANGE.fullmatch(part)) is not None:
+        begin, end = int(numbers[1]), int(numbers[2])
+        end = next((_end(each, places) for each in places.in_order if each.position == end), end)
+    elif dots and "[" not in first:
+        one, other = (_one(each.strip(), places, items) for each in (first, last))
+        begin, end = one.position, _end(other, places)
+    else:
+        return [_one(part, places, items)]
+    within = [each for each in places.in_order if begin <= each.position <= end]
+    if not within:
+        turned = " the other way round" if begin > end else ""
+        raise _unknown(f"there is no node at {part[:80]}{turned}", f"the positions are 1 to {len(places.all)}")
+    # Of a container that extends beyond the last one only the nodes before that.
+    return [each for each in within if _end(each, places) <= end]
 
 
 def _end(place: NodePlace, places: NodeMap) -> int:
@@ -349,50 +340,29 @@ def _end(place: NodePlace, places: NodeMap) -> int:
     return max(each.position for each in places.below(place.id))
 
 
-def _between(first: int, last: int, places: NodeMap, said: str) -> list[NodePlace]:
-    """Return the nodes between two positions; of a container that extends beyond the last one only the nodes before that."""
-    within = [each for each in places.in_order if first <= each.position <= last]
-    if not within:
-        turned = " the other way round" if first > last else ""
-        raise _unknown(f"there is no node at {said[:80]}{turned}", f"the positions are 1 to {len(places.all)}")
-    return [each for each in within if _end(each, places) <= last]
-
-
 def _one(said: str, places: NodeMap, items: dict[str, str]) -> NodePlace:
-    """Return the node of a position, an id, or a step path."""
+    """Return the node of a position, an id, or a step path, whose items are added to ``items``."""
+    bare = _KEYS.sub("", said)
     if _NUMBER.fullmatch(said):
         found = next((each for each in places.all.values() if each.position == int(said)), None)
     else:
-        name = re.sub(r"\[[^\]]*\]", "", said).rpartition("/")[2]
-        found = places.all.get(name)
-        if found is not None and "/" in said:
-            _take_items(said, found, places, items)
+        found = places.all.get(bare.rpartition("/")[2])
     if found is None:
         close = errors.near(said, places.all)
-        fix = (
-            f"did you mean `{close}`?"
-            if close
-            else f"the positions are 1 to {len(places.all)}; the outline has the ids"
-        )
-        raise _unknown(f"there is no node `{said[:80]}`", fix)
+        positions = f"the positions are 1 to {len(places.all)}; the outline has the ids"
+        raise _unknown(f"there is no node `{said[:80]}`", f"did you mean `{close}`?" if close else positions)
+    if "/" in said:
+        if bare != (there := places.path(found.id)):
+            raise _unknown(f"there is no step `{said[:80]}`", f"the path of `{found.id}` is `{there}`")
+        for loop, segment in places.items_in(said).items():
+            items[loop] = segment.strip("[]").removeprefix("#")
     if found.confirms:
         owner = found.around[-1].id
         raise _unknown(
-            f"`{found.id}` belongs to the `confirm` of `{owner}`, and is run only where it must be found out whether that was done",
+            f"`{found.id}` belongs to the `confirm` of `{owner}`, and runs only to find out whether that was done",
             f"take `{owner}`, or try the look as a node of its own",
         )
     return found
-
-
-def _take_items(said: str, place: NodePlace, places: NodeMap, items: dict[str, str]) -> None:
-    """Add the items in a step path. Raises ModelError ``node-unknown`` if the node has another path."""
-    bare = re.sub(r"\[[^\]]*\]", "", said)
-    there = places.path(place.id)
-    if bare != there:
-        raise _unknown(f"there is no step `{said[:80]}`", f"`{place.id}` stands at `{there}`")
-    for loop, segment in places.items_in(said).items():
-        inside = segment.strip("[]")
-        items[loop] = inside.removeprefix("#")
 
 
 def _unknown(what: str, fix: str) -> ModelError:

@@ -19,6 +19,9 @@ NO_ACTION_OF_AGENT = NO_ACTION | {"max_turns", "max_output", "budget", "model", 
 FIELDS = frozenset({"fill", "type", "check", "uncheck", "select"})
 """Actions that fill in a form without sending it."""
 
+OPENS = frozenset({"goto", "open_tab"})
+"""Actions after which earlier actions on a page do not matter."""
+
 HARMLESS = frozenset({"http:", "https:", "about:"})
 """Beginnings of addresses whose documents come from the site, or are blank."""
 

@@ -19,9 +19,6 @@ from nodes.values import Json
 from runtime.display.text import harmless
 from runtime.language import workflow
 
-OPENS = frozenset({"goto", "open_tab"})
-"""Actions after which earlier actions on a page do not matter."""
-
 LONGEST = 300
 """Limit of an action's field as shown to a person, in characters."""
 
@@ -107,7 +104,7 @@ def _way(loaded: workflow.Loaded, found: workflow.Found) -> Way:
     for node in found.file.nodes():
         if node.id == found.node.id:
             break
-        if getattr(node, "action", None) in OPENS:
+        if getattr(node, "action", None) in effects.OPENS:
             opened, steps = getattr(node, "url", None), []
         elif _leads_on(found.file, node):
             steps.append(node)

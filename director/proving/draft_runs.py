@@ -98,10 +98,14 @@ def _refuse_origins(build: BuildContext, loaded: workflow.Loaded, typed: Mapping
 
 def _theirs(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
     """Return the person's inputs; empty if they do not fit the draft."""
-    declared = loaded.workflow.inputs
     with contextlib.suppress(UsageError):
-        return loaded.check_inputs({name: each for name, each in build.goal.inputs.items() if name in declared})
+        return loaded.check_inputs(declared(build, loaded))
     return {}
+
+
+def declared(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
+    """Return the goal's inputs that the draft declares."""
+    return {name: each for name, each in build.goal.inputs.items() if name in loaded.workflow.inputs}
 
 
 async def run(
