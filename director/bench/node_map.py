@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from director.effects import effects
 from nodes import errors
 from nodes.base import Leaf, Node
 from nodes.errors import ModelError
@@ -204,6 +205,13 @@ class NodeMap:
             for use in self.loaded.templates[text].names:
                 if (chain := _source(use.chain, bound, given, ids)) is not None:
                     found[chain] = found.get(chain, True) and use.sure_of(use.chain[: len(chain)], known)
+        # A name in SQL may be a table or a column: it is taken for a table where a node before it has that name.
+        earlier = {each.id for each in self.in_order if each.position < place.position} - {"inputs", "vars"}
+        for statement in (str(getattr(each.node, "sql", None) or "") for each in self.below(place.id)):
+            for name in effects.names_in_sql(statement):
+                if name[0] in earlier or (name[0] in ("inputs", "vars") and len(name) > 1):
+                    chain = _source(name, bound, given, ids)
+                    found |= {chain: found.get(chain, True)} if chain is not None else {}
         yield from (Read(chain, guarded) for chain, guarded in found.items())
 
     def reads_of_list(self, loop: str) -> list[Read]:

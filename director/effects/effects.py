@@ -30,6 +30,7 @@ _INVISIBLE = re.compile(r"[\x00-\x20]")
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 _KEYS = re.compile(r"\[[^\]]*\]")
+_NAMES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
 
 def changes(leaf: Leaf) -> bool:
@@ -52,7 +53,7 @@ def presses(leaf: Leaf) -> bool:
     return any(each.role != "link" for each in leaf.target.any_of or [leaf.target])
 
 
-def core(leaf: Leaf) -> Json:
+def core(leaf: Leaf) -> dict[str, Json]:
     """Return what a leaf does on the site: all its fields except those for checks, waiting and retries."""
     left_out = set(NO_ACTION_OF_AGENT if leaf.asks == "agent" else NO_ACTION)
     if repeats(leaf):
@@ -143,8 +144,12 @@ def without_checks(node: Node) -> Json:
     return node.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(NO_ACTION), warnings=False)
 
 
+def names_in_sql(statement: str) -> list[tuple[str, ...]]:
+    """Return every name in an SQL statement: some of them are the tables that it reads."""
+    return [tuple(each.split(".")) for each in _NAMES.findall(statement)]
+
+
 def texts(value: Json) -> Iterator[str]:
-    """Yield every text in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

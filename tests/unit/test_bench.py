@@ -150,6 +150,26 @@ async def test_what_rests_on_an_edit_is_refused_with_what_refreshes_it(tmp_path:
     assert rig.bench.values()["twice"] == 10
 
 
+async def test_sql_reads_the_tables_that_it_names(tmp_path: Path) -> None:
+    """A statement that runs alone finds the values of the nodes that it names, and its own is stale once one of them has changed."""
+    rig = Rig(
+        tmp_path,
+        """
+  - {id: rows, type: transform, expr: "{{ [{'no': 7}, {'no': 9}] }}"}
+  - {id: sum, type: transform, sql: "SELECT sum(no) AS rest FROM rows"}
+  - {id: rest, type: transform, expr: "{{ sum }}"}
+""",
+    )
+    await rig.execute("rows")
+    assert await rig.execute("sum") == {"sum": "ok"}
+    assert rig.bench.values()["sum"] == [{"rest": 16}]
+    assert await rig.execute("rest") == {"rest": "ok"}
+    rig.edit("'no': 9", "'no': 8")
+    assert await rig.execute("sum") == {"error": "value-stale"}
+    assert await rig.execute("rows,sum") == {"rows": "ok", "sum": "ok"}
+    assert "rest" not in rig.bench.values()
+
+
 async def test_whoever_asks_for_a_value_that_does_not_count_is_told_why(tmp_path: Path) -> None:
     """With what makes it anew, by either tool that tells values; one that counts is told whole."""
     rig = Rig(tmp_path, READS + '\n  - {id: never, type: transform, expr: 1, when: "{{ 1 == 2 }}"}', site())
