@@ -64,7 +64,7 @@ def missed(build: BuildContext, loaded: workflow.Loaded, ran: Sequence[proofs.Ra
         return None
     key = effects.key_of(loaded, repairs.path)
     stands = loaded.find(repairs.path) is not None
-    if stands and any(key in each.reached for each in ran):
+    if stands and any(each.became(key) != "not reached" for each in ran):
         return None
     if not stands and all(each.status == "passed" for each in ran):
         return None
