@@ -12,8 +12,6 @@ from director.effects import effects
 from nodes.base import Leaf, Node
 from nodes.context import Context
 from nodes.group import Group
-from nodes.iterate import Iterate
-from nodes.route import Route
 from nodes.values import Json
 from runtime.display.text import harmless
 from runtime.language import workflow
@@ -21,8 +19,8 @@ from runtime.language import workflow
 LONGEST = 300
 """Limit of an action's field as shown to a person, in characters."""
 
-AROUND = frozenset({"over", "while_", "until", "max", "limit"})
-"""Fields of a loop that decide for which items its nodes are done."""
+OF_RESULT = effects.NO_ACTION | {"id", "type", "value", "collect"}
+"""Fields of a container that do not decide whether, for what and how often its nodes run."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,9 +37,7 @@ class EffectRequest:
     steps: Sequence[Node] = ()
     """The nodes that act on the page since then: fields filled in, elements clicked."""
     around: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The lists of the loops around it, and the files that contain it, by the ids of their nodes."""
-    only: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """The conditions of the blocks around it, by the ids of their nodes."""
+    """The containers around it, by id: lists of loops, conditions, files that are used."""
     inputs: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
     """The inputs that all this reads, directly or by other nodes, with their values."""
     nodes: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
@@ -75,25 +71,17 @@ def action(
     if loaded is None or found is None or found.node.id != leaf.id:
         return one
     opened, steps = _way(loaded, found)
-    one = dataclasses.replace(one, opened=opened, steps=steps, around=_around(found), only=_only(found))
+    around = {each.id: _as_done(each) for each in found.around if isinstance(each, Node)}
+    one = dataclasses.replace(
+        one, opened=opened, steps=steps, around={name: each for name, each in around.items() if each}
+    )
     return _with_sources(one, loaded, inputs, pins)
 
 
 def _written(action: EffectRequest) -> Json:
     """Return the action, and all around and before it that decides its target, as it is in the file."""
     steps: Json = [_as_done(each) for each in action.steps]
-    return [effects.core(action.leaf), dict(action.around), action.opened, steps, dict(action.only)]
-
-
-def _around(found: workflow.Found) -> dict[str, Json]:
-    around: dict[str, Json] = {}
-    for each in found.around:
-        if isinstance(each, Iterate):
-            told = each.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=set(AROUND))
-            around[each.id] = told["over"] if list(told) == ["over"] else told
-        elif isinstance(each, Group) and each.use is not None:
-            around[each.id] = _as_done(each)
-    return around
+    return [effects.core(action.leaf), dict(action.around), action.opened, steps]
 
 
 def _way(loaded: workflow.Loaded, found: workflow.Found) -> tuple[Json, list[Node]]:
@@ -122,26 +110,11 @@ def _acts(file: workflow.Loaded, node: Node) -> bool:
     return isinstance(node, Group) and node.use is not None
 
 
-def _as_done(node: Node) -> Json:
-    """Return the action of a step, without its name and its class; of a group the file that it uses."""
+def _as_done(node: Node) -> dict[str, Json]:
+    """Return what a node does, without its name and its class; of a container without its nodes."""
     if isinstance(node, Leaf):
         return {name: each for name, each in effects.core(node).items() if name not in ("id", "effect")}
-    return node.model_dump(mode="json", by_alias=True, include={"use", "with_"})
-
-
-def _only(found: workflow.Found) -> dict[str, Json]:
-    """Return the conditions of the blocks around a step by node id; of a ``route`` those of its branch and of the branches before."""
-    only: dict[str, Json] = {}
-    for outer, inner in itertools.pairwise([*found.around, found.node]):
-        if not isinstance(outer, Node):
-            continue
-        conditions = [outer.when] if outer.when is not None else []
-        if isinstance(outer, Route):
-            own = next(number for number, (_field, block) in enumerate(outer.blocks()) if inner in block)
-            conditions += [each.when for each in outer.branches[: own + 1]]
-        if conditions:
-            only[outer.id] = [str(each) for each in conditions]
-    return only
+    return workflow.plain(node, OF_RESULT)
 
 
 def _with_sources(
