@@ -36,8 +36,6 @@ GONE = frozenset({"page-crashed", "guard-lost"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """The nodes to execute."""
-
     nodes: str
     mode: Literal["flow", "isolated"]
     """In sequence, or each alone from its own state."""
@@ -49,8 +47,6 @@ class BenchRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Work:
-    """A request, with the draft as it is for it."""
-
     call: entries.Call
     wanted: BenchRequest
     places: NodeMap
@@ -163,7 +159,6 @@ class Bench(build_context.Bench):
         return planner.plan(ids, work.wanted.begin, self.own.live(work.prepared))
 
     async def _trip(self, work: _Work, ids: Sequence[str], holds: run_state.Withholds) -> report.Trip:
-        """Run nodes in sequence, as one run."""
         plan = self._plan(work, ids)
         start, began = plan.start, list[str]()
         redone = [place.id for place in start.redo]

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 
 class Browser:
-    """Keeps the browser, with the history of its page."""
-
     def __init__(self, build: BuildContext, private: Path) -> None:
         """Nothing is opened yet; ``private`` is the bench's own folder."""
         self._build, self._private = build, private
@@ -67,7 +65,6 @@ class Browser:
         return self.now
 
     async def make(self, options: BrowserOptions | None, origins: Sequence[str]) -> port.Browser:
-        """Open a new browser. Raises SetupError."""
         self._private.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A context in an existing browser costs a tenth of a new browser; options that it does not support need a new one.
         mode: Mode = "shared" if options is None or options.unfit("shared") is None else "own"
@@ -77,7 +74,6 @@ class Browser:
         return await open_browser.open_browser(own, origins=origins, private=self._private, chosen=chosen)
 
     def lender(self, prepared: prepare.Prepared) -> run.Browsers:
-        """Return the port that lends it to a run."""
         return _Lender(self, prepared)
 
     # The page in it.
@@ -122,8 +118,6 @@ class Browser:
 
 
 class _Lender(run.Browsers):
-    """Lends the bench's browser to a run."""
-
     def __init__(self, browser: Browser, prepared: prepare.Prepared) -> None:
         self._browser, self._prepared = browser, prepared
 

@@ -35,8 +35,6 @@ NO_ITEMS: Items = {}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Read:
-    """A name that a node reads from outside."""
-
     chain: Chain
     """The part of the reference that names its source: an id, ``inputs`` or ``vars`` and a name, ``run``, a fact and an id."""
     guarded: bool
@@ -45,8 +43,6 @@ class Read:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NodePlace:
-    """A node of the draft."""
-
     node: Node
     position: int
     """Position in the outline."""
@@ -92,7 +88,6 @@ class NodeMap:
         return self.all[node_id]
 
     def path(self, node_id: str, items: Items = NO_ITEMS) -> str:
-        """Return the step path of a node, without items that are not given."""
         place = self.all[node_id]
         steps: list[str] = []
         for outer, inner in itertools.pairwise([*place.around, place.node]):
@@ -104,7 +99,6 @@ class NodeMap:
         return "/".join([*steps, place.id])
 
     def items_in(self, path: str) -> dict[str, str]:
-        """Return the items in a step path, by loop id."""
         found: dict[str, str] = {}
         for step in path.split("/")[:-1]:
             name, bracket, rest = step.partition("[")
@@ -215,7 +209,6 @@ class NodeMap:
         yield from (Read(chain, guarded) for chain, guarded in found.items())
 
     def reads_of_list(self, loop: str) -> list[Read]:
-        """Return what the list of a loop reads."""
         unit = self._units[loop]
         over = [slot.text for slot in unit.slots if slot.field in ("over", "limit", "key")]
         uses = [use for text in over for use in self.loaded.templates[text].names]
@@ -225,7 +218,6 @@ class NodeMap:
 
     @functools.cached_property
     def setters(self) -> Mapping[str, list[str]]:
-        """Return the nodes that set each variable, by name, in file order."""
         found: dict[str, list[str]] = {}
         for each in self.in_order:
             for name in variables_of(self._units[each.id]):
@@ -239,7 +231,6 @@ def transparent(node: Node) -> bool:
 
 
 def bound_by(place: NodePlace) -> set[str]:
-    """Return the names that the loops around a node bind."""
     names = {name for each in place.loops if each.as_ for name in (each.as_, f"{each.as_}_loop")}
     return names | ({"loop"} if place.loops else set())
 
@@ -299,8 +290,6 @@ _KEYS = re.compile(r"\[[^\]]*\]")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected nodes."""
-
     ids: tuple[str, ...]
     """In file order, each once. Nodes in a selected container are not listed separately."""
     items: dict[str, str]
@@ -344,7 +333,6 @@ def _part(part: str, places: NodeMap, items: dict[str, str]) -> list[NodePlace]:
 
 
 def _end(place: NodePlace, places: NodeMap) -> int:
-    """Return the position of the last node in it."""
     return max(each.position for each in places.below(place.id))
 
 

@@ -33,8 +33,6 @@ MOST_TOLD = 5
 
 @dataclasses.dataclass(slots=True)
 class Start:
-    """The way to the page for the first node."""
-
     redo: list[NodePlace] = dataclasses.field(default_factory=list[NodePlace])
     """Nodes to repeat first; all may be done twice."""
     fresh: bool = False
@@ -48,8 +46,6 @@ class Start:
 
 @dataclasses.dataclass(slots=True)
 class Plan:
-    """Inputs of one run."""
-
     start: Start
     segments: list[excerpt.Segment | excerpt.Placed] = dataclasses.field(default_factory=list[Json])
     values: dict[str, Json] = dataclasses.field(default_factory=dict[str, Json])
@@ -151,7 +147,6 @@ class Planner:
         return items
 
     def _lists(self, place: NodePlace) -> set[str]:
-        """Return what the lists of the loops around a node read."""
         return {str(read.chain[0]) for loop in place.loops for read in self._places.reads_of_list(loop.id)}
 
     def _turn(self, loop: Iterate, names: Mapping[str, Json]) -> Item:
@@ -256,7 +251,6 @@ def gaps(places: NodeMap, row: Sequence[str]) -> list[str]:
 
 
 def _put(names: dict[str, Json], read: Read, value: Json) -> None:
-    """Insert a value where a reference finds it."""
     *way, last = (str(each) for each in read.chain)
     owner = names
     for step in way:

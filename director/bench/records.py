@@ -71,8 +71,6 @@ class Record:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MissingRecord:
-    """A name that a node reads, and that has no valid value."""
-
     reader: str
     """Id of the node that reads it."""
     chain: Chain
@@ -100,7 +98,6 @@ class FreshnessCheck:
         self._links: dict[str, str] = {}
 
     def record(self, node_id: str, items: Mapping[str, str]) -> Record | None:
-        """Return the result of a node for these items, stale or not."""
         place = self.places.all.get(node_id)
         return self.records.get(place.key(items)) if place is not None else None
 

@@ -46,8 +46,6 @@ _LOOK = re.compile(r"(: )look\((?:ref=(\w+))?\)$", re.MULTILINE)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trip:
-    """One run of the bench, and what was observed of it."""
-
     start: Start
     seen: list[Seen]
     ended: events.RunEnded
@@ -63,8 +61,6 @@ class Trip:
 
 @dataclasses.dataclass(slots=True)
 class Report:
-    """Result of a call."""
-
     places: NodeMap
     ids: Sequence[str]
     trips: list[Trip] = dataclasses.field(default_factory=list[Trip])
@@ -76,17 +72,14 @@ class Report:
 
     @property
     def view(self) -> Observation | None:
-        """The page after the last node."""
         return self.trips[-1].view if self.trips else None
 
     @property
     def seen(self) -> list[Seen]:
-        """The nodes of all runs."""
         return [seen for trip in self.trips for seen in trip.seen]
 
 
 def told(report: Report) -> str:
-    """Return the whole report. It is already masked, as far as the session knows secrets."""
     lines = [_head(report)]
     lines += [f"note: {each}" for each in report.notes]
     ending = next((seen for seen in reversed(report.seen) if not seen.inner), None)
@@ -133,7 +126,6 @@ def _meets(seen: Seen) -> bool:
 
 
 def _ask(report: Report, seen: Seen) -> str:
-    """State for a side effect that it is unknown whether it was done."""
     does = any(map(effects.changes, report.places.leaves(seen.place)))
     return ": look whether it was done" if does and not seen.redone else ""
 
@@ -174,7 +166,6 @@ def _inspect(found: re.Match[str]) -> str:
 
 
 def _answered(seen: Seen) -> str:
-    """State that the page is an error of the site."""
     if seen.status is None:
         return ""
     but = ", but" if seen.ran else ","
@@ -390,7 +381,6 @@ def whole(report: Report, budget: int) -> str:
 
 
 def is_whole(report: Report, told: str) -> bool:
-    """Return whether the shown text was the whole page."""
     if report.view is None or report.known is not None:
         return False
     page = report.view.render(10 * A_PAGE, known=report.around)

@@ -67,7 +67,6 @@ class Results:
         self._build.state.keep(version, record.as_json())
 
     def is_secret(self, value: Json) -> bool:
-        """Return whether a value contains a secret."""
         return self._build.writer.masker.json(value) != value
 
     def judge(
@@ -88,13 +87,11 @@ class Results:
         }
 
     def pinned(self, places: NodeMap, ids: Sequence[str]) -> list[str]:
-        """Describe the pins that these nodes read."""
         read = {written(each.chain) for node_id in ids for each in places.reads(node_id)}
         names = [f"`{each}`" for each in self.pins(places) if each in read]
         return [f"pinned by a variable of the session: {', '.join(names)}"] if names else []
 
     def given(self, loaded: workflow.Loaded) -> dict[str, Json]:
-        """Return the person's inputs that the draft declares."""
         return draft_runs.declared(self._build, loaded)
 
     # States: files named by the lineage of their page, and by their content.

@@ -16,6 +16,7 @@ from director.bench.results import Results
 from nodes.base import Leaf, Node
 from nodes.errors import AuthorError, SiteError
 from nodes.group import Group
+from nodes.iterate import Iterate
 from nodes.route import Route
 from nodes.values import Json
 from runtime.engine import run_state, scopes
@@ -62,8 +63,6 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recording:
-    """What a watcher keeps, and by what it judges."""
-
     results: Results
     reason: str
     run: Callable[[], str]
@@ -77,8 +76,6 @@ class Recording:
 
 
 class Watcher(run_state.Watch):
-    """Watches one run of the bench."""
-
     def __init__(self, recording: Recording, lineage: Lineage = (), redone: Sequence[str] = ()) -> None:
         """``lineage`` is that of the page before the run; the nodes ``redone`` were not requested."""
         self.lineage = lineage
@@ -102,7 +99,8 @@ class Watcher(run_state.Watch):
         # The engine does not report nodes that an error has ended.
         while self._open and not path.startswith((f"{self._open[-1].path}/", f"{self._open[-1].path}[")):
             self._open.pop()
-        seen = Seen(place, path, place.id in self._redone, self._reads(place, frame) if self._alone(place) else {})
+        reads = self._reads(place, frame) if self._alone(place) else {}
+        seen = Seen(place, path, place.id in self._redone, reads)
         self._open.append(seen)
         if self._inside(place):
             return
@@ -133,13 +131,13 @@ class Watcher(run_state.Watch):
         seen.tolerated = not ran and "errors" in record.facts
         self._recording.results.keep(record, self._recording.reason)
         if self._inside(place):
-            if self._taken(place):
+            if all(isinstance(each, Route | Group) for each in self._running(place)):
                 seen.inner = True
                 self.seen.append(seen)
             return
         # Of the containers around it that are not being run, only the one block or item counts.
-        running = self._running()
-        unit = self._places.is_unit(place, [each for each in place.around if each.id not in running])
+        running = self._running(place)
+        unit = self._places.is_unit(place, [each for each in place.around if each not in running])
         if unit:
             self.lineage = (*self.lineage, link(record.key, record.print, record.reads))
         await self._look_after(seen)
@@ -191,23 +189,18 @@ class Watcher(run_state.Watch):
             return None
         return place
 
-    def _running(self) -> set[str]:
-        return {each.place.id for each in self._open}
+    def _running(self, place: NodePlace) -> list[Node]:
+        """Return the containers around it that run as a whole."""
+        running = {each.place.id for each in self._open}
+        return [each for each in place.around if each.id in running]
 
     def _inside(self, place: NodePlace) -> bool:
-        """Return whether it is in a container that runs as a whole, and does more than group its nodes."""
-        running = self._running()
-        return any(each.id in running and not transparent(each) for each in place.around)
-
-    def _taken(self, place: NodePlace) -> bool:
-        """Return whether only taken branches and groups around it are being run."""
-        running = self._running()
-        return all(isinstance(each, Route | Group) for each in place.around if each.id in running)
+        """Return whether any of them does more than group its nodes."""
+        return not all(map(transparent, self._running(place)))
 
     def _alone(self, place: NodePlace) -> bool:
-        """Return whether no loop around it runs as a whole: then its value is kept separately."""
-        running = self._running()
-        return not any(each.id in running for each in place.loops)
+        """Return whether none of them is a loop: then its value is kept separately."""
+        return not any(isinstance(each, Iterate) for each in self._running(place))
 
     def _reads(self, place: NodePlace, frame: scopes.Scope) -> dict[str, str]:
         """Return what the node reads, each with a digest of its value."""

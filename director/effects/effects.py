@@ -98,7 +98,6 @@ def key_of(loaded: workflow.Loaded | None, path: str) -> str:
 
 
 def above(loaded: workflow.Loaded | None, path: str) -> Iterator[str]:
-    """Yield the keys of the steps above a path."""
     parts = path.split("/")
     for number in range(len(parts) - 1, 0, -1):
         yield key_of(loaded, "/".join(parts[:number]))

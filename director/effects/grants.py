@@ -38,7 +38,6 @@ _SCOUTING = re.compile(r"(?:^|/)\d+_debug_\w+$")
 
 
 def is_loopback(origin: str) -> bool:
-    """Return whether a site at this origin runs on this machine."""
     host = urllib.parse.urlsplit(origin).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -79,7 +78,6 @@ class Grants:
         pins: Mapping[str, Json] | None = None,
         astray: bool = False,
     ) -> run_state.Withholds:
-        """Return the withheld ones of these actions, as ``director.tools.build_context.Effects`` specifies."""
         loaded = self._state.draft.loaded if self._state.draft is not None else None
         given = self._inputs(loaded, inputs)
         once = place if astray or _SCOUTING.search(place) else ""

@@ -53,7 +53,6 @@ class EffectRequest:
 
     @property
     def is_agent(self) -> bool:
-        """True if a model acts by itself in it."""
         return self.leaf.asks == "agent"
 
 
@@ -104,7 +103,6 @@ def _way(loaded: workflow.Loaded, found: workflow.Found) -> tuple[Json, list[Nod
 
 
 def _acts(file: workflow.Loaded, node: Node) -> bool:
-    """Return whether the page may be another one after the node."""
     if isinstance(node, Leaf):
         return node.moves_page and not effects.confirms(file, node)
     return isinstance(node, Group) and node.use is not None

@@ -56,8 +56,6 @@ def told(action: EffectRequest, page: Json) -> list[str]:
 
 
 def filled(text: str, inputs: Mapping[str, Json]) -> str:
-    """Return a text with references to inputs resolved."""
-
     def value(found: re.Match[str]) -> str:
         given = inputs.get(found[1])
         return one_line(to_text(given)) if isinstance(given, str | int | float) else found[0]

@@ -95,7 +95,6 @@ def _theirs(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
 
 
 def declared(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
-    """Return the goal's inputs that the draft declares."""
     return {name: each for name, each in build.goal.inputs.items() if name in loaded.workflow.inputs}
 
 

@@ -40,8 +40,6 @@ MOST_HINTS = 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MissingProof:
-    """A requirement that a build does not meet yet."""
-
     what: str
     fix: str
 
@@ -58,7 +56,6 @@ class FinishRequest:
     """The parts that stay unproved or empty, with reasons."""
 
     def names(self, name: str) -> bool:
-        """Return whether it mentions this name."""
         return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.unproved) is not None
 
 
@@ -80,12 +77,10 @@ class Proof:
 
     @property
     def effects(self) -> list[proofs.Effect]:
-        """The outcome of each action."""
         return proofs.of_runs(self.loaded, self.every, self.alone)
 
     @property
     def errors(self) -> dict[str, str]:
-        """Statements about leaves that worked on error pages."""
         return proofs.errors_of(self.effects, self.runs)
 
     @property
@@ -96,7 +91,6 @@ class Proof:
 
     @property
     def headline(self) -> str:
-        """Summary of the proof."""
         others = proofs.others(self.loaded, self.every)
         more = [f"{len(others) - MOST_OTHERS} more"] if len(others) > MOST_OTHERS else []
         return proofs.headline(self.effects, self.runs, [*others[:MOST_OTHERS], *more])
@@ -203,13 +197,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def better(build: BuildContext) -> list[str]:
-    """Return improvements of the draft; they are no reason to refuse it."""
     draft = build.state.draft
     return [str(each) for each in lint.hints(draft, build.goal, build.known())] if draft is not None else []
 
 
 def hints(build: BuildContext) -> str:
-    """Return the improvements as text next to a refusal."""
     found = better(build)
     more = f"\n- … and {len(found) - MOST_HINTS} more" if len(found) > MOST_HINTS else ""
     return "".join(["\nit could say better:", *(f"\n- {each}" for each in found[:MOST_HINTS]), more]) if found else ""
@@ -234,7 +226,6 @@ def is_current(build: BuildContext, proof: Proof) -> bool:
 
 
 def _text(build: BuildContext) -> str:
-    """Return the draft's exact text, with what its parser ignores: this text is saved."""
     draft = build.state.draft
     return draft.text if draft is not None else ""
 
@@ -254,7 +245,6 @@ def _sign_ins(proof: Proof) -> list[str]:
 
 
 def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
-    """Return why a proof failed: in our words alone, and with details of the run."""
     last, number = proof.runs[-1], len(proof.runs)
     why = f"not done: proof run {number} of {build.goal.runs} did not pass: {report.head(last)}"
     ours = "\n".join(filter(None, [why, proofs.surprise(proof.runs)]))
@@ -262,7 +252,6 @@ def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
 
 
 def say_more(proof: Proof, names: Sequence[str]) -> str:
-    """Return the message for a proof that leaves something unmentioned by the model."""
     alone = proofs.next_step(proof.effects)
     errors = "; ".join(f"{key}: {said}" for key, said in proof.errors.items())
     return (

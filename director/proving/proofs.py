@@ -32,8 +32,6 @@ FULL = "full"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ran:
-    """A finished run of a whole draft."""
-
     run: str
     status: str
     """Status of the run: ``passed``, ``failed``, ``paused`` …"""
@@ -77,7 +75,6 @@ class Effect:
 
     @property
     def done(self) -> int:
-        """Number of runs that did it."""
         return self.outcomes.count("done")
 
     @property
@@ -114,7 +111,6 @@ class Effect:
 
 
 def outcomes_of(loaded: workflow.Loaded, past: history.History) -> dict[str, Outcome]:
-    """Return the outcome of each leaf in a run of the file."""
     found: dict[str, Outcome] = {key: "not reached" for _leaf, key in effects.leaves_of(loaded)}
 
     def note(path: str, outcome: Outcome) -> None:

@@ -50,7 +50,6 @@ def unchanged(build: BuildContext) -> bool:
 
 
 def _before(build: BuildContext) -> str:
-    """Return the file's text at the beginning of the build."""
     return str(build.writer.value_of(build.state.history.versions("draft")[0]))
 
 

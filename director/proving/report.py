@@ -33,7 +33,6 @@ SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: 
 
 
 def told(ran: proofs.Ran, loaded: workflow.Loaded) -> str:
-    """Return the whole report."""
     return "\n".join(_lines(ran, loaded))
 
 

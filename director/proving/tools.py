@@ -41,13 +41,10 @@ END = tool(
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """Return the tools that run the whole draft, and end the build."""
     return (RunDraft(build, RUN), Finish(build, END))
 
 
 class RunDraft(OfBuild):
-    """Runs the whole draft once."""
-
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         build = self._build
