@@ -53,8 +53,8 @@ class FakeBench(bench.Bench):
         super().__init__(build)
 
     @override
-    def _own(self, build: BuildContext, private: Path) -> FakeOwn:
-        self.fake = FakeOwn(build, private)
+    def _own(self, build: BuildContext) -> FakeOwn:
+        self.fake = FakeOwn(build, self.known.folder)
         self.fake.site, self.fake.opened = self.site, []
         return self.fake
 

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import override
 
 from director.bench import browser as browser_module
-from director.bench import node_map, plans, requests, restore, results, watcher
-from director.bench import report as bench_report
+from director.bench import node_map, plans, report, restore, results, watcher
 from director.bench.node_map import NodeMap
-from director.bench.records import FreshnessCheck, Lineage
+from director.bench.records import FreshnessCheck
 from director.effects import effects
 from director.proving import draft_runs
 from director.tools import build_context
 from nodes.base import Leaf
-from nodes.errors import ModelError, RunOpsError, SiteError
+from nodes.errors import ModelError, RunOpsError
 from nodes.values import Json
 from runtime import events
 from runtime.browser import port
 from runtime.engine import run_state
-from runtime.language import prepare, workflow
+from runtime.language import prepare
 from runtime.log import entries
 from runtime.runs import excerpt
 from runtime.runs import start as start_run
@@ -36,8 +33,25 @@ if TYPE_CHECKING:
 GONE = frozenset({"page-crashed", "guard-lost"})
 """Errors after which the browser is unusable."""
 
-FOLDER = "bench"
-"""The bench's folder in the session's private folder."""
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BenchRequest:
+    nodes: str
+    mode: Literal["flow", "isolated"]
+    """In sequence, or each alone from its own state."""
+    begin: plans.From
+    item: str | None
+    """A key, or a number from 1; for nested loops one for each, outermost first, with slashes between."""
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Work:
+    call: entries.Call
+    wanted: BenchRequest
+    places: NodeMap
+    given: Mapping[str, str]
+    prepared: prepare.Prepared
 
 
 class Bench(build_context.Bench):
@@ -49,12 +63,11 @@ class Bench(build_context.Bench):
     def __init__(self, build: BuildContext) -> None:
         """Nothing is opened or read yet."""
         self._build = build
-        private = build.here.kept.private(build.writer.conversation.id) / FOLDER
-        self.known = results.Results(build, private)
-        self.own = self._own(build, private)
+        self.known = results.Results(build)
+        self.own = self._own(build)
 
-    def _own(self, build: BuildContext, private: Path) -> browser_module.Browser:
-        return browser_module.Browser(build, private)
+    def _own(self, build: BuildContext) -> browser_module.Browser:
+        return browser_module.Browser(build, self.known.folder)
 
     @property
     @override
@@ -63,70 +76,46 @@ class Bench(build_context.Bench):
 
     @override
     def values(self) -> Mapping[str, Json]:
-        found = self._judged()
-        if found is None:
+        if (judge := self._judged()) is None:
             return {}
-        places, judge = found
-        known = {each.id: judge.value((each.id,), {}) for each in places.in_order if not each.loops}
+        known = {each.id: judge.value((each.id,), {}) for each in judge.places.in_order if not each.loops}
         return {name: value for name, (counts, value) in known.items() if counts}
 
+    @override
     def marks(self) -> Mapping[str, str]:
-        """Return the state of each executed node outside loops, by id: ``done``, ``passed by``, or ``stale: `` and the cause."""
-        found = self._judged()
-        if found is None:
+        if (judge := self._judged()) is None:
             return {}
-        places, judge = found
-        records = {each.id: judge.record(each.id, {}) for each in places.in_order if not each.loops}
+        records = {each.id: judge.record(each.id, {}) for each in judge.places.in_order if not each.loops}
         return {
-            name: f"stale: {judge.why(record)}" if not judge.holds(record) else "done" if record.ran else "passed by"
+            name: f"stale: {why}" if (why := judge.why(record)) is not None else "done" if record.ran else "passed by"
             for name, record in records.items()
             if record is not None
         }
 
-    def _judged(self) -> tuple[NodeMap, FreshnessCheck] | None:
-        """Return the current draft with the check of its results; None if there is no draft that can run."""
+    def _judged(self) -> FreshnessCheck | None:
+        """Return the check of the results for the current draft; None if there is no draft that can run."""
         try:
-            return self.known.places, self.known.judge(self.known.places)
+            return self.known.judge(self.known.places)
         except RunOpsError:
             return None
 
     @override
     def onlooker(self, prepared: prepare.Prepared, call: entries.Call) -> run_state.Watch:
-        places, reason = self.known.places, str(call.args.get("reason") or call.action)
-        recording = watcher.RecordingPage(
-            # Pins belong to the bench: a run of the whole draft reads the values of its own nodes.
-            judge=lambda: self.known.judge(places, prepared.inputs, pins={}),
-            keep=lambda record: self.known.keep(record, reason),
-            masks=self._masks,
-            run=lambda: next(reversed(self._build.runs.of(call)), ""),
+        reason = str(call.args.get("reason") or call.action)
+        recording = watcher.Recording(
+            self.known, reason, lambda: next(reversed(self._build.runs.of(call)), ""), prepared.inputs, pins={}
         )
-        return watcher.Watcher(places, (), recording)
+        return watcher.Watcher(recording)
 
     @override
     async def take_over(self, run: str) -> None:
-        recording = watcher.RecordingPage(
-            judge=lambda: self.known.judge(self.known.places, pins={}),
-            keep=lambda record: self.known.keep(record, restore.WHY),
-            masks=self._masks,
-            run=lambda: run,
-        )
-        await restore.take(self._build, self.known, recording, run)
-
-    def _masks(self, value: Json) -> bool:
-        return self._build.writer.masker.json(value) != value
+        await restore.take(self._build, self.known, run)
 
     @override
     async def close(self) -> None:
         await self.own.close()
 
-    def told(self, report: requests.Report, text: str) -> None:
-        """Note what the build's model was shown of a call."""
-        if report.view is not None:
-            self.own.told(report.view, text, whole=bench_report.is_whole(report, text))
-
-    # Executing.
-
-    async def execute(self, call: entries.Call, wanted: requests.BenchRequest) -> requests.Report:
+    async def execute(self, call: entries.Call, wanted: BenchRequest) -> report.Report:
         """Run the requested nodes, each once, until the first that fails or is withheld.
 
         Raises ModelError ``draft-missing``, ``reason-missing``, ``node-unknown``, ``value-missing``, ``value-stale``, ``state-missing``,
@@ -137,82 +126,48 @@ class Bench(build_context.Bench):
             raise ModelError("reason-missing", "there is no reason for it", fix="say in a sentence why")
         places = self.known.places
         selection = node_map.chosen(wanted.nodes, places)
-        given = plans.given(selection, wanted.item, places)
         prepared = draft_runs.prepared(self._build, places.loaded, self.known.given(places.loaded))
-        report = requests.Report(places, wanted, selection.ids)
+        work = _Work(call, wanted, places, plans.given(selection, wanted.item, places), prepared)
+        done = report.Report(places, selection.ids, notes=self.known.pinned(places, selection.ids))
         rows = [[each] for each in selection.ids] if wanted.mode == "isolated" else [list(selection.ids)]
         # Reject impossible requests before a person is asked for anything.
-        start = self._plan(places, rows[0], given, wanted, prepared).start
-        report.notes += self.known.pinned(places, selection.ids)
+        start = self._plan(work, rows[0]).start
         astray = (
             start.astray or (wanted.begin == "live" and len(rows) > 1) or any(plans.gaps(places, row) for row in rows)
         )
-        shows = self.browser.page.url if self.browser is not None and not start.fresh else None
-        holds = await self._demand(
-            call, places, selection.ids, prepared.loaded, shows if astray else None, astray=astray
-        )
+        page = self.own.now.page.url if astray and self.own.now is not None and not start.fresh else None
+        within = {each.id for node_id in selection.ids for each in places.below(node_id)}
+        actions = effects.actions_of(prepared.loaded)
+        actions = [(leaf, path) for leaf, path in actions if path.partition("/")[0] in within]
+        holds = await self._build.effects.demand(actions, place=call.path, page=page, astray=astray)
         shown = self.own.shown()
         for row in rows:
-            report.notes += plans.gaps(places, row)
-            setup = await self._setup(call, places, row, given, wanted, prepared, holds)
-            report.trips.append(setup)
-            if setup.ended.status != "passed":
+            done.notes += plans.gaps(places, row)
+            done.trips.append(await self._trip(work, row, holds))
+            if done.trips[-1].ended.status != "passed":
                 break
-        if shown is not None and report.view is not None:
-            page, before = shown
-            if self.own.is_shown(page) and bench_report.same(before, report.view):
-                report.known = before
-        report.around = self.own.around()
-        return report
+        if shown is not None and done.view is not None and self.own.now is not None:
+            page_shown, before = shown
+            if self.own.now.page is page_shown and report.same(before, done.view):
+                done.known = before
+        done.around = self.own.around()
+        return done
 
-    async def _demand(
-        self,
-        call: entries.Call,
-        places: NodeMap,
-        ids: Sequence[str],
-        loaded: workflow.Loaded,
-        page: str | None,
-        *,
-        astray: bool,
-    ) -> run_state.Withholds:
-        """Return the withheld ones of the actions in these nodes."""
-        within = {each.id for node_id in ids for each in places.below(node_id)}
-        actions = [(leaf, path) for leaf, path in effects.actions_of(loaded) if path.partition("/")[0] in within]
-        return await self._build.effects.demand(actions, place=call.path, page=page, astray=astray)
+    def _plan(self, work: _Work, ids: Sequence[str]) -> plans.Plan:
+        judge = self.known.judge(work.places, work.prepared.inputs)
+        planner = plans.Planner(judge, self.known, work.given)
+        return planner.plan(ids, work.wanted.begin, self.own.live(work.prepared))
 
-    def _plan(
-        self,
-        places: NodeMap,
-        ids: Sequence[str],
-        given: Mapping[str, str],
-        wanted: requests.BenchRequest,
-        prepared: prepare.Prepared,
-    ) -> plans.Plan:
-        judge = self.known.judge(places, prepared.inputs)
-        planner = plans.Planner(places, judge, self.known.records, self.known.pins(places), given)
-        live = None
-        if self.browser is not None:
-            live = plans.Live(self.own.lineage, fits=self.own.fits(prepared))
-        return planner.plan(ids, wanted.begin, live, self.known.states)
-
-    async def _setup(
-        self,
-        call: entries.Call,
-        places: NodeMap,
-        ids: Sequence[str],
-        given: Mapping[str, str],
-        wanted: requests.BenchRequest,
-        prepared: prepare.Prepared,
-        holds: run_state.Withholds,
-    ) -> requests.Setup:
-        build = self._build
-        plan = self._plan(places, ids, given, wanted, prepared)
+    async def _trip(self, work: _Work, ids: Sequence[str], holds: run_state.Withholds) -> report.Trip:
+        plan = self._plan(work, ids)
         start, began = plan.start, list[str]()
-        redone = [place.id for place, _key in start.redo]
+        redone = [place.id for place in start.redo]
         if start.fresh:
             await self.close()
-        recording = self._recording(lambda: self.known.judge(places, prepared.inputs), wanted.reason, began)
-        watch = watcher.Watcher(places, start.lineage, recording, redone)
+        recording = watcher.Recording(
+            self.known, work.wanted.reason, lambda: began[0] if began else "", work.prepared.inputs, own=self.own
+        )
+        watch = watcher.Watcher(recording, start.lineage, redone)
         part = excerpt.Excerpt(
             segments=plan.segments,
             names=[*redone, *ids],
@@ -229,15 +184,11 @@ class Bench(build_context.Bench):
                     began.append(event.run)
                 listener(event)
 
-            return build.carrier.begin(
-                prepared,
-                listener=listen,
-                options=dataclasses.replace(options, part=part, browsers=self.own.lender(prepared), holds=holds),
-            )
+            own = dataclasses.replace(options, part=part, browsers=self.own.lender(work.prepared), holds=holds)
+            return self._build.carrier.begin(work.prepared, listener=listen, options=own)
 
-        works_on_page = any(places.on_page(places[each]) for each in part.names)
         try:
-            ended = await build.runs.follow(call, begin)
+            ended = await self._build.runs.follow(work.call, begin)
             stopped = self._stopped(watch, part, ended)
             view = await watch.look_behind(stopped)
         except BaseException:
@@ -245,13 +196,11 @@ class Bench(build_context.Bench):
                 watch.break_off()
             raise
         finally:
-            if works_on_page:
+            if any(work.places.on_page(work.places[each]) for each in part.names):
                 self.own.lineage = watch.lineage
         if (ended.error or {}).get("code") in GONE:
             await self.close()
-        return requests.Setup(
-            ids, start, watch.seen, ended, part.held, stopped, view, self._confirmed(watch, ended.run)
-        )
+        return report.Trip(start, watch.seen, ended, part.held, stopped, view, self._confirmed(watch, ended.run))
 
     def _confirmed(self, watch: watcher.Watcher, run_id: str) -> frozenset[str]:
         """Return the paths of the actions with a verdict; the log is only read if a node could have one."""
@@ -273,21 +222,3 @@ class Bench(build_context.Bench):
         if not (untouched and (part.held is not None or error.get("phase") == "before")):
             watch.break_off()
         return stopped
-
-    def _recording(
-        self, judge: Callable[[], FreshnessCheck], reason: str, began: Sequence[str]
-    ) -> watcher.RecordingPage:
-        async def capture(lineage: Lineage) -> None:
-            assert self.browser is not None, "what is captured has a browser"
-            # A page that cannot be read (a dialog is open, a popup is tied to another tab) has no state to continue from.
-            with contextlib.suppress(SiteError):
-                await self.known.states.keep(lineage, await self.browser.capture(), reason)
-
-        return watcher.RecordingPage(
-            judge=judge,
-            keep=lambda record: self.known.keep(record, reason),
-            masks=self._masks,
-            run=lambda: began[0] if began else "",
-            own=self.own,
-            capture=capture,
-        )

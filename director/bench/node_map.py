@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from director.effects import effects
 from nodes import errors
 from nodes.base import Leaf, Node
 from nodes.errors import ModelError
@@ -34,8 +35,6 @@ NO_ITEMS: Items = {}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Read:
-    """A name that a node reads from outside."""
-
     chain: Chain
     """The part of the reference that names its source: an id, ``inputs`` or ``vars`` and a name, ``run``, a fact and an id."""
     guarded: bool
@@ -44,8 +43,6 @@ class Read:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NodePlace:
-    """A node of the draft."""
-
     node: Node
     position: int
     """Position in the outline."""
@@ -56,16 +53,15 @@ class NodePlace:
 
     @property
     def id(self) -> str:
-        """Its id."""
         return self.node.id
 
     @property
     def loops(self) -> list[Iterate]:
-        """The loops around it, outermost first."""
+        """Outermost first."""
         return [each for each in self.around if isinstance(each, Iterate)]
 
     def key(self, items: Items) -> str:
-        """Return its key on the bench: its id, and its items. The key does not change if the node is moved into a group."""
+        """Return its id with its items, which does not change if the node is moved into a group."""
         return self.id + "".join(items.get(each.id, "") for each in self.loops)
 
 
@@ -92,7 +88,6 @@ class NodeMap:
         return self.all[node_id]
 
     def path(self, node_id: str, items: Items = NO_ITEMS) -> str:
-        """Return the step path of a node, without items that are not given."""
         place = self.all[node_id]
         steps: list[str] = []
         for outer, inner in itertools.pairwise([*place.around, place.node]):
@@ -104,7 +99,6 @@ class NodeMap:
         return "/".join([*steps, place.id])
 
     def items_in(self, path: str) -> dict[str, str]:
-        """Return the items in a step path, by loop id."""
         found: dict[str, str] = {}
         for step in path.split("/")[:-1]:
             name, bracket, rest = step.partition("[")
@@ -116,8 +110,7 @@ class NodeMap:
         """Yield a node and all nodes in its blocks, in file order."""
         return (each for each in self.in_order if each.id == node_id or any(o.id == node_id for o in each.around))
 
-    def block(self, place: NodePlace) -> Sequence[Node]:
-        """Return the block that contains it."""
+    def _block(self, place: NodePlace) -> Sequence[Node]:
         if not place.around:
             return self.loaded.workflow.nodes
         return next(block for _field, block in place.around[-1].blocks() if any(each is place.node for each in block))
@@ -132,14 +125,13 @@ class NodeMap:
         place = self.all[node_id]
         found: list[tuple[NodePlace, str]] = []
         for level in (*(self.all[each.id] for each in place.around), place):
-            for node in self.block(level):
+            for node in self._block(level):
                 if node is level.node:
                     break
                 found += self._units_of(self.all[node.id], items)
         return found
 
     def up_to(self, node_id: str, items: Items) -> list[tuple[NodePlace, str]]:
-        """Return the same up to and including the node."""
         return [*self.before(node_id, items), *self._units_of(self.all[node_id], items)]
 
     def is_unit(self, place: NodePlace, within: Sequence[Node] = ()) -> bool:
@@ -158,18 +150,14 @@ class NodeMap:
                 yield from self._units_of(self.all[node.id], items)
 
     def leaves(self, place: NodePlace) -> Iterator[Leaf]:
-        """Return the leaves of a node, with those of files that it uses."""
+        """Yield the leaves of a node, with those of files that it uses."""
         return _leaves(self.loaded, place.node)
 
     def changes_page(self, place: NodePlace) -> bool:
-        """Return whether it may change the page."""
         return any(leaf.moves_page for leaf in self.leaves(place))
 
     def on_page(self, place: NodePlace) -> bool:
-        """Return whether it observes the page."""
-        return any(on_page(leaf) for leaf in self.leaves(place))
-
-    # Properties of a node.
+        return any(leaf.touches_page or any(rule.kind != "expr" for rule in leaf.verify) for leaf in self.leaves(place))
 
     def print(self, node_id: str) -> str:
         """Return a digest of what the node, and all in it, does, without its checks and descriptions."""
@@ -211,10 +199,16 @@ class NodeMap:
             for use in self.loaded.templates[text].names:
                 if (chain := _source(use.chain, bound, given, ids)) is not None:
                     found[chain] = found.get(chain, True) and use.sure_of(use.chain[: len(chain)], known)
+        # A name in SQL may be a table or a column: it is taken for a table where a node before it has that name.
+        earlier = {each.id for each in self.in_order if each.position < place.position} - {"inputs", "vars"}
+        for statement in (str(getattr(each.node, "sql", None) or "") for each in self.below(place.id)):
+            for name in effects.names_in_sql(statement):
+                if name[0] in earlier or (name[0] in ("inputs", "vars") and len(name) > 1):
+                    chain = _source(name, bound, given, ids)
+                    found |= {chain: found.get(chain, True)} if chain is not None else {}
         yield from (Read(chain, guarded) for chain, guarded in found.items())
 
     def reads_of_list(self, loop: str) -> list[Read]:
-        """Return what the list of a loop reads."""
         unit = self._units[loop]
         over = [slot.text for slot in unit.slots if slot.field in ("over", "limit", "key")]
         uses = [use for text in over for use in self.loaded.templates[text].names]
@@ -224,7 +218,6 @@ class NodeMap:
 
     @functools.cached_property
     def setters(self) -> Mapping[str, list[str]]:
-        """Return the nodes that set each variable, by name, in file order."""
         found: dict[str, list[str]] = {}
         for each in self.in_order:
             for name in variables_of(self._units[each.id]):
@@ -237,19 +230,17 @@ def transparent(node: Node) -> bool:
     return isinstance(node, Group) and node.nodes is not None and node.when is None and node.on_error == "fail"
 
 
-def on_page(leaf: Leaf) -> bool:
-    """Return whether a leaf observes the page."""
-    return leaf.touches_page or any(rule.kind != "expr" for rule in leaf.verify)
+def bound_by(place: NodePlace) -> set[str]:
+    names = {name for each in place.loops if each.as_ for name in (each.as_, f"{each.as_}_loop")}
+    return names | ({"loop"} if place.loops else set())
 
 
 def digest(value: Json) -> str:
-    """Return a short digest of a value."""
     said = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def written(chain: Chain) -> str:
-    """Return a name as it is written in a file."""
     return ".".join(str(each) for each in chain)
 
 
@@ -285,20 +276,20 @@ def _leaves(file: workflow.Loaded, node: Node) -> Iterator[Leaf]:
             yield from _leaves(callee, each)
 
 
-_NUMBER = re.compile(r"[0-9]{1,6}")
-
-
-_RANGE = re.compile(r"([0-9]{1,6})\s*[-–]\s*([0-9]{1,6})")
-
+# Selections.
 
 LONGEST = 2_000
 """Limit of a selection, in characters."""
 
+HOW = "say `all`, positions (`1-3,10`), ids, `login..submit`, or step paths"
+
+_NUMBER = re.compile(r"[0-9]{1,6}")
+_RANGE = re.compile(r"([0-9]{1,6})\s*[-–]\s*([0-9]{1,6})")
+_KEYS = re.compile(r"\[[^\]]*\]")
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected nodes."""
-
     ids: tuple[str, ...]
     """In file order, each once. Nodes in a selected container are not listed separately."""
     items: dict[str, str]
@@ -309,90 +300,65 @@ def chosen(text: str, places: NodeMap) -> Selection:
     """Return the nodes that a text selects. Raises ModelError ``node-unknown`` if it selects none, with the closest id."""
     text = text.strip()[: LONGEST + 1]
     if not text or len(text) > LONGEST:
-        raise _unknown(
-            f"`{text[:40]}` is no selection", "say `all`, positions (`1-3,10`), ids, `login..submit`, or step paths"
-        )
+        raise _unknown(f"`{text[:40]}` is no selection", HOW)
     if text == "all":
         return Selection(tuple(each.id for each in places.in_order if not each.around), {})
-    found: dict[str, None] = {}
+    found: set[str] = set()
     items: dict[str, str] = {}
-    for part in filter(None, map(str.strip, _parts(text))):
-        for each in _part(part, places, items):
-            found[each.id] = None
+    # A comma in a key separates nothing.
+    for part in filter(None, map(str.strip, re.split(r",(?![^\[]*\])", text))):
+        found |= {each.id for each in _part(part, places, items)}
     if not found:
-        raise _unknown(
-            f"`{text[:40]}` names no node", "say `all`, positions (`1-3,10`), ids, `login..submit`, or step paths"
-        )
+        raise _unknown(f"`{text[:40]}` names no node", HOW)
     ids = tuple(each.id for each in places.in_order if each.id in found and not any(o.id in found for o in each.around))
     return Selection(ids, items)
 
 
-def _parts(text: str) -> list[str]:
-    """Split the text at its commas, except those in a key."""
-    return re.split(r",(?![^\[]*\])", text)
-
-
 def _part(part: str, places: NodeMap, items: dict[str, str]) -> list[NodePlace]:
-    if (numbers := _RANGE.fullmatch(part)) is not None:
-        last_one = next((each for each in places.in_order if each.position == int(numbers[2])), None)
-        end = _end(last_one, places) if last_one is not None else int(numbers[2])
-        return _between(int(numbers[1]), end, places, part)
     first, dots, last = part.partition("..")
-    if dots and "[" not in first:
-        ends = [_one(each.strip(), places, items) for each in (first, last)]
-        return _between(ends[0].position, _end(ends[1], places), places, part)
-    return [_one(part, places, items)]
+    if (numbers := _RANGE.fullmatch(part)) is not None:
+        begin, end = int(numbers[1]), int(numbers[2])
+        end = next((_end(each, places) for each in places.in_order if each.position == end), end)
+    elif dots and "[" not in first:
+        one, other = (_one(each.strip(), places, items) for each in (first, last))
+        begin, end = one.position, _end(other, places)
+    else:
+        return [_one(part, places, items)]
+    within = [each for each in places.in_order if begin <= each.position <= end]
+    if not within:
+        turned = " the other way round" if begin > end else ""
+        raise _unknown(f"there is no node at {part[:80]}{turned}", f"the positions are 1 to {len(places.all)}")
+    # Of a container that extends beyond the last one only the nodes before that.
+    return [each for each in within if _end(each, places) <= end]
 
 
 def _end(place: NodePlace, places: NodeMap) -> int:
-    """Return the position of the last node in it."""
     return max(each.position for each in places.below(place.id))
 
 
-def _between(first: int, last: int, places: NodeMap, said: str) -> list[NodePlace]:
-    """Return the nodes between two positions; of a container that extends beyond the last one only the nodes before that."""
-    within = [each for each in places.in_order if first <= each.position <= last]
-    if not within:
-        turned = " the other way round" if first > last else ""
-        raise _unknown(f"there is no node at {said[:80]}{turned}", f"the positions are 1 to {len(places.all)}")
-    return [each for each in within if _end(each, places) <= last]
-
-
 def _one(said: str, places: NodeMap, items: dict[str, str]) -> NodePlace:
-    """Return the node of a position, an id, or a step path."""
+    """Return the node of a position, an id, or a step path, whose items are added to ``items``."""
+    bare = _KEYS.sub("", said)
     if _NUMBER.fullmatch(said):
         found = next((each for each in places.all.values() if each.position == int(said)), None)
     else:
-        name = re.sub(r"\[[^\]]*\]", "", said).rpartition("/")[2]
-        found = places.all.get(name)
-        if found is not None and "/" in said:
-            _take_items(said, found, places, items)
+        found = places.all.get(bare.rpartition("/")[2])
     if found is None:
         close = errors.near(said, places.all)
-        fix = (
-            f"did you mean `{close}`?"
-            if close
-            else f"the positions are 1 to {len(places.all)}; the outline has the ids"
-        )
-        raise _unknown(f"there is no node `{said[:80]}`", fix)
+        positions = f"the positions are 1 to {len(places.all)}; the outline has the ids"
+        raise _unknown(f"there is no node `{said[:80]}`", f"did you mean `{close}`?" if close else positions)
+    if "/" in said:
+        if bare != (there := places.path(found.id)):
+            raise _unknown(f"there is no step `{said[:80]}`", f"the path of `{found.id}` is `{there}`")
+        for loop, segment in places.items_in(said).items():
+            items[loop] = segment.strip("[]").removeprefix("#")
     if found.confirms:
         owner = found.around[-1].id
         raise _unknown(
-            f"`{found.id}` belongs to the `confirm` of `{owner}`, and is run only where it must be found out whether that was done",
+            f"`{found.id}` belongs to the `confirm` of `{owner}`, and runs only to find out whether that was done",
             f"take `{owner}`, or try the look as a node of its own",
         )
     return found
-
-
-def _take_items(said: str, place: NodePlace, places: NodeMap, items: dict[str, str]) -> None:
-    """Add the items in a step path. Raises ModelError ``node-unknown`` if the node has another path."""
-    bare = re.sub(r"\[[^\]]*\]", "", said)
-    there = places.path(place.id)
-    if bare != there:
-        raise _unknown(f"there is no step `{said[:80]}`", f"`{place.id}` stands at `{there}`")
-    for loop, segment in places.items_in(said).items():
-        inside = segment.strip("[]")
-        items[loop] = inside.removeprefix("#")
 
 
 def _unknown(what: str, fix: str) -> ModelError:

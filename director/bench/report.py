@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from director.bench.node_map import transparent
-from director.bench.requests import Report, Setup
+from director.bench.node_map import NodeMap, transparent
+from director.bench.plans import Start
 from director.bench.watcher import Seen
 from director.effects import effects
 from director.proving import report as proving_report
 from nodes.base import Leaf
 from nodes.iterate import Iterate
 from nodes.values import Json
+from runtime import events
 from runtime.context import briefs
 from runtime.log import attempts as log_attempts
 from runtime.log import history
@@ -23,24 +25,67 @@ from runtime.observation.observation import Observation
 LONGEST = 5_000
 """Limit of the whole, in characters."""
 
-AN_ERROR = 900
-"""Limit of an error's details, in characters."""
+AN_ERROR, A_PAGE, A_COMPLAINT = 900, 3_000, 160
+"""Limits in characters: of an error's details, of a page, and of an error that a page reports."""
 
 A_VALUE, AN_ITEM = 600, 250
 """Limits in characters: of a value shown whole, and of an item of a longer one."""
+
+A_CHANGE = 350
+"""Limit of a page's changes after one node, in characters; twice that after the last one."""
+
+MOST_PAGE_ERRORS = 5
+"""Limit of the page errors reported for one node."""
+
+NOT_SHOWN = "page not shown: nothing changed on it since you saw it"
+"""Text if nothing else is to be shown of the page."""
 
 _LOOK = re.compile(r"(: )look\((?:ref=(\w+))?\)$", re.MULTILINE)
 """Mention of the tool that shows the rest of a page."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Trip:
+    start: Start
+    seen: list[Seen]
+    ended: events.RunEnded
+    held: dict[str, Json] | None
+    """The prepared action, if it was withheld."""
+    stopped: Seen | None
+    """The node at which it ended early, if it did."""
+    view: Observation | None
+    """The page after it; None if no node worked on one, or it could not be observed."""
+    confirmed: frozenset[str]
+    """The paths of the actions that the site has confirmed or denied."""
+
+
+@dataclasses.dataclass(slots=True)
+class Report:
+    places: NodeMap
+    ids: Sequence[str]
+    trips: list[Trip] = dataclasses.field(default_factory=list[Trip])
+    notes: list[str] = dataclasses.field(default_factory=list[str])
+    known: Observation | None = None
+    """The same page as last shown to the model; None if it never was."""
+    around: Collection[str] = ()
+    """The site frames shown to the model, which need not be repeated."""
+
+    @property
+    def view(self) -> Observation | None:
+        return self.trips[-1].view if self.trips else None
+
+    @property
+    def seen(self) -> list[Seen]:
+        return [seen for trip in self.trips for seen in trip.seen]
+
+
 def told(report: Report) -> str:
-    """Return the whole report. It is already masked, as far as the session knows secrets."""
     lines = [_head(report)]
     lines += [f"note: {each}" for each in report.notes]
-    shown = [(setup, seen) for setup in report.trips for seen in setup.seen]
-    ending = next((seen for _setup, seen in reversed(shown) if not seen.inner), None)
-    for setup, seen in shown:
-        lines += _node(setup, seen, last=seen is ending)
+    ending = next((seen for seen in reversed(report.seen) if not seen.inner), None)
+    for trip in report.trips:
+        for seen in trip.seen:
+            lines += _node(trip, seen, last=seen is ending)
     lines += _end(report)
     lines += (_LOOK.sub(_inspect, each) for each in behind(report))
     return _fitted(lines)
@@ -48,28 +93,27 @@ def told(report: Report) -> str:
 
 def _head(report: Report) -> str:
     """Return what was executed, how far, and on what page it began."""
-    done = [seen for setup in report.trips for seen in setup.seen if seen.over and not seen.redone and not seen.inner]
-    last = report.trips[-1]
-    how = {"passed": "all done", "failed": "stopped at the first failure", "paused": "stopped"}
-    status = "held" if last.held is not None else last.ended.status
+    done = [seen for seen in report.seen if seen.over and not seen.redone and not seen.inner]
+    first, last = report.trips[0], report.trips[-1]
     doubts = _doubts(report)
-    said = "stopped before an action that is held" if status == "held" else how.get(status, status)
-    if status == "passed" and doubts:
-        said = "not all well"
-    begun = report.trips[0].start
-    first = "\n".join([*doubts, said])
-    lines = [f"{first}: {len(done)} of {_number(report)} nodes ran (run {last.ended.run})"]
-    if begun.how:
-        lines.append(f"began on {begun.how}")
-    redone = [place.id for setup in report.trips for place, _key in setup.start.redo]
+    if last.held is not None:
+        said = "stopped before an action that is held"
+    elif last.ended.status == "passed":
+        said = "not all well" if doubts else "all done"
+    else:
+        said = {"failed": "stopped at the first failure", "paused": "stopped"}.get(last.ended.status, last.ended.status)
+    parts = [f"{said}: {len(done)} of {_number(report)} nodes ran (run {last.ended.run})"]
+    if first.start.how:
+        parts.append(f"began on {first.start.how}")
+    redone = dict.fromkeys(place.id for trip in report.trips for place in trip.start.redo)
     if redone:
-        lines.append(f"redone first, to come there: {', '.join(dict.fromkeys(redone))}")
-    return "; ".join(lines)
+        parts.append(f"redone first, to come there: {', '.join(redone)}")
+    return "\n".join([*doubts, "; ".join(parts)])
 
 
 def _doubts(report: Report) -> list[str]:
     """Return the first warning: pages on which the site answered with an error. Rules may hold there by accident, and values there prove nothing."""
-    shown = [seen for setup in report.trips for seen in setup.seen if seen.status is not None and not seen.inner]
+    shown = [seen for seen in report.seen if seen.status is not None and not seen.inner]
     met = [seen for seen in shown if _meets(seen)]
     if shown and not met:
         return [f"`{shown[0].place.id}` worked on an error page of the site ({shown[0].status})"]
@@ -82,7 +126,6 @@ def _meets(seen: Seen) -> bool:
 
 
 def _ask(report: Report, seen: Seen) -> str:
-    """State for a side effect that it is unknown whether it was done."""
     does = any(map(effects.changes, report.places.leaves(seen.place)))
     return ": look whether it was done" if does and not seen.redone else ""
 
@@ -97,13 +140,13 @@ def _number(report: Report) -> int:
     return found
 
 
-def _node(setup: Setup, seen: Seen, *, last: bool) -> Iterator[str]:
+def _node(trip: Trip, seen: Seen, *, last: bool) -> Iterator[str]:
     """Yield one node: our own text, then the page's, fenced."""
     place = seen.place
-    stopped = seen is setup.stopped
+    stopped = seen is trip.stopped
     if not (seen.over or stopped):
         return
-    words = [f"{place.position} {briefs.ours(seen.path)}", f"{_status(setup, seen)}{_answered(seen)}"]
+    words = [f"{place.position} {briefs.ours(seen.path)}", f"{_status(trip, seen)}{_answered(seen)}"]
     if seen.redone:
         words.append("(redone)")
     if seen.seconds >= 1:
@@ -111,10 +154,10 @@ def _node(setup: Setup, seen: Seen, *, last: bool) -> Iterator[str]:
     yield "  ".join(words)
     if seen.redone and not stopped:
         return
-    theirs = [*_values(seen), *_error(setup, seen), *of_node(seen, last=stopped or last)]
+    theirs = [*_values(seen), *_error(trip, seen), *of_node(seen, last=stopped or last)]
     if theirs:
         yield page_text.fenced(_LOOK.sub(_inspect, "\n".join(theirs)))
-    if seen is setup.stopped and seen.error is not None and setup.held is None and (fix := seen.error.get("fix")):
+    if seen is trip.stopped and seen.error is not None and trip.held is None and (fix := seen.error.get("fix")):
         yield f"fix: {fix}"
 
 
@@ -123,23 +166,22 @@ def _inspect(found: re.Match[str]) -> str:
 
 
 def _answered(seen: Seen) -> str:
-    """State that the page is an error of the site."""
     if seen.status is None:
         return ""
     but = ", but" if seen.ran else ","
     return f"{but} the site answered {seen.status}" if _meets(seen) else f"{but} on an error page ({seen.status})"
 
 
-def _status(setup: Setup, seen: Seen) -> str:
-    if seen is setup.stopped:
-        if setup.held is not None:
+def _status(trip: Trip, seen: Seen) -> str:
+    if seen is trip.stopped:
+        if trip.held is not None:
             return "held: ready, not done"
-        error = seen.error or (setup.ended.question or {})
+        error = seen.error or (trip.ended.question or {})
         where = f" in {briefs.ours(seen.at)}" if seen.at else ""
         phase = {"before": ", before its action", "after": ", after its action: it may have happened"}
         said = phase.get(str(error.get("phase")), "")
-        status = "failed" if setup.ended.status == "failed" else setup.ended.status
-        return f"{status}{where} ({error.get('code') or error.get('reason') or setup.ended.status}{said})"
+        status = "failed" if trip.ended.status == "failed" else trip.ended.status
+        return f"{status}{where} ({error.get('code') or error.get('reason') or trip.ended.status}{said})"
     if not seen.ran:
         return "no value: its error was passed over" if seen.tolerated else "skipped: its `when` is false"
     node = seen.place.node
@@ -147,7 +189,7 @@ def _status(setup: Setup, seen: Seen) -> str:
         return "ok"
     held = [", verify held"] if node.verify else []
     if node.confirm is not None:
-        held.append(", confirm says that it was done" if seen.path in setup.confirmed else ", confirm was not needed")
+        held.append(", confirm says that it was done" if seen.path in trip.confirmed else ", confirm was not needed")
     return f"ok{''.join(held)}"
 
 
@@ -185,17 +227,17 @@ def _value(seen: Seen) -> str:
     return f"{name} = {text}{where}"
 
 
-def _error(setup: Setup, seen: Seen) -> Iterator[str]:
+def _error(trip: Trip, seen: Seen) -> Iterator[str]:
     """Yield the details of the error: the nearest candidates, the address, the expected and actual values."""
-    if seen is not setup.stopped:
+    if seen is not trip.stopped:
         return
-    if setup.held is not None:
-        args: Mapping[str, Json] = setup.held.get("args") or {}
+    if trip.held is not None:
+        args: Mapping[str, Json] = trip.held.get("args") or {}
         action: Json = {name: each for name, each in args.items() if name not in ("verify", "confirm")}
-        matched = ", ".join(map(str, setup.held.get("matched") or ()))
+        matched = ", ".join(map(str, trip.held.get("matched") or ()))
         yield f"would do: {_short(action, 400)}{f' on {matched}' if matched else ''}"
         return
-    error: Mapping[str, Json] = seen.error or setup.ended.question or {}
+    error: Mapping[str, Json] = seen.error or trip.ended.question or {}
     yield f"error: {_short(error.get('message'), 400)}"
     left = AN_ERROR
     for name, text in proving_report.evidence_of(error):
@@ -223,7 +265,7 @@ def _end(report: Report) -> Iterator[str]:
         yield "it asks a person: pin what they would answer (`set_variable` vars.NAME), and execute what comes behind it"
     elif ended.status == "out-of-budget":
         yield "the budget of the session does not allow what a model was to be asked"
-    done = {seen.place.id for setup in report.trips for seen in setup.seen}
+    done = {seen.place.id for seen in report.seen}
     left = [each for each in report.ids if each not in done]
     if left:
         yield f"not executed: {', '.join(left[:20])}{' …' if len(left) > 20 else ''}"
@@ -283,24 +325,6 @@ def _became(attempt: log_attempts.Attempt) -> str:
     return "done" if attempt.result.status == "ok" else f"{attempt.result.status} ({error.get('code')})"
 
 
-A_PAGE = 3_000
-
-
-A_CHANGE = 350
-"""Limit of a page, and of its changes after one node, in characters; twice that after the last one."""
-
-
-MOST_PAGE_ERRORS = 5
-"""Limit of the page errors reported for one node."""
-
-
-A_COMPLAINT = 160
-
-
-NOT_SHOWN = "page not shown: nothing changed on it since you saw it"
-"""Text if nothing else is to be shown of the page."""
-
-
 def of_node(seen: Seen, *, last: bool) -> Iterator[str]:
     """Yield the address after a node, its page errors and page changes. For a new document only the address: the last one is shown at the end."""
     moved = seen.url_before is not None and seen.url_after is not None and seen.url_after != seen.url_before
@@ -357,7 +381,6 @@ def whole(report: Report, budget: int) -> str:
 
 
 def is_whole(report: Report, told: str) -> bool:
-    """Return whether the shown text was the whole page."""
     if report.view is None or report.known is not None:
         return False
     page = report.view.render(10 * A_PAGE, known=report.around)

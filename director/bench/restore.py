@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -21,7 +20,6 @@ from nodes.errors import InternalError, RunOpsError
 from runtime.browser import port
 from runtime.engine import checkpoints, engine, run_state, scopes
 from runtime.engine.run_state import RunState
-from runtime.log import entries
 from runtime.log.store import store
 from runtime.log.writer import LogWriter
 from runtime.recovery import workflow_source
@@ -34,14 +32,12 @@ WHY = "what the run that failed had come by"
 
 
 class Restore(watcher.Watcher):
-    """Watches a replay of the log: values of nodes, and which of them are before a line of the log."""
+    """Watches a replay of the log: values of nodes, and which of them are before its last checkpoint."""
 
-    def __init__(
-        self, known: Results, recording: watcher.RecordingPage, line: int, replayed_to: Callable[[], int]
-    ) -> None:
-        """``replayed_to`` returns the line that the replay has reached; ``line`` is that of the last checkpoint."""
-        super().__init__(known.places, (), recording)
-        self._line, self._replayed = line, replayed_to
+    def __init__(self, recording: watcher.Recording, state: RunState, line: int) -> None:
+        """``line`` of the log is that of the checkpoint."""
+        super().__init__(recording)
+        self._state, self._line = state, line
         self.before_line: Lineage = ()
         """The nodes that had changed the page by then."""
         self.within = False
@@ -50,28 +46,27 @@ class Restore(watcher.Watcher):
     @override
     async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
         await super().after(node, frame, path, ran=ran)
-        if self._replayed() > self._line:
+        if self._state.replayed_to > self._line:
             return
         if len(self.lineage) > len(self.before_line):
             self.before_line, self.within = self.lineage, False
         elif isinstance(node, Leaf) and node.moves_page and ran:
-            place = self._own(node, path)
+            place = self._place(node, path)
             # A loop continues from wherever its last item has left the page.
             self.within = self.within or place is None or not place.loops
 
 
-async def take(build: BuildContext, known: Results, recording: watcher.RecordingPage, run: str) -> None:
+async def take(build: BuildContext, results: Results, run: str) -> None:
     """Restore the results of the run if the file still is the same for it; otherwise nothing."""
     with contextlib.suppress(RunOpsError):
         past, _reading = await asyncio.to_thread(run_index.load_history, build.here.kept, run)
         loaded = draft_runs.as_saved(build)
-        fit = draft_runs.prepared(build, loaded, known.given(loaded))
+        fit = draft_runs.prepared(build, loaded, results.given(loaded))
         if past.header is None or workflow_source.text_for(run, past.header, build.here, loaded).changed:
             return
-        writer = LogWriter(store.Unwritten(run), past, build.writer.masker, build.here.kept)
         state = RunState(
             loaded,
-            writer,
+            LogWriter(store.Unwritten(run), past, build.writer.masker, build.here.kept),
             inputs=fit.inputs,
             secrets=fit.secrets,
             open_browser=_none,
@@ -79,21 +74,16 @@ async def take(build: BuildContext, known: Results, recording: watcher.Recording
             private=build.here.kept.private(run),
         )
         walker = engine.ExecutionEngine(state)
-        line = past.checkpoint.after if past.checkpoint is not None else 0
-        watch = state.watch = Restore(known, recording, line, lambda: state.replayed_to)
+        last = past.checkpoint
+        recording = watcher.Recording(results, WHY, lambda: run, pins={})
+        watch = state.watch = Restore(recording, state, last.after if last is not None else 0)
         with contextlib.suppress(RunOpsError):
             # An error during the replay is the error of that run.
             await walker.find_open_step()
-        if past.checkpoint is not None and watch.before_line and not watch.within:
-            await _take_state(build, known, past.checkpoint, watch.before_line, run)
-
-
-async def _take_state(
-    build: BuildContext, known: Results, last: entries.Checkpoint, lineage: Lineage, run: str
-) -> None:
-    with contextlib.suppress(checkpoints.Unusable):
-        data = await asyncio.to_thread(checkpoints.content, last, build.here.kept, run)
-        await known.states.keep(lineage, port.Captured(data, last.urls), WHY)
+        if last is not None and watch.before_line and not watch.within:
+            with contextlib.suppress(checkpoints.Unusable):
+                data = await asyncio.to_thread(checkpoints.content, last, build.here.kept, run)
+                await results.keep_state(watch.before_line, port.Captured(data, last.urls))
 
 
 def _no_services(_run: RunState, _step: run_state.LeafView) -> run_state.StepServices:

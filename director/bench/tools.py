@@ -9,7 +9,6 @@ from typing_extensions import override
 
 from director.bench import bench as benches
 from director.bench import report as bench_report
-from director.bench import requests
 from director.tools import barrier
 from director.tools.toolbox import PERHAPS, TEXT, OfBuild, Toolset, of, tool
 from nodes.values import Json
@@ -45,18 +44,15 @@ EXECUTE = tool(
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """Return the tools of the bench."""
     return (Execute(build, EXECUTE),)
 
 
 class Execute(OfBuild):
-    """Runs nodes of the draft, each once, and reports the result of each."""
-
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         async def work(call: entries.Call) -> turn.Outcome:
             given: dict[str, Any] = arguments
-            wanted = requests.BenchRequest(
+            wanted = benches.BenchRequest(
                 str(given["nodes"]),
                 given["mode"] or "flow",
                 given["from"] or "before",
@@ -67,7 +63,8 @@ class Execute(OfBuild):
             assert isinstance(bench, benches.Bench), "the bench of a build"
             report = await bench.execute(call, wanted)
             told = self._masked(bench_report.told(report))
-            bench.told(report, told)
+            if report.view is not None:
+                bench.own.told(report.view, told, whole=bench_report.is_whole(report, told))
             return turn.Outcome(told, told)
 
         return await barrier.done(self._build.writer, NAME, arguments, place, work)

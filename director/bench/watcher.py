@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from typing_extensions import override
 
 from director.bench import browser
-from director.bench.node_map import FACTS, NodeMap, NodePlace, digest, transparent, written
-from director.bench.records import BROKEN, Done, FreshnessCheck, Lineage, Record
+from director.bench.node_map import FACTS, NodePlace, digest, transparent, written
+from director.bench.records import BROKEN, FreshnessCheck, Lineage, Record, link
+from director.bench.results import Results
 from nodes.base import Leaf, Node
 from nodes.errors import AuthorError, SiteError
 from nodes.group import Group
+from nodes.iterate import Iterate
 from nodes.route import Route
 from nodes.values import Json
-from runtime.browser import port
 from runtime.engine import run_state, scopes
 from runtime.observation.observation import Observation
 
@@ -33,8 +34,8 @@ class Seen:
     path: str
     redone: bool
     """True if it was not requested, but leads to the page on which the others begin."""
-    done: Done
-    page: Lineage
+    reads: Mapping[str, str]
+    """The names that it read, each with a digest of its value."""
     begun: float = dataclasses.field(default_factory=time.monotonic)
     seconds: float = 0.0
     over: bool = False
@@ -60,66 +61,63 @@ class Seen:
     """True if it is in a taken branch, and was not requested itself: its page is that of the whole."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingPage:
-    """The bench's functions for a watch."""
-
-    judge: Callable[[], FreshnessCheck]
-    keep: Callable[[Record], None]
-    """Called with the result of each node."""
-    masks: Callable[[Json], bool]
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recording:
+    results: Results
+    reason: str
     run: Callable[[], str]
+    """Returns the id of the run."""
+    inputs: Mapping[str, Json] | None = None
+    """Inputs of the run; None for the person's."""
+    pins: Mapping[str, Json] | None = None
+    """Values set by hand; None for the session's. A run of the whole draft reads none."""
     own: browser.Browser | None = None
     """The bench's browser; without it only values are recorded, and no page is observed."""
-    capture: Callable[[Lineage], Awaitable[None]] | None = None
-    """Called when the page is exactly the result of nodes in their order."""
 
 
 class Watcher(run_state.Watch):
-    """Watches one run of the bench."""
-
-    def __init__(self, places: NodeMap, lineage: Lineage, recording: RecordingPage, redone: Sequence[str] = ()) -> None:
-        """``lineage`` are the nodes that changed the page before the run; the nodes ``redone`` were not requested."""
+    def __init__(self, recording: Recording, lineage: Lineage = (), redone: Sequence[str] = ()) -> None:
+        """``lineage`` is that of the page before the run; the nodes ``redone`` were not requested."""
         self.lineage = lineage
         self.seen: list[Seen] = []
-        self._places, self._judge, self._recording = places, recording.judge(), recording
-        self._redone = set(redone)
+        self._recording, self._places, self._redone = recording, recording.results.places, set(redone)
+        self._judge = self._judged()
         self._open: list[Seen] = []
         """The nodes that have begun and not ended, the innermost last."""
         self._last_look: Observation | None = None
         self._looked = False
         """True if that observation followed the last node that worked on the page."""
 
+    def _judged(self) -> FreshnessCheck:
+        return self._recording.results.judge(self._places, self._recording.inputs, self._recording.pins)
+
     @override
     async def before(self, node: Node, frame: scopes.Scope, path: str) -> None:
-        place = self._own(node, path)
+        place = self._place(node, path)
         if place is None:
             return
-        items = self._places.items_in(path)
         # The engine does not report nodes that an error has ended.
         while self._open and not path.startswith((f"{self._open[-1].path}/", f"{self._open[-1].path}[")):
             self._open.pop()
         reads = self._reads(place, frame) if self._alone(place) else {}
-        done = Done(place.key(items), place.id, self._places.print(place.id), reads)
-        looks = self._places.on_page(place)
-        seen = Seen(place, path, place.id in self._redone, done, self.lineage if looks else ())
+        seen = Seen(place, path, place.id in self._redone, reads)
         self._open.append(seen)
         if self._inside(place):
             return
         self.seen.append(seen)
         own = self._recording.own
-        if own is None or own.now is None or not looks or transparent(node):
+        if own is None or own.now is None or not self._places.on_page(place) or transparent(node):
             return
         seen.url_before = own.now.page.url
         if own.ears is not None:
             own.ears.take()
         if self._last_look is None:
-            self._last_look, _why = await self._look(own, own.now)
+            self._last_look, _why = await self._look(own)
         seen.before = self._last_look
 
     @override
     async def after(self, node: Node, frame: scopes.Scope, path: str, *, ran: bool) -> None:
-        place = self._own(node, path)
+        place = self._place(node, path)
         if place is None:
             return
         while (seen := self._open.pop()).path != path:
@@ -129,47 +127,46 @@ class Watcher(run_state.Watch):
             return
         record = self._record(seen, frame)
         seen.value = record.value
-        seen.hidden = record.masked or self._recording.masks(record.value)
+        seen.hidden = record.masked or self._recording.results.is_secret(record.value)
         seen.tolerated = not ran and "errors" in record.facts
-        self._recording.keep(record)
+        self._recording.results.keep(record, self._recording.reason)
         if self._inside(place):
-            if self._taken(place):
+            if all(isinstance(each, Route | Group) for each in self._running(place)):
                 seen.inner = True
                 self.seen.append(seen)
             return
-        if self._places.is_unit(place, self._around_items(place)):
-            self.lineage = (*self.lineage, seen.done)
+        # Of the containers around it that are not being run, only the one block or item counts.
+        running = self._running(place)
+        unit = self._places.is_unit(place, [each for each in place.around if each not in running])
+        if unit:
+            self.lineage = (*self.lineage, link(record.key, record.print, record.reads))
         await self._look_after(seen)
-        own, capture = self._recording.own, self._recording.capture
-        if own is None or own.now is None or capture is None:
+        own = self._recording.own
+        if not unit or own is None or own.now is None or own.now.facts().pending_input:
             return
-        if not self._places.is_unit(place, self._around_items(place)):
-            return
-        items = self._places.items_in(path)
-        keys = [key for _place, key in self._places.up_to(place.id, items)]
-        if [each.key for each in self.lineage] == keys and not own.now.facts().pending_input:
-            await capture(self.lineage)
+        if self.lineage == self._judged().way(place, record.items, behind=True):
+            # A page that cannot be read (a dialog is open, a popup is tied to another tab) has no state to continue from.
+            with contextlib.suppress(SiteError):
+                await self._recording.results.keep_state(self.lineage, await own.now.capture())
 
     def failed(self, error: dict[str, Json], path: str | None) -> Seen | None:
         """Note the error that ended the run; return the node in progress, if there is one."""
-        shown = [each for each in self._open if not self._inside(each.place)]
-        if not shown:
-            return None
-        seen = shown[-1]
-        seen.seconds, seen.error = time.monotonic() - seen.begun, error
-        if path is not None and path != seen.path:
-            seen.at = path
+        seen = self._in_progress()
+        if seen is not None:
+            seen.seconds, seen.error = time.monotonic() - seen.begun, error
+            if path is not None and path != seen.path:
+                seen.at = path
         return seen
 
     def break_off(self) -> None:
         """Mark the page as belonging to no node: the node in progress may have left it in any state."""
-        shown = [each for each in self._open if not self._inside(each.place)]
-        if not shown:
-            # It ended before the first node: a state was being restored, or a node placed.
-            self.lineage = (*self.lineage, Done(BROKEN, "", "", {}))
-        for each in shown[-1:]:
-            if self._places.changes_page(each.place):
-                self.lineage = (*self.lineage, dataclasses.replace(each.done, key=f"{BROKEN}{each.done.key}"))
+        seen = self._in_progress()
+        # Without one the run ended before its first node: a state was being restored, or a node placed.
+        if seen is None or self._places.changes_page(seen.place):
+            self.lineage = (*self.lineage, BROKEN)
+
+    def _in_progress(self) -> Seen | None:
+        return next((each for each in reversed(self._open) if not self._inside(each.place)), None)
 
     async def look_behind(self, stopped: Seen | None) -> Observation | None:
         """Return the page after the run, at the ``stopped`` or the last node; None if no node worked on one, or it cannot be observed."""
@@ -179,12 +176,12 @@ class Watcher(run_state.Watch):
         if own is None or own.now is None or not any(self._places.on_page(each.place) for each in self.seen):
             return None
         if not self._looked:
-            self._last_look, _why = await self._look(own, own.now)
+            self._last_look, _why = await self._look(own)
         return self._last_look
 
     # Internals.
 
-    def _own(self, node: Node, path: str) -> NodePlace | None:
+    def _place(self, node: Node, path: str) -> NodePlace | None:
         """Return the node's place in the draft; None for a node of a file that it uses."""
         found = self._places.loaded.find(path)
         place = self._places.all.get(node.id)
@@ -192,44 +189,30 @@ class Watcher(run_state.Watch):
             return None
         return place
 
-    def _inside(self, place: NodePlace) -> bool:
-        """Return whether it is in a container that runs as a whole, and does more than group its nodes."""
+    def _running(self, place: NodePlace) -> list[Node]:
+        """Return the containers around it that run as a whole."""
         running = {each.place.id for each in self._open}
-        return any(each.id in running and not transparent(each) for each in place.around)
+        return [each for each in place.around if each.id in running]
 
-    def _taken(self, place: NodePlace) -> bool:
-        """Return whether only taken branches and groups around it are being run."""
-        running = {each.place.id for each in self._open}
-        return all(isinstance(each, Route | Group) for each in place.around if each.id in running)
+    def _inside(self, place: NodePlace) -> bool:
+        """Return whether any of them does more than group its nodes."""
+        return not all(map(transparent, self._running(place)))
 
     def _alone(self, place: NodePlace) -> bool:
-        """Return whether no loop around it runs as a whole: then its value is kept separately."""
-        running = {each.place.id for each in self._open}
-        return not any(each.id in running for each in place.loops)
-
-    def _around_items(self, place: NodePlace) -> list[Node]:
-        """Return the containers around the node that are not being run: of them only the one block, or item, counts."""
-        running = {each.place.id for each in self._open}
-        return [each for each in place.around if each.id not in running]
+        """Return whether none of them is a loop: then its value is kept separately."""
+        return not any(isinstance(each, Iterate) for each in self._running(place))
 
     def _reads(self, place: NodePlace, frame: scopes.Scope) -> dict[str, str]:
-        """Return what the node reads, each with a digest of its value; values of its items are part of its key."""
-        brought = {"loop", "error"} | {
-            name for each in place.loops if each.as_ for name in (each.as_, f"{each.as_}_loop")
-        }
+        """Return what the node reads, each with a digest of its value."""
         found: dict[str, str] = {}
-        for read in self._judge.sources(place.id):
-            if read.chain[0] in brought and not self._judge.pinned(written(read.chain)):
-                continue
+        for chain in self._judge.chains(place):
             try:
                 value: Json = frame
-                for step in read.chain:
+                for step in chain:
                     value = value[step]
             except (KeyError, TypeError, IndexError, AuthorError):
                 continue
-            if read.chain == ("inputs",):
-                value = dict(value)
-            found[written(read.chain)] = digest(value)
+            found[written(chain)] = digest(dict(value) if chain == ("inputs",) else value)
         return found
 
     def _record(self, seen: Seen, frame: scopes.Scope) -> Record:
@@ -243,13 +226,21 @@ class Watcher(run_state.Watch):
                 lost = True
         below = {each.id for each in self._places.below(place.id)}
         names = [name for name, setters in self._places.setters.items() if below & set(setters)]
-        sets = {name: program.variables[name] for name in names if name in program.variables}
-        facts: Mapping[str, Json] = {
-            kind: program.facts[kind][place.id] for kind in FACTS if place.id in program.facts[kind]
-        }
         items = self._places.items_in(seen.path)
-        page = self._recording.judge().page_of(seen.page, seen.done, items)
-        return Record(seen.done, items, page, self._recording.run(), seen.ran, value, lost, sets, facts)
+        return Record(
+            key=place.key(items),
+            id=place.id,
+            items=items,
+            print=self._places.print(place.id),
+            reads=seen.reads,
+            way=self._judged().way(place, items) if self._places.on_page(place) else (),
+            run=self._recording.run(),
+            ran=seen.ran,
+            value=value,
+            sets={name: program.variables[name] for name in names if name in program.variables},
+            facts={kind: program.facts[kind][place.id] for kind in FACTS if place.id in program.facts[kind]},
+            masked=lost,
+        )
 
     async def _look_after(self, seen: Seen) -> None:
         own = self._recording.own
@@ -260,15 +251,16 @@ class Watcher(run_state.Watch):
             seen.page_errors = own.ears.take()
         self._looked = not isinstance(seen.place.node, Leaf) or seen.place.node.moves_page or seen.error is not None
         if self._looked:
-            seen.after, seen.unseen = await self._look(own, own.now)
+            seen.after, seen.unseen = await self._look(own)
             self._last_look = seen.after
 
     @staticmethod
-    async def _look(own: browser.Browser, now: port.Browser) -> tuple[Observation | None, str | None]:
-        now.bound(LOOK_SECONDS)
+    async def _look(own: browser.Browser) -> tuple[Observation | None, str | None]:
+        assert own.now is not None, "the caller has looked"
+        own.now.bound(LOOK_SECONDS)
         with contextlib.suppress(TimeoutError):
             try:
-                return await own.look(now), None
+                return await own.look(own.now), None
             except SiteError as error:
                 return None, error.message
         return None, "it does not answer"

@@ -19,6 +19,9 @@ NO_ACTION_OF_AGENT = NO_ACTION | {"max_turns", "max_output", "budget", "model", 
 FIELDS = frozenset({"fill", "type", "check", "uncheck", "select"})
 """Actions that fill in a form without sending it."""
 
+OPENS = frozenset({"goto", "open_tab"})
+"""Actions after which earlier actions on a page do not matter."""
+
 HARMLESS = frozenset({"http:", "https:", "about:"})
 """Beginnings of addresses whose documents come from the site, or are blank."""
 
@@ -27,6 +30,7 @@ _INVISIBLE = re.compile(r"[\x00-\x20]")
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 _KEYS = re.compile(r"\[[^\]]*\]")
+_NAMES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
 
 def changes(leaf: Leaf) -> bool:
@@ -49,7 +53,7 @@ def presses(leaf: Leaf) -> bool:
     return any(each.role != "link" for each in leaf.target.any_of or [leaf.target])
 
 
-def core(leaf: Leaf) -> Json:
+def core(leaf: Leaf) -> dict[str, Json]:
     """Return what a leaf does on the site: all its fields except those for checks, waiting and retries."""
     left_out = set(NO_ACTION_OF_AGENT if leaf.asks == "agent" else NO_ACTION)
     if repeats(leaf):
@@ -94,7 +98,6 @@ def key_of(loaded: workflow.Loaded | None, path: str) -> str:
 
 
 def above(loaded: workflow.Loaded | None, path: str) -> Iterator[str]:
-    """Yield the keys of the steps above a path."""
     parts = path.split("/")
     for number in range(len(parts) - 1, 0, -1):
         yield key_of(loaded, "/".join(parts[:number]))
@@ -140,8 +143,12 @@ def without_checks(node: Node) -> Json:
     return node.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(NO_ACTION), warnings=False)
 
 
+def names_in_sql(statement: str) -> list[tuple[str, ...]]:
+    """Return every name in an SQL statement: some of them are the tables that it reads."""
+    return [tuple(each.split(".")) for each in _NAMES.findall(statement)]
+
+
 def texts(value: Json) -> Iterator[str]:
-    """Yield every text in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

@@ -38,7 +38,6 @@ _SCOUTING = re.compile(r"(?:^|/)\d+_debug_\w+$")
 
 
 def is_loopback(origin: str) -> bool:
-    """Return whether a site at this origin runs on this machine."""
     host = urllib.parse.urlsplit(origin).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -66,10 +65,7 @@ class Grants:
     def __init__(
         self, writer: LogWriter[session.Session], state: SessionState, goal: Goal, person: persons.Person
     ) -> None:
-        self._writer = writer
-        self._state = state
-        self._goal = goal
-        self._person = person
+        self._writer, self._state, self._goal, self._person = writer, state, goal, person
         self._asking = asyncio.Lock()
 
     async def demand(
@@ -82,21 +78,19 @@ class Grants:
         pins: Mapping[str, Json] | None = None,
         astray: bool = False,
     ) -> run_state.Withholds:
-        """Return the withheld ones of these actions, as ``director.tools.build_context.Effects`` specifies."""
-        loaded = self._loaded
+        loaded = self._state.draft.loaded if self._state.draft is not None else None
         given = self._inputs(loaded, inputs)
         once = place if astray or _SCOUTING.search(place) else ""
         pinned = self._state.variables.all() if pins is None else pins
-        known_ = requests.Rests(given, {}, pinned)
-        wanted = [requests.action(loaded, leaf, path, known_, once) for leaf, path in actions if effects.changes(leaf)]
+        every = [requests.action(loaded, leaf, path, given, pinned, once) for leaf, path in actions]
+        known = {each.path: each for each in every if effects.changes(each.leaf)}
         policy = self._policy(loaded, given)
         granted: set[str] = set()
         if policy == "ask":
             async with self._asking:
-                granted = {each.path for each in wanted if await self._is_granted(each, place, page)}
-                if self._policy(loaded, given) == "hold":
+                granted = {path for path, each in known.items() if await self._is_granted(each, place, page)}
+                if self._holds_all():
                     granted = set()
-        known = {each.path: each for each in wanted}
 
         def holds(leaf: Leaf, path: str) -> bool:
             if policy == "allow" or not effects.changes(leaf):
@@ -110,11 +104,6 @@ class Grants:
 
         return holds
 
-    @property
-    def _loaded(self) -> workflow.Loaded | None:
-        draft = self._state.draft
-        return draft.loaded if draft is not None else None
-
     def _inputs(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json] | None) -> Mapping[str, Json]:
         given = dict(self._goal.inputs if inputs is None else inputs)
         if loaded is None:
@@ -124,10 +113,13 @@ class Grants:
         except RunOpsError:
             return given
 
+    def _holds_all(self) -> bool:
+        return self._writer.history.latest("grant", ALL) is not None
+
     def _policy(self, loaded: workflow.Loaded | None, inputs: Mapping[str, Json]) -> str:
         goal = self._goal
         if goal.policy == "ask":
-            return "hold" if self._writer.history.latest("grant", ALL) is not None else "ask"
+            return "hold" if self._holds_all() else "ask"
         if goal.policy != "allow":
             return "hold"
         try:
@@ -139,14 +131,13 @@ class Grants:
         return "allow" if origins and all(map(is_loopback, origins)) else "hold"
 
     async def _is_granted(self, action: requests.EffectRequest, place: str, page: str | None) -> bool:
-        if self._writer.history.latest("grant", ALL) is not None:
+        if self._holds_all():
             return False
-        kept = self._writer.history.latest("grant", action.key)
-        known: dict[str, Json] = self._writer.value_of(kept) if kept is not None else {}
+        known: dict[str, Json] = self._state.value("grant", action.key) or {}
         if known.get("answer") is not None:
             return known["answer"] == YES
         # A waiting question is repeated in its first wording: its answer was given to that.
-        question = str(known.get("question") or self.question(action, page))
+        question = str(known.get("question") or self._question(action, page))
         told: dict[str, Json] = {
             "answer": None,
             "question": question,
@@ -171,18 +162,17 @@ class Grants:
         self._state.keep(entries.Version(of="grant", name=name, number=0, reason=reason, by="person"), value)
         await self._writer.barrier()
 
-    def question(self, action: requests.EffectRequest, page: str | None) -> str:
+    def _question(self, action: requests.EffectRequest, page: str | None) -> str:
         """Return the question for a person: the action, its target, items and page. Texts of the action may come from a page, and are quoted."""
-        lines = ["The build wants to do what changes the site. May it do just this?"]
-        if action.is_agent:
-            lines = [
-                "The build wants to let a model act on the site by itself: it may click and type. May it do just this?"
-            ]
-        lines += wording.told(action, page or action.way.opened or self._goal.url)
-        if action.place:
-            lines.append(wording.ONCE)
-        lines += wording.CHOICES
-        return self._writer.masker.text("\n".join(lines))
+        wants = (
+            "let a model act on the site by itself: it may click and type"
+            if action.is_agent
+            else "do what changes the site"
+        )
+        lines = [f"The build wants to {wants}. May it do just this?"]
+        lines += wording.told(action, page or action.opened or self._goal.url)
+        lines += [wording.ONCE] if action.place else []
+        return self._writer.masker.text("\n".join([*lines, *wording.CHOICES]))
 
 
 def answers(writer: LogWriter[session.Session]) -> Iterator[dict[str, Json]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from director.effects import effects
-from director.effects.requests import EffectRequest, Way, one_line
+from director.effects.requests import EffectRequest, one_line
 from nodes.base import Leaf
 from nodes.targets import WAYS, Target
 from nodes.template import to_text
@@ -42,22 +43,19 @@ _UNTOLD = frozenset({"id", "type", "action", "query", "description", "target", "
 def told(action: EffectRequest, page: Json) -> list[str]:
     """Return an action as lines. Its texts may come from a page, and are quoted; references to inputs are resolved."""
     lines = [f"  what   {one_line(_done(action.leaf))}"]
-    lines += [f"  {name:<6} {plainly(value)}" for name, value in sorted(_fields(action.leaf).items())]
+    lines += [f"  {name:<6} {_plainly(value)}" for name, value in sorted(_fields(action.leaf).items())]
     lines += [f"  page   {one_line(page)}"] if page else []
-    lines += [f"  after  {each}" for each in steps(action.way)]
-    lines += [f"  only   in {name}: {plainly(value)}" for name, value in action.only.items()]
-    lines += [f"  each   of {name}: {plainly(value)}" for name, value in action.around.items()]
-    lines = [filled(each, action.rests.inputs) for each in lines]
-    lines += [f"  with   {name} = {one_line(value)}" for name, value in action.rests.inputs.items()]
-    lines += [f"  with   {name} = {one_line(value)} (set by hand)" for name, value in action.rests.pins.items()]
-    lines += [f"  from   {name}: {_read(value)}" for name, value in list(action.rests.nodes.items())[:MOST_READ]]
+    lines += [f"  after  {each}" for each in steps(action)]
+    lines += [f"  within {name}: {_plainly(value)}" for name, value in action.around.items()]
+    lines = [filled(each, action.inputs) for each in lines]
+    lines += [f"  with   {name} = {one_line(value)}" for name, value in action.inputs.items()]
+    lines += [f"  with   {name} = {one_line(value)} (set by hand)" for name, value in action.pins.items()]
+    lines += [f"  from   {name}: {_read(value)}" for name, value in list(action.nodes.items())[:MOST_READ]]
     lines.append(f"  step   {briefs.ours(action.path)}")
     return lines
 
 
 def filled(text: str, inputs: Mapping[str, Json]) -> str:
-    """Return a text with references to inputs resolved."""
-
     def value(found: re.Match[str]) -> str:
         given = inputs.get(found[1])
         return one_line(to_text(given)) if isinstance(given, str | int | float) else found[0]
@@ -66,7 +64,7 @@ def filled(text: str, inputs: Mapping[str, Json]) -> str:
 
 
 def element(target: Target) -> str:
-    """Return a target as people say it: ``button "Pay" in row with "1007"``."""
+    """Return a target in words: ``button "Pay" in row with "1007"``."""
     if target.any_of:
         words = " or else ".join(map(element, target.any_of))
     elif target.role is not None:
@@ -81,31 +79,25 @@ def element(target: Target) -> str:
     return f"{words} in the frame {' > '.join(target.frames)}" if target.frame is not None else words
 
 
-def plainly(value: Json) -> str:
+def _plainly(value: Json) -> str:
     """Return a field's value on one line; maps, lists and targets without JSON punctuation."""
     return one_line(_plain(value) if isinstance(value, dict | list) else value)
 
 
 def _plain(value: Json) -> str:
     if isinstance(value, dict):
-        target = _target(value)
-        return (
-            element(target)
-            if target is not None
-            else ", ".join(f"{name}: {_plain(each)}" for name, each in value.items())
-        )
+        if (target := _target(value)) is not None:
+            return element(target)
+        return ", ".join(f"{name}: {_plain(each)}" for name, each in value.items())
     if isinstance(value, list):
         return ", ".join(map(_plain, value))
     return _quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _target(value: Json) -> Target | None:
-    if not isinstance(value, dict) or not set(value) & set(WAYS):
-        return None
-    try:
-        return Target.model_validate(value)
-    except ValidationError:
-        return None
+    with contextlib.suppress(ValidationError):
+        return Target.model_validate(value) if isinstance(value, dict) and set(value) & set(WAYS) else None
+    return None
 
 
 def _quoted(text: str) -> str:
@@ -113,13 +105,11 @@ def _quoted(text: str) -> str:
 
 
 def _done(leaf: Leaf) -> str:
-    """Return a leaf's action in short, with its target in words."""
     target, said = getattr(leaf, "target", None), leaf.summary()
     return said.replace(str(target), element(target), 1) if isinstance(target, Target) else said
 
 
 def _read(value: Json) -> str:
-    """Return the action of a node whose value is read."""
     said: dict[str, Json] = value if isinstance(value, dict) else {}
     does = str(said.get("query") or said.get("action") or said.get("type"))
     target = _target(said.get("target"))
@@ -140,10 +130,10 @@ def _fields(leaf: Leaf) -> dict[str, Json]:
     return fields
 
 
-def steps(way: Way) -> list[str]:
+def steps(action: EffectRequest) -> list[str]:
     """Return the actions before this one, a line each; if there are many, the last ones."""
     lines: list[str] = []
-    for each in way.steps:
+    for each in action.steps:
         values = [getattr(each, name, None) for name in VALUES]
         given = [f" {json.dumps(value, ensure_ascii=False)}" for value in values if value is not None]
         summary = _done(each) if isinstance(each, Leaf) else f"use {getattr(each, 'use', '')}"

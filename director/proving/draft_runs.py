@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from director.effects import effects
 from director.proving import proofs
 from director.tools.toolbox import FINISH
 from nodes.browser_action import files
-from nodes.errors import ModelError, RunOpsError, SetupError, UsageError
+from nodes.errors import ModelError, SetupError, UsageError
 from nodes.values import Json
 from runtime.engine import run_state
 from runtime.language import callees, prepare, reader, workflow
@@ -34,15 +34,6 @@ WHOLE = (RUN_DRAFT, FINISH)
 
 MOST_BEFORE = 50
 """Limit of the earlier runs that are examined."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Done:
-    """A finished run, with its log."""
-
-    ran: proofs.Ran
-    past: history.History | None
-    """None if it cannot be read any more."""
 
 
 def as_saved(build: BuildContext) -> workflow.Loaded:
@@ -98,28 +89,27 @@ def _refuse_origins(build: BuildContext, loaded: workflow.Loaded, typed: Mapping
 
 def _theirs(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
     """Return the person's inputs; empty if they do not fit the draft."""
-    declared = loaded.workflow.inputs
     with contextlib.suppress(UsageError):
-        return loaded.check_inputs({name: each for name, each in build.goal.inputs.items() if name in declared})
+        return loaded.check_inputs(declared(build, loaded))
     return {}
+
+
+def declared(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
+    return {name: each for name, each in build.goal.inputs.items() if name in loaded.workflow.inputs}
 
 
 async def run(
     build: BuildContext, call: entries.Call, loaded: workflow.Loaded, fit: prepare.Prepared, holds: run_state.Withholds
-) -> Done:
+) -> proofs.Ran:
     """Run the draft once, from start to end. Raises RunOpsError only if it could not begin.
 
     With the inputs of the goal the bench takes over its values. Values from other inputs would displace the valid ones.
     """
-    counts_there = dict(fit.inputs) == _theirs(build, loaded)
+    watch = build.bench.onlooker(fit, call) if dict(fit.inputs) == _theirs(build, loaded) else None
     ended = await build.runs.follow(
         call,
         lambda listener, options: build.carrier.begin(
-            fit,
-            listener=listener,
-            options=dataclasses.replace(
-                options, holds=holds, watch=build.bench.onlooker(fit, call) if counts_there else None
-            ),
+            fit, listener=listener, options=dataclasses.replace(options, holds=holds, watch=watch)
         ),
     )
     past = await asyncio.to_thread(build.runs.past, ended.run)
@@ -127,37 +117,43 @@ async def run(
     ran = proofs.Ran(
         run=ended.run,
         status=ended.status,
-        actions={},
+        outcomes={},
         held=held,
         path=ended.path if held is None else None,
         error=(ended.error or ended.question) if held is None else None,
         output=ended.output,
         seconds=round(ended.seconds, 1),
     )
-    return Done(_ran(ran, loaded, past) if past is not None else ran, past)
+    return _with_log(ran, loaded, past) if past is not None else ran
 
 
-def _ran(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> proofs.Ran:
+def _with_log(ran: proofs.Ran, loaded: workflow.Loaded, past: history.History) -> proofs.Ran:
     return dataclasses.replace(
         ran,
-        actions=proofs.actions_of(loaded, past),
-        reached=proofs.reached(loaded, past),
-        ended_well=proofs.ended_well(loaded, past),
+        outcomes=proofs.outcomes_of(loaded, past),
         moot=proofs.moot(loaded, past),
         on_errors=proofs.on_errors(loaded, past),
+        past=past,
     )
+
+
+def _pasts(build: BuildContext, tools: Collection[str]) -> Iterator[tuple[str, history.History]]:
+    """Yield the last runs of this session that calls of these tools began, with their logs, oldest first."""
+    session = build.writer.history
+    runs = [run for call, runs in session.runs_of.items() if session.actions[call].call.action in tools for run in runs]
+    for run_id in runs[-MOST_BEFORE:]:
+        if (past := build.runs.past(run_id)) is not None:
+            yield run_id, past
 
 
 def passed_before(build: BuildContext, fit: prepare.Prepared) -> list[proofs.Ran]:
     """Return this session's passed runs of this draft, inputs and files, oldest first. Their actions need not be repeated for the proof."""
-    calls = [call for call in build.writer.history.runs_of if build.writer.history.actions[call].call.action in WHOLE]
     found: list[proofs.Ran] = []
-    for run_id in [run_id for call in calls for run_id in build.writer.history.runs_of[call]][-MOST_BEFORE:]:
-        past = build.runs.past(run_id)
-        if past is not None and past.status == "passed" and counts(build, fit, past):
+    for run_id, past in _pasts(build, WHOLE):
+        if past.status == "passed" and counts(build, fit, past):
             root = past.scopes[""].committed
             output = value_of(root, build.here.kept) if root is not None else None
-            found.append(_ran(proofs.Ran(run_id, "passed", {}, output=output), fit.loaded, past))
+            found.append(_with_log(proofs.Ran(run_id, "passed", {}, output=output), fit.loaded, past))
     return found
 
 
@@ -174,9 +170,8 @@ def counts(build: BuildContext, fit: prepare.Prepared, past: history.History) ->
         was = build.state.draft_with(header.text.sha256)
         if was is None or workflow.does(was.loaded) != workflow.does(fit.loaded):
             return False
-    return {path: each.sha256 for path, each in header.callees.items()} == wanted and not _given_otherwise(
-        build, fit, past
-    )
+    same = {path: each.sha256 for path, each in header.callees.items()} == wanted
+    return same and not _given_otherwise(build, fit, past)
 
 
 def _hash(text: str) -> str:
@@ -210,12 +205,9 @@ def _changed(file: Path, since: float) -> bool:
 
 def done_alone(build: BuildContext, loaded: workflow.Loaded) -> set[str]:
     """Return the keys of the actions that nodes of the current draft did on the bench alone, and in no whole run."""
-    history_ = build.writer.history
-    calls = [call for call in history_.runs_of if history_.actions[call].call.action == "execute_nodes"]
     found: set[str] = set()
-    for run_id in [run_id for call in calls for run_id in history_.runs_of[call]][-MOST_BEFORE:]:
-        past = build.runs.past(run_id)
-        for each in past.all_attempts() if past is not None else ():
+    for _run, past in _pasts(build, ("execute_nodes",)):
+        for each in past.all_attempts():
             place = loaded.find(each.call.path)
             if place is not None and place.fingerprint == each.call.fingerprint and each.settled and each.acted:
                 found.add(effects.key_of(loaded, each.call.path))
@@ -232,8 +224,3 @@ def last_failure(build: BuildContext) -> tuple[str, dict[str, Json]] | None:
         error = past.ending.data.get("error")
         return (str(past.ending.data.get("path") or ""), error) if isinstance(error, dict) else None
     return None
-
-
-def refused(work: RunOpsError) -> str:
-    """Return an error in one sentence, with its fix."""
-    return f"{work.message} ({work.code}). {work.fix or ''}".rstrip()

@@ -22,7 +22,6 @@ from runtime.log import entries
 from runtime.secrets import masking
 
 if TYPE_CHECKING:
-    from director.draft.goal import Goal
     from director.tools.build_context import BuildContext
 
 
@@ -41,8 +40,6 @@ MOST_HINTS = 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MissingProof:
-    """A requirement that a build does not meet yet."""
-
     what: str
     fix: str
 
@@ -59,7 +56,6 @@ class FinishRequest:
     """The parts that stay unproved or empty, with reasons."""
 
     def names(self, name: str) -> bool:
-        """Return whether it mentions this name."""
         return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.unproved) is not None
 
 
@@ -69,39 +65,35 @@ class Proof:
 
     text: str
     loaded: workflow.Loaded
-    runs: tuple[draft_runs.Done, ...]
+    runs: tuple[proofs.Ran, ...]
     before: tuple[proofs.Ran, ...] = ()
     """Earlier passed runs of the same text with the same inputs."""
     alone: frozenset[str] = frozenset()
     """The keys of the actions that were done on the bench."""
 
     @property
-    def ran(self) -> list[proofs.Ran]:
-        """The runs."""
-        return [each.ran for each in self.runs]
+    def every(self) -> list[proofs.Ran]:
+        return [*self.before, *self.runs]
 
     @property
     def effects(self) -> list[proofs.Effect]:
-        """The outcome of each action."""
-        return proofs.of_runs(self.loaded, [*self.before, *self.ran], self.alone)
+        return proofs.of_runs(self.loaded, self.every, self.alone)
+
+    @property
+    def errors(self) -> dict[str, str]:
+        return proofs.errors_of(self.effects, self.runs)
 
     @property
     def not_executed(self) -> list[str]:
         """The keys of the leaves that none of the runs reached."""
-        every = [*self.before, *self.ran]
-        return [key for _leaf, key in effects.leaves_of(self.loaded) if not any(key in each.reached for each in every)]
-
-    @property
-    def went_well(self) -> bool:
-        """True if each of the runs went well."""
-        return bool(self.runs) and all(each.went_well for each in self.ran)
+        keys = [key for _leaf, key in effects.leaves_of(self.loaded)]
+        return [key for key in keys if all(each.became(key) == "not reached" for each in self.every)]
 
     @property
     def headline(self) -> str:
-        """Summary of the proof."""
-        others = proofs.others(self.loaded, [*self.before, *self.ran])
+        others = proofs.others(self.loaded, self.every)
         more = [f"{len(others) - MOST_OTHERS} more"] if len(others) > MOST_OTHERS else []
-        return proofs.headline(self.effects, self.ran, [*others[:MOST_OTHERS], *more])
+        return proofs.headline(self.effects, self.runs, [*others[:MOST_OTHERS], *more])
 
 
 def lacks(build: BuildContext, said: FinishRequest) -> list[MissingProof]:
@@ -146,7 +138,7 @@ def _lacks(build: BuildContext, said: FinishRequest) -> Iterator[MissingProof]:
         )
     try:
         loaded = draft_runs.as_saved(build)
-        draft_runs.prepared(build, loaded, _declared(build, loaded))
+        draft_runs.prepared(build, loaded, draft_runs.declared(build, loaded))
     except diagnostics.WorkflowInvalid as invalid:
         for each in invalid.diagnostics:
             place = f" (line {each.mark.line}, column {each.mark.column})" if each.mark is not None else ""
@@ -173,17 +165,16 @@ def _hollow(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -
 def foreseen(build: BuildContext, said: FinishRequest) -> str:
     """Return what else ``finish`` would refuse, by earlier runs. It is reported with the missing requirements, so that all can be fixed at once."""
     with contextlib.suppress(RunOpsError):
-        names = expected(build, draft_runs.as_saved(build), said)
-        if names:
-            return f"\n- earlier runs of this draft never did, or always left empty: {', '.join(map(_quoted, names))}\n  fix the draft, or name each in `unproved` and say why"
+        if names := _expected(build, draft_runs.as_saved(build), said):
+            return f"\n- earlier runs of this draft never did, or always left empty: {_listed(names)}\n  fix the draft, or name each in `unproved` and say why"
     return ""
 
 
-def expected(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> list[str]:
+def _expected(build: BuildContext, loaded: workflow.Loaded, said: FinishRequest) -> list[str]:
     """Return the names that ``finish`` would have to mention, by earlier runs of this draft; empty if there were none."""
-    fit = draft_runs.prepared(build, loaded, _declared(build, loaded))
+    fit = draft_runs.prepared(build, loaded, draft_runs.declared(build, loaded))
     before = tuple(draft_runs.passed_before(build, fit))
-    return unsaid(Proof(text_of(build), loaded, (), before), said) if before else []
+    return unsaid(Proof(_text(build), loaded, (), before), said) if before else []
 
 
 def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str) -> str:
@@ -193,31 +184,24 @@ def ahead(build: BuildContext, fit: prepare.Prepared, ran: proofs.Ran, more: str
     lacking = "; ".join(each.what for each in lacks(build, FinishRequest(summary="-", unproved="")))
     told += [f"Lacking for it: {lacking}."] if lacking else []
     with contextlib.suppress(RunOpsError):
-        if fit.loaded.check_inputs(_declared(build, fit.loaded)) != fit.inputs:
+        if fit.loaded.check_inputs(draft_runs.declared(build, fit.loaded)) != fit.inputs:
             return " ".join([*told, "This run, with other inputs, does not count there."])
         told += ["What this one did counts there, too."] if ran.status == "passed" else []
-        names = [each for each in map(_quoted, expected(build, fit.loaded, FinishRequest("", ""))) if each not in more]
-        told += [f"Unless a run does or yields it, name in `unproved`, with why: {', '.join(names)}."] if names else []
+        names = [each for each in _expected(build, fit.loaded, FinishRequest("", "")) if f"`{each}`" not in more]
+        told += [f"Unless a run does or yields it, name in `unproved`, with why: {_listed(names)}."] if names else []
     return " ".join(told)
 
 
-def _declared(build: BuildContext, loaded: workflow.Loaded) -> dict[str, Json]:
-    """Return the goal's inputs that the draft declares."""
-    return {name: each for name, each in build.goal.inputs.items() if name in loaded.workflow.inputs}
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{each}`" for each in names)
 
 
 def better(build: BuildContext) -> list[str]:
-    """Return improvements of the draft; they are no reason to refuse it."""
     draft = build.state.draft
     return [str(each) for each in lint.hints(draft, build.goal, build.known())] if draft is not None else []
 
 
 def hints(build: BuildContext) -> str:
-    """Return the improvements as text next to a refusal."""
     found = better(build)
     more = f"\n- … and {len(found) - MOST_HINTS} more" if len(found) > MOST_HINTS else ""
     return "".join(["\nit could say better:", *(f"\n- {each}" for each in found[:MOST_HINTS]), more]) if found else ""
@@ -227,25 +211,21 @@ async def prove(build: BuildContext, call: entries.Call, loaded: workflow.Loaded
     """Run the draft as often as the goal requires, in fresh browsers with the person's inputs; stop after the first run that does not go well."""
     fit = draft_runs.prepared(build, loaded, build.goal.inputs)
     before = draft_runs.passed_before(build, fit)
-    runs: list[draft_runs.Done] = []
-    for _number in range(max(1, build.goal.runs)):
+    runs: list[proofs.Ran] = []
+    while len(runs) < max(1, build.goal.runs) and all(each.went_well for each in runs):
         runs.append(await draft_runs.run(build, call, loaded, fit, holds))
-        if not runs[-1].ran.went_well:
-            break
-    return Proof(text_of(build), loaded, tuple(runs), tuple(before), frozenset(draft_runs.done_alone(build, loaded)))
+    return Proof(_text(build), loaded, tuple(runs), tuple(before), frozenset(draft_runs.done_alone(build, loaded)))
 
 
-def stands(build: BuildContext, proof: Proof) -> bool:
+def is_current(build: BuildContext, proof: Proof) -> bool:
     """Return whether the draft, and every file that it uses or uploads, is still the proved one. Raises WorkflowInvalid if it is invalid now."""
     fit = draft_runs.prepared(build, draft_runs.as_saved(build), build.goal.inputs)
-    pasts = [each.past for each in proof.runs]
-    return proof.text == text_of(build) and all(
-        past is not None and draft_runs.counts(build, fit, past) for past in pasts
+    return proof.text == _text(build) and all(
+        each.past is not None and draft_runs.counts(build, fit, each.past) for each in proof.runs
     )
 
 
-def text_of(build: BuildContext) -> str:
-    """Return the draft's exact text, with what its parser ignores: this text is saved."""
+def _text(build: BuildContext) -> str:
     draft = build.state.draft
     return draft.text if draft is not None else ""
 
@@ -253,33 +233,29 @@ def text_of(build: BuildContext) -> str:
 def unsaid(proof: Proof, said: FinishRequest) -> list[str]:
     """Return what the runs leave unproved or empty, and the model did not mention."""
     # Output of an earlier run of the same text counts, even if the proof finds nothing left to do.
-    names = [*proofs.to_be_said(proof.effects, [*proof.before, *proof.ran]), *_sign_ins(proof)]
-    names += [key.rpartition("/")[2] for key in proofs.errors_of(proof.ran)]
-    names = list(dict.fromkeys(names))
-    return [each for each in names if not said.names(each)]
+    names = [*proofs.to_be_said(proof.effects, proof.every), *_sign_ins(proof)]
+    names += [key.rpartition("/")[2] for key in proof.errors]
+    return [each for each in dict.fromkeys(names) if not said.names(each)]
 
 
 def _sign_ins(proof: Proof) -> list[str]:
     """Return the actions at which runs were withheld, and which seem only to sign in: everything after them is unproved."""
-    held = {each.held for each in proof.ran if each.held is not None and effects.only_signs_in(proof.loaded, each.held)}
+    held = {each.held for each in proof.runs if each.held and effects.only_signs_in(proof.loaded, each.held)}
     return sorted(effects.key_of(proof.loaded, each).rpartition("/")[2] for each in held)
 
 
 def refusal(build: BuildContext, proof: Proof) -> tuple[str, str]:
-    """Return why a proof failed: in our words alone, and with details of the run."""
     last, number = proof.runs[-1], len(proof.runs)
     why = f"not done: proof run {number} of {build.goal.runs} did not pass: {report.head(last)}"
-    more = [each for each in (proofs.surprise(proof.ran),) if each]
-    return "\n".join([why, *more]), "\n".join([why, *more, report.told(last, proof.loaded)])
+    ours = "\n".join(filter(None, [why, proofs.surprise(proof.runs)]))
+    return ours, f"{ours}\n{report.told(last, proof.loaded)}"
 
 
 def say_more(proof: Proof, names: Sequence[str]) -> str:
-    """Return the message for a proof that leaves something unmentioned by the model."""
-    listed = ", ".join(map(_quoted, names))
     alone = proofs.next_step(proof.effects)
-    errors = "; ".join(f"{key}: {said}" for key, said in proofs.errors_of(proof.ran).items())
+    errors = "; ".join(f"{key}: {said}" for key, said in proof.errors.items())
     return (
-        f"not done: nothing failed, but the runs never did, always left empty, or did on an error page of the site: {listed}. Fix the draft, or, where that is right, name each of them in "
+        f"not done: nothing failed, but the runs never did, always left empty, or did on an error page of the site: {_listed(names)}. Fix the draft, or, where that is right, name each of them in "
         "`unproved` and say why; as long as the draft stays as it is, these runs then count."
         f"{f' On error pages: {errors}.' if errors else ''}"
         f"{f' {report.SIGNS_IN}' if _sign_ins(proof) else ''}{f' {alone[:1].upper()}{alone[1:]}.' if alone else ''}"
@@ -291,32 +267,23 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
     goal, session = build.goal, build.writer.conversation.id
     file, beside = goal.save, output_files.notes_of(goal.save)
     every, headline = proof.effects, proof.headline
-    passed = sum(each.status == "passed" for each in proof.ran)
+    passed = sum(each.status == "passed" for each in proof.runs)
     lines = [
         f"proved: {headline}; {passed} of {len(proof.runs)} runs passed in fresh browsers",
         *(f"{each.key}: {each.words()}" for each in every),
         f"how it was built and proved: {beside.name}",
     ]
-    beside = _notes_place(build, beside)
-    needed = _needed(proof.loaded, goal)
+    # If another page of notes is there, it stays, and these are left next to it.
+    beside = beside if goal.force else output_files.free_name(beside, session)
+    declared = proof.loaded.workflow.inputs
+    needed = {name: value for name, value in goal.inputs.items() if name in declared and declared[name].required}
     command = notes.run_command(file, needed)
+    next_command = repair_builds.command(goal) or command
     text = notes.page(
-        build,
-        file=file,
-        headline=headline,
-        summary=said.summary,
-        unproved=said.unproved,
-        runs=proof.runs,
-        before=proof.before,
-        every=every,
-        not_executed=proof.not_executed,
-        better=better(build),
-        next_command=repair_builds.command(goal) or command,
+        build, file, said.summary, next_command, unproved=said.unproved, proof=proof, better=better(build)
     )
-    masked = [build.writer.masker.text(each) for each in lines]
-    output_files.write(file, output_files.workflow(session, proof.text, masked))
-    output_files.write(beside, output_files.notes(session, text))
-    fix = repair_builds.leave(build, every, proof.ran, summary=said.summary)
+    _write(build, file, beside, proof.text, lines, text)
+    fix = repair_builds.leave(build, every, proof.runs, summary=said.summary)
     return {
         "done": True,
         **({"fix": fix} if fix is not None else {}),
@@ -324,23 +291,22 @@ def accepted(build: BuildContext, proof: Proof, said: FinishRequest) -> dict[str
         "notes": str(beside),
         "proved": headline,
         "runs": [
-            {"run": each.run, "status": each.status, "held": _ours(each.held), "output": each.output}
-            for each in proof.ran
+            {
+                "run": each.run,
+                "status": each.status,
+                "held": briefs.ours(each.held) if each.held is not None else None,
+                "output": each.output,
+            }
+            for each in proof.runs
         ],
         "not_executed": list[Json](proof.not_executed),
         "effects": [{"node": each.key, "action": each.said, "what": each.words()} for each in every],
-        "output": proof.ran[-1].output,
+        "output": proof.runs[-1].output,
         "summary": said.summary,
         "unproved": said.unproved or None,
         "inputs": needed,
         "command": command,
     }
-
-
-def _needed(loaded: workflow.Loaded, goal: Goal) -> dict[str, Json]:
-    """Return the inputs that the workflow requires, with their values in the proof."""
-    declared = loaded.workflow.inputs
-    return {name: value for name, value in goal.inputs.items() if name in declared and declared[name].required}
 
 
 def leave_partial(build: BuildContext, why: str) -> dict[str, Json]:
@@ -357,30 +323,16 @@ def leave_partial(build: BuildContext, why: str) -> dict[str, Json]:
     file = output_files.partial_name(build.goal.save, session)
     beside = output_files.free_name(output_files.notes_of(file), session)
     step = briefs.ours(failure[0]) if failure is not None else ""
-    failing = (
-        f"it fails at {step or 'no step'} ({failure[1].get('code')})" if failure is not None else "no run of it failed"
-    )
+    failing = f"it fails at {step or 'no step'} ({failure[1].get('code')})" if failure else "no run of it failed"
     lines = [f"NOT FINISHED: {failing}", f"what was done, and why it stopped: {beside.name}"]
-    text = notes.page(
-        build,
-        file=file,
-        headline="not",
-        summary=why,
-        unproved="",
-        failure=failure,
-        next_command=f"runops build --resume {session}",
-    )
-    masked = [build.writer.masker.text(each) for each in lines]
-    output_files.write(file, output_files.workflow(session, draft.text, masked))
-    output_files.write(beside, output_files.notes(session, text))
+    text = notes.page(build, file, why, f"runops build --resume {session}", failure=failure)
+    _write(build, file, beside, draft.text, lines, text)
     stays = {"stays": str(build.goal.save)} if file != build.goal.save else {}
     return {**left, "file": str(file), "notes": str(beside), "failing": step or None, **stays}
 
 
-def _notes_place(build: BuildContext, beside: Path) -> Path:
-    """Return the place of the notes: next to the workflow, or, if another page is there, next to that."""
-    return beside if build.goal.force else output_files.free_name(beside, build.writer.conversation.id)
-
-
-def _ours(path: str | None) -> str | None:
-    return briefs.ours(path) if path is not None else None
+def _write(build: BuildContext, file: Path, beside: Path, text: str, head: Sequence[str], page: str) -> None:
+    session = build.writer.conversation.id
+    masked = [build.writer.masker.text(each) for each in head]
+    output_files.write(file, output_files.workflow(session, text, masked))
+    output_files.write(beside, output_files.notes(session, page))

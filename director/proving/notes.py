@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from director.effects import effects, grants
-from director.proving import proofs
 from nodes.base import Leaf
 from nodes.values import Json
 from runtime.context import briefs
 from runtime.display import costs
 from runtime.display.text import one_line
 from runtime.language import inputs
-from runtime.log import entries, ledger, session
+from runtime.log import ledger, session
 from runtime.report import markdown
 
 if TYPE_CHECKING:
-    from director.proving.draft_runs import Done
+    from director.proving.finish import Proof
     from director.tools.build_context import BuildContext
 
 A_LINE, A_BLOCK, MOST = 300, 1_500, 60
@@ -36,34 +35,30 @@ _MARKS = re.compile(r"([\\`*_\[\]<>#|!~])")
 
 def page(
     build: BuildContext,
-    *,
     file: Path,
-    headline: str,
     summary: str,
-    unproved: str,
-    runs: Sequence[Done] = (),
-    before: Sequence[proofs.Ran] = (),
-    every: Sequence[proofs.Effect] = (),
-    not_executed: Sequence[str] = (),
+    next_command: str,
+    *,
+    unproved: str = "",
+    proof: Proof | None = None,
     better: Sequence[str] = (),
     failure: tuple[str, dict[str, Json]] | None = None,
-    next_command: str = "",
 ) -> str:
-    """Return the whole page, secrets masked."""
+    """Return the whole page, secrets masked. ``proof`` is that of a draft that was accepted."""
     parts = [
-        _head(build, file, headline),
+        _head(build, file, proof.headline if proof is not None else "not"),
         _section("What was wanted", _wanted(build)),
         _section("What came of it", _came(summary, unproved)),
         _section("Where it fails", _fails(failure)) if failure is not None else "",
         _section("Outline", _outline(build)),
         _section("Decisions", _decisions(build)),
         _section("Targets, and why", _targets(build)),
-        _section("How it was proved", _proved(runs, before, every, not_executed)),
+        _section("How it was proved", _proved(proof)),
         _section("What could be better", [f"- {_line(each)}" for each in better[:MOST]]),
         _section("Questions and answers", _questions(build)),
         _section("Actions: who allowed them, and what counts as none", _grants(build)),
         _section("What it cost", _cost(build)),
-        _section("Go on", [markdown.fenced(next_command, "console")] if next_command else []),
+        _section("Go on", [markdown.fenced(next_command, "console")]),
     ]
     return build.writer.masker.text("\n\n".join(filter(None, parts)) + "\n")
 
@@ -161,26 +156,21 @@ def _targets(build: BuildContext) -> Iterator[str]:
         yield _indented(markdown.fenced(_cut(text, A_BLOCK // 2), "text"))
 
 
-def _proved(
-    runs: Sequence[Done],
-    before: Sequence[proofs.Ran],
-    every: Sequence[proofs.Effect],
-    not_executed: Sequence[str],
-) -> Iterator[str]:
-    for each in before:
+def _proved(proof: Proof | None) -> Iterator[str]:
+    if proof is None:
+        yield "- the whole draft was not run for a proof"
+        return
+    for each in proof.before:
         yield f"- an earlier run of the same draft: {_code(each.run)} {each.status}"
-    for number, each in enumerate(runs, 1):
-        ran = each.ran
+    for number, ran in enumerate(proof.runs, 1):
         held = f", held at {_code(briefs.ours(ran.held))}" if ran.held is not None else ""
         at = f" at {_code(briefs.ours(ran.path))}" if ran.path else ""
         yield f"- run {number}: {_code(ran.run)} {ran.status}{at}{held} in {ran.seconds} s, in a browser of its own"
-    if not runs:
-        yield "- the whole draft was not run for a proof"
-    for each in every:
+    for each in proof.effects:
         yield f"- {_code(each.key)} ({_line(each.said)}): {each.words()}"
-    if not_executed:
+    if not_executed := proof.not_executed:
         yield f"- executed in no run: {', '.join(map(_code, not_executed))}"
-    passed = next((each.ran for each in reversed(runs) if each.ran.status == "passed"), None)
+    passed = next((each for each in reversed(proof.runs) if each.status == "passed"), None)
     if passed is not None:
         yield "- output of the last run:"
         whole = json.dumps(passed.output, ensure_ascii=False)
@@ -219,13 +209,9 @@ def _cost(build: BuildContext) -> Iterator[str]:
 
 
 def _calls(build: BuildContext, name: str) -> Iterator[session.SideEffect]:
-    return (
-        each for each in build.writer.history.actions.values() if each.call.action == name and _went_well(each.result)
-    )
-
-
-def _went_well(result: entries.Result | None) -> bool:
-    return result is not None and result.error is None
+    for each in build.writer.history.actions.values():
+        if each.call.action == name and each.result is not None and each.result.error is None:
+            yield each
 
 
 def _line(text: str, most: int = A_LINE) -> str:

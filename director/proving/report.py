@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from director.effects import effects
-from director.proving import draft_runs
+from director.proving import proofs
 from director.subjects import run_items
 from nodes.values import Json
 from runtime.context import briefs
@@ -32,24 +32,22 @@ SIGNS_IN = "It seems to do nothing but sign in. If that is so, give it `effect: 
 """Hint for a withheld action that need not be one."""
 
 
-def told(done: draft_runs.Done, loaded: workflow.Loaded) -> str:
-    """Return the whole report."""
-    return "\n".join(_lines(done, loaded))
+def told(ran: proofs.Ran, loaded: workflow.Loaded) -> str:
+    return "\n".join(_lines(ran, loaded))
 
 
-def _lines(done: draft_runs.Done, loaded: workflow.Loaded) -> Iterator[str]:
-    ran = done.ran
-    yield f"run {ran.run}: {head(done)}"
+def _lines(ran: proofs.Ran, loaded: workflow.Loaded) -> Iterator[str]:
+    yield f"run {ran.run}: {head(ran)}"
     if ran.on_errors:
         yield f"error pages of the site: {_cut(', '.join(f'{key} ({said})' for key, said in ran.on_errors.items()), STEPS)}"
     if ran.held is not None and effects.only_signs_in(loaded, ran.held):
         yield SIGNS_IN
-    if done.past is not None:
-        yield from steps(done.past, loaded)
-        yield from hints(done.past)
+    if ran.past is not None:
+        yield from _steps(ran.past, loaded)
+        yield from _hints(ran.past)
     if ran.error is not None:
-        yield failure(ran.error)
-        yield from _page_then(done)
+        yield _failure(ran.error)
+        yield from _page_then(ran)
     if ran.status == "passed":
         yield "output:"
         yield page_text.fenced(output(ran.output))
@@ -75,16 +73,15 @@ def _in_short(value: Json) -> str:
     return f"{briefs.kind_and_size(value)}: {first} … {last}"
 
 
-def head(done: draft_runs.Done) -> str:
+def head(ran: proofs.Ran) -> str:
     """Return the end of the run, in a line."""
-    ran = done.ran
     if ran.held is not None:
         return f"held at {briefs.ours(ran.held)}: ready, not done; what comes behind it was not executed"
     at = f" at {briefs.ours(ran.path)}" if ran.path else ""
     return f"{ran.status}{at} ({ran.seconds} s)"
 
 
-def steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
+def _steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
     """Yield the outcome of each step, those with the same one on a line; of a loop the number of items."""
     fates: dict[str, Counter[str]] = {}
     for path in past.order:
@@ -106,7 +103,7 @@ def steps(past: history.History, loaded: workflow.Loaded) -> Iterator[str]:
         yield f"{fate}: {_cut(', '.join(paths), STEPS)}"
 
 
-def hints(past: history.History) -> Iterator[str]:
+def _hints(past: history.History) -> Iterator[str]:
     """Yield the side effects whose ``verify`` proves nothing, with the fix."""
     flagged = [flag["path"] for flag in past.flags if flag["code"] == attempt.VERIFY_HELD_BEFORE]
     names = list(dict.fromkeys(effects.static(briefs.ours(path)) for path in flagged))
@@ -117,7 +114,7 @@ def hints(past: history.History) -> Iterator[str]:
         )
 
 
-def failure(error: dict[str, Json]) -> str:
+def _failure(error: dict[str, Json]) -> str:
     """Return why a run did not pass: our own words, and page text in a fence."""
     fix, theirs = run_items.fix_of(error)
     seen = [str(error.get("message") or ""), theirs]
@@ -148,12 +145,12 @@ def by_address(error: Mapping[str, Json]) -> bool:
     return str(known.get("rule") or "").startswith("url ")
 
 
-def _page_then(done: draft_runs.Done) -> Iterator[str]:
+def _page_then(ran: proofs.Ran) -> Iterator[str]:
     """Yield the page at the failure, as far as it was kept."""
-    kept = evidence.of(done.past, done.ran.path) if done.past is not None else None
+    kept = evidence.of(ran.past, ran.path) if ran.past is not None else None
     if kept is None:
         return
-    address = by_address(done.ran.error or {})
+    address = by_address(ran.error or {})
     names = ("title", "dialog") if address else ("url", "title", "dialog")
     seen = [f"{name}: {kept[name]}" for name in names if kept.get(name)]
     named: dict[str, Json] = kept.get("observation") or {}

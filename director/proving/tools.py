@@ -41,38 +41,29 @@ END = tool(
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """Return the tools that run the whole draft, and end the build."""
     return (RunDraft(build, RUN), Finish(build, END))
 
 
 class RunDraft(OfBuild):
-    """Runs the whole draft once."""
-
     @override
     async def take(self, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         build = self._build
-        inputs = {**_known(build), **_map(arguments["inputs"])}
         loaded = draft_runs.as_saved(build)
+        inputs = {**draft_runs.declared(build, loaded), **_map(arguments["inputs"])}
         fit = draft_runs.prepared(build, loaded, inputs)
         holds = await build.effects.demand(effects.actions_of(loaded), place=place.path, inputs=fit.inputs, pins={})
 
         async def work(call: entries.Call) -> turn.Outcome:
-            done = await draft_runs.run(build, call, loaded, fit, holds)
-            ran = done.ran
+            ran = await draft_runs.run(build, call, loaded, fit, holds)
             every = proofs.of_runs(loaded, [ran], draft_runs.done_alone(build, loaded))
-            told = report.told(done, loaded)
-            if every:
-                told = f"{told}\nactions: {'; '.join(f'{each.key}: {each.words()}' for each in every)}"
+            lines = [report.told(ran, loaded)]
+            lines += [f"actions: {'; '.join(f'{each.key}: {each.words()}' for each in every)}"] if every else []
             more = proofs.next_step(every) if ran.status == "passed" else ""
-            if more:
-                told = f"{told}\nnext: {more}"
-            if ran.went_well:
-                told = f"{told}\n{finish.ahead(build, fit, ran, more)}"
-            told = build.writer.masker.text(told)
-            if ran.went_well:
-                return turn.Outcome(told, told)
-            failed = ModelError("draft-failed", report.head(done), fix="fix the draft where it fails")
-            return turn.Outcome(told, told, failed.as_json())
+            lines += [f"next: {more}"] if more else []
+            lines += [finish.ahead(build, fit, ran, more)] if ran.went_well else []
+            told = build.writer.masker.text("\n".join(lines))
+            failed = ModelError("draft-failed", report.head(ran), fix="fix the draft where it fails")
+            return turn.Outcome(told, told, None if ran.went_well else failed.as_json())
 
         return await barrier.done(build.writer, RUN_DRAFT, arguments, place, work)
 
@@ -104,7 +95,7 @@ class Finish(OfBuild):
 
         async def work(call: entries.Call) -> turn.Outcome:
             proof, self._counts = self._counts, None
-            if proof is None or not finish.stands(build, proof):
+            if proof is None or not finish.is_current(build, proof):
                 proof = await finish.prove(build, call, loaded, holds)
             return self._judged(proof, said)
 
@@ -112,13 +103,13 @@ class Finish(OfBuild):
 
     def _judged(self, proof: finish.Proof, said: finish.FinishRequest) -> turn.Outcome:
         build = self._build
-        if not proof.went_well:
+        if not all(each.went_well for each in proof.runs):
             ours, told = finish.refusal(build, proof)
             failed = ModelError("not-proved", ours, fix="fix the draft where it fails")
             return turn.Outcome(build.writer.masker.text(told), error=build.writer.masker.json(failed.as_json()))
-        if not finish.stands(build, proof):
+        if not finish.is_current(build, proof):
             return _failed(build, finish.CHANGED)
-        if (missed := repair_builds.missed(build, proof.loaded, proof.ran)) is not None:
+        if (missed := repair_builds.missed(build, proof.loaded, proof.runs)) is not None:
             return _failed(build, missed)
         if names := finish.unsaid(proof, said):
             self._counts = proof
@@ -166,12 +157,6 @@ def found_out(build: BuildContext, call: entries.Call) -> turn.Outcome:
         fix="what a run did on the site stands: look at it, then call again; all runs are made anew",
     )
     return turn.Outcome("", error=build.writer.masker.json(error.as_json()))
-
-
-def _known(build: BuildContext) -> dict[str, Json]:
-    draft = build.state.draft
-    declared = draft.loaded.workflow.inputs if draft is not None else {}
-    return {name: each for name, each in build.goal.inputs.items() if name in declared}
 
 
 def _map(text: Json) -> dict[str, Json]:

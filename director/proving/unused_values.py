@@ -74,7 +74,6 @@ def _givers(loaded: workflow.Loaded, root: str) -> Iterator[Node]:
 
 
 def _within(loaded: workflow.Loaded, nodes: Sequence[Node]) -> Iterator[Node]:
-    """Yield these nodes, and all in them."""
     for node, around in loaded.index.values():
         if any(node is each or any(outer is each for outer in around) for each in nodes):
             yield node

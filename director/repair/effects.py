@@ -44,9 +44,10 @@ class Effects:
         if self._policy == "allow":
             return run_state.withholds_nothing
         if self._policy == "ask":
-            rests = requests.Rests(inputs or {})
             for leaf, path in actions:
-                await self._ask(requests.action(loaded, leaf, path, rests, ""), path, page if path == at else None)
+                await self._ask(
+                    requests.action(loaded, leaf, path, inputs or {}, {}), path, page if path == at else None
+                )
 
         def holds(leaf: Leaf, path: str) -> bool:
             if not effects.changes(leaf):
@@ -62,7 +63,7 @@ class Effects:
         key = _key(action.leaf, path)
         if key in self._granted or self._policy != "ask":
             return
-        lines = wording.told(action, page or action.way.opened)
+        lines = wording.told(action, page or action.opened)
         asked = "\n".join(["To prove the fix, this would be done on the site. May it be?", *lines, *wording.CHOICES])
         said = await self._who.ask(asked, grants.CHOICES)
         if said != grants.YES:

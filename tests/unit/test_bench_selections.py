@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from director.bench import node_map
 from director.bench.node_map import NodeMap, digest
-from director.bench.records import Done, FreshnessCheck, Record
+from director.bench.records import FreshnessCheck, Record
 from director.draft import draft
 from nodes.errors import ModelError
 from nodes.values import Json
@@ -153,7 +153,7 @@ def ran(number: int, rests: Sequence[Sequence[int]], add: Sequence[int], places:
     node = f"n{number}"
     reads = {f"n{each}": digest(value_of(each, rests, add)) for each in rests[number]}
     value: Json = value_of(number, rests, add)
-    return Record(Done(node, node, places.print(node), reads), {}, (), "run", ran=True, value=value)
+    return Record(node, node, {}, places.print(node), reads, (), "run", ran=True, value=value)
 
 
 @settings(max_examples=50)

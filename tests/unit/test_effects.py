@@ -199,8 +199,8 @@ def test_a_file_that_is_used_goes_on_where_its_user_is() -> None:
           - {id: send, type: browser_action, action: click, target: {text: Send}}
     """)
     loaded = draft.Draft.of(text, callees.Texts(files)).loaded
-    found = [requests.action(loaded, each, path, requests.Rests(), "") for each, path in effects.actions_of(loaded)]
-    assert [(each.way.opened, wording.steps(each.way)) for each in found] == [
+    found = [requests.action(loaded, each, path, {}, {}) for each, path in effects.actions_of(loaded)]
+    assert [(each.opened, wording.steps(each)) for each in found] == [
         ("http://127.0.0.1/x", ['fill field "Amount" "10"']),
         ("http://127.0.0.1/x", ['fill field "Amount" "10"', "use in.yaml"]),
     ]

@@ -120,7 +120,7 @@ WAY = textwrap.dedent("""
         ("value: old", "value: new", False),
         ("id: amount, ", "id: how_much, ", False),
         ("id: menu, ", "id: menu, timeout: 9, verify: [{text: Amount}], ", False),
-        ("== 'x'", "== 'y'", False),
+        ("== 'x'", "== 'y'", True),
     ],
 )  # fmt: skip
 async def test_an_action_is_done_where_it_was_granted(tmp_path: Path, old: str, new: str, again: bool) -> None:

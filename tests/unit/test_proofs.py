@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from director.proving import draft_runs, finish, proofs
+from director.proving import finish, proofs
 from nodes.errors import SiteError
 from runtime.language import prepare, reader, workflow
 from runtime.log import entries, history
@@ -62,12 +62,12 @@ RUNS = st.lists(OF_ALL, min_size=1, max_size=4)
 def test_full_is_said_only_of_what_was_done(runs: list[proofs.Ran]) -> None:
     """A proof is full if, and only if, every action was really done in at least one of its runs; else it names each that was not, and that must be spoken of."""
     every = proofs.of_runs(loaded(), runs)
-    undone = [key for key in KEYS if not any(each.actions[key] == "done" for each in runs)]
+    undone = [key for key in KEYS if not any(each.outcomes[key] == "done" for each in runs)]
     headline = proofs.headline(every, runs)
     assert (headline == proofs.FULL) == (not undone)
     for key in undone:
         assert f"{key} (" in headline
-        held = any(each.actions[key] == "held" for each in runs)
+        held = any(each.outcomes[key] == "held" for each in runs)
         assert held or key in proofs.to_be_said(every, runs)
 
 
@@ -85,9 +85,9 @@ def test_a_run_that_did_not_pass_proves_nothing_whole(runs: list[proofs.Ran], da
 def test_words_count_every_run(runs: list[proofs.Ran]) -> None:
     """What is said of an action says in how many of all runs it was done, and never that one did it that did not."""
     for each in proofs.of_runs(loaded(), runs):
-        done = sum(run.actions[each.key] == "done" for run in runs)
+        done = sum(run.outcomes[each.key] == "done" for run in runs)
         assert (f"done in {done} of {len(runs)} run" in each.words()) == (done > 0)
-        if all(run.actions[each.key] == "not reached" for run in runs):
+        if all(run.outcomes[each.key] == "not reached" for run in runs):
             assert each.words() == "never reached"
 
 
@@ -105,10 +105,11 @@ async def test_a_run_says_what_it_did(tmp_path: Path, fails: bool) -> None:
     ended = await one.start()
     assert ended.status == "passed"
     past = history.History(one.kept.read(one.id).entries)
-    assert proofs.actions_of(one.loaded, past) == {
+    assert proofs.outcomes_of(one.loaded, past) == {
         "one": "done",
         "two": "passed by" if fails else "done",
         "three": "not reached",
+        "look": "done",
     }
 
 
@@ -122,7 +123,12 @@ async def test_a_held_action_was_not_done(tmp_path: Path) -> None:
     ended = await start.begin(fit, host.of_command(chosen), options=options)
     past, _reading = run_index.load_history(file_store.Files(chosen.home), ended.run)
     assert (ended.status, proofs.held_at(past)) == ("paused", "two")
-    assert proofs.actions_of(one.loaded, past) == {"one": "done", "two": "held", "three": "not reached"}
+    assert proofs.outcomes_of(one.loaded, past) == {
+        "one": "done",
+        "two": "held",
+        "three": "not reached",
+        "look": "not reached",
+    }
     assert len(one.site.actions) == 2
 
 
@@ -139,7 +145,7 @@ def test_an_agent_that_changes_nothing_has_done_nothing(clicked: bool, became: p
         entries.Result(call="c2", status="ok", thread=thread, seq=3),
     ]
     past = history.History([own, *(action if clicked else []), entries.Result(call="c1", status="ok", seq=4)])
-    assert proofs.actions_of(file, past) == {"work": became}
+    assert proofs.outcomes_of(file, past) == {"work": became}
 
 
 @pytest.mark.parametrize(
@@ -169,6 +175,6 @@ def test_what_an_earlier_run_of_the_draft_has_yielded_is_not_empty(
     """A queue that the first run has worked off leaves the proof nothing to yield: what that run of the same text yielded counts."""
     text = 'version: 1\nnodes: [{id: one, type: transform, expr: "{{ [] }}"}]\noutput: {sorted: "{{ one }}"}\n'
     before = tuple(proofs.Ran(f"r{number}", "passed", {}, output=each) for number, each in enumerate(earlier))
-    last = draft_runs.Done(proofs.Ran("last", "passed", {}, output={"sorted": []}), None)
+    last = proofs.Ran("last", "passed", {}, output={"sorted": []})
     proof = finish.Proof(text, reader.parse(text, "draft.yaml"), (last,), before)
     assert finish.unsaid(proof, finish.FinishRequest("It sorts.", "")) == unsaid
