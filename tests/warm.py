@@ -348,6 +348,7 @@ def _import_all() -> None:
         with contextlib.suppress(ImportError):
             command.load()
     for module in (
+        "director.cli.builds.repairs",
         "director.cli.session.foreground",
         "director.session.settings",
         "director.cli.window",

@@ -33,8 +33,6 @@ GO_ON = "Continue with the build."
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ended:
-    """Result of a build that ended by itself."""
-
     done: bool
     """True if the workflow does what was requested."""
     value: dict[str, Json]
@@ -42,8 +40,6 @@ class Ended:
 
 
 class Build:
-    """A build, in this process."""
-
     def __init__(self, build: BuildContext, talk: reply.Talk) -> None:
         self._build, self._talk = build, talk
 
@@ -100,7 +96,6 @@ class Build:
         return await self._talk.remind(REMINDER)
 
     def _was_reminded(self) -> bool:
-        """Return whether the last answer follows the reminder."""
         said = self._build.writer.history.thread(entries.SESSION_THREAD).said
         words = [each for each in said if isinstance(each, entries.User | threads.Exchange)]
         before = words[-2] if len(words) > 1 else None

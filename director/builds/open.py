@@ -63,7 +63,6 @@ def of_session(
 
 
 def subject_of(build: build_context.BuildContext) -> subject.BuildSubject:
-    """Return the subject of the build, always with the current state of its bench and tabs."""
     return subject.BuildSubject(
         build.state, build.goal, lambda: _values(build), lambda: _states(build), lambda: _tabs(build)
     )
@@ -78,7 +77,6 @@ def _states(build: build_context.BuildContext) -> Mapping[str, str]:
 
 
 def _tabs(build: build_context.BuildContext) -> Sequence[str]:
-    """Return a line for each tab: its browser, its name, and whether it is the default one."""
     lines: list[str] = []
     for each in build.observer.tabs():
         name = "/".join(filter(None, (each.where, each.name)))
@@ -95,7 +93,6 @@ def furnish(build: BuildContext) -> None:
 
 
 def toolsets(build: BuildContext) -> Sequence[Toolset]:
-    """Return the tools of a build, most important first."""
     return (
         *ask_user.toolsets(build),
         *editing.toolsets(build),

@@ -34,8 +34,6 @@ POLICIES = {
 
 
 class BuildSubject(DraftSubject):
-    """The draft of a build, with its process or, read from its log, without one."""
-
     def __init__(
         self,
         state: SessionState,
@@ -76,7 +74,6 @@ class BuildSubject(DraftSubject):
         return "\n".join([f"Goal: {self._goal.goal}", *said, self._next(draft)])
 
     def _next(self, draft: Draft) -> str:
-        """Describe the next work on the nodes of the draft."""
         states = self._states()
         stale = [each.id for each in draft.layout.nodes if states.get(each.id, "").startswith("stale")]
         waits = [each.id for each in draft.layout.nodes if not each.depth and each.id not in states]
@@ -140,7 +137,6 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def told(goal: Goal) -> str:
-    """Return the goal as shown to the model in each request."""
     lines = ["What to build", f"Goal: {goal.goal}"]
     base = header.given(goal).get(header.BASE)
     named = f" (inputs.{header.BASE} = {base})" if base is not None else ""

@@ -22,27 +22,19 @@ GoalArgument = Annotated[
 
 def build(
     goal: GoalArgument = None,
-    url: Annotated[
-        str | None,
-        typer.Option("--url", metavar="URL", help="Where the site is.", show_default=False),
-    ] = None,
+    url: Annotated[str | None, own.option("--url", "Where the site is.", "URL")] = None,
     save: Annotated[
         Path | None,
-        typer.Option(
-            "--save",
-            metavar="FILE",
-            help="Where the workflow is left; by default it is named after the goal.",
-            show_default=False,
-        ),
+        own.option("--save", "Where the workflow is left; by default it is named after the goal.", "FILE"),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, own.option("--force", "Write over a file that is there.")] = False,
     inputs: flags.InputFlag = None,
     secrets: Annotated[
         list[str] | None,
-        typer.Option(
+        own.option(
             "--secret",
-            metavar="NAME",
-            help="A secret that it may use, once for each; its value comes from the environment or `.env`.",
+            "A secret that it may use, once for each; its value comes from the environment or `.env`.",
+            "NAME",
         ),
     ] = None,
     effects: own.EffectsFlag = None,
@@ -53,11 +45,8 @@ def build(
     resume: Annotated[str | None, own.resume("build")] = None,
     answer: Annotated[
         str | None,
-        typer.Option(
-            "--answer",
-            metavar="TEXT",
-            help="The answer to the question with which it waits: a choice or its number, or a text.",
-            show_default=False,
+        own.option(
+            "--answer", "The answer to the question with which it waits: a choice or its number, or a text.", "TEXT"
         ),
     ] = None,
     take_over: Annotated[bool, flags.take_over("build")] = False,
@@ -70,10 +59,7 @@ def build(
 
     A build can be stopped at any moment, and `--resume` continues with it.
     """
-    from director.cli.builds import (
-        foreground,
-        options,  # not needed for a help text
-    )
+    from director.cli.builds import foreground, options  # not needed for a help text
     from runtime.workspace import host
 
     order = options.BuildOrder(

@@ -23,139 +23,80 @@ AboutArgument = Annotated[
 ]
 StrategyFlag = Annotated[
     Literal["injected", "clean", "hybrid"] | None,
-    typer.Option(
+    own.option(
         "--strategy",
-        help="What is told with each request: all that is kept; nothing, there are tools for it; or the plan and a line of status.",
-        show_default=False,
+        "What is told with each request: all that is kept; nothing, there are tools for it; or the plan and a line of status.",
     ),
 ]
 OverflowFlag = Annotated[
     Literal["prune", "summarize"] | None,
-    typer.Option(
-        "--overflow", help="What becomes of the oldest that does not fit: left out, or summed up.", show_default=False
-    ),
+    own.option("--overflow", "What becomes of the oldest that does not fit: left out, or summed up."),
 ]
 DelegateFlag = Annotated[
     bool | None,
-    typer.Option(
+    own.option(
         "--delegate-clean/--delegate-inherit",
-        help="What a delegate begins with, where its call does not say: its task alone, or the conversation.",
-        show_default=False,
+        "What a delegate begins with, where its call does not say: its task alone, or the conversation.",
     ),
 ]
 
 
 def chat(
     about: AboutArgument = None,
-    message: Annotated[
-        str | None,
-        typer.Option(
-            "--message", "-m", metavar="TEXT", help="Say this, print the answer, and end.", show_default=False
-        ),
-    ] = None,
+    message: Annotated[str | None, own.option("--message, -m", "Say this, print the answer, and end.", "TEXT")] = None,
     resume: Annotated[str | None, own.resume("session")] = None,
-    fork: Annotated[
-        str | None,
-        typer.Option("--fork", metavar="SESSION", help="Begin with what was said in a session.", show_default=False),
-    ] = None,
+    fork: Annotated[str | None, own.option("--fork", "Begin with what was said in a session.", "SESSION")] = None,
     mode: Annotated[
         Literal["chat", "agent", "run"] | None,
-        typer.Option("--mode", help="Talk; let the model work; or as a step of the run.", show_default=False),
+        own.option("--mode", "Talk; let the model work; or as a step of the run."),
     ] = None,
     strategy: StrategyFlag = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="A hard limit of 1,500 tokens: `--hard-limit 1500`.")
-    ] = False,
+    strict: Annotated[bool, own.option("--strict", "A hard limit of 1,500 tokens: `--hard-limit 1500`.")] = False,
     hard_limit: Annotated[
-        int | None,
-        typer.Option(
-            "--hard-limit", metavar="TOKENS", min=0, help="Of a whole request, never more; 0: none.", show_default=False
-        ),
+        int | None, own.option("--hard-limit", "Of a whole request, never more; 0: none.", "TOKENS", min=0)
     ] = None,
     overflow: OverflowFlag = None,
     min_recent: Annotated[
-        int | None,
-        typer.Option(
-            "--min-recent",
-            metavar="N",
-            min=1,
-            help="So many of the newest messages are not summed up.",
-            show_default=False,
-        ),
+        int | None, own.option("--min-recent", "So many of the newest messages are not summed up.", "N", min=1)
     ] = None,
     knowledge: Annotated[
-        Path | None,
-        typer.Option(
-            "--knowledge",
-            metavar="FOLDER",
-            help="Markdown files; what fits a question is told with it.",
-            show_default=False,
-        ),
+        Path | None, own.option("--knowledge", "Markdown files; what fits a question is told with it.", "FOLDER")
     ] = None,
-    top_k: Annotated[
-        int | None,
-        typer.Option("--top-k", metavar="N", min=0, help="So many sections of them, at the most.", show_default=False),
-    ] = None,
+    top_k: Annotated[int | None, own.option("--top-k", "So many sections of them, at the most.", "N", min=0)] = None,
     max_messages: Annotated[
-        int | None,
-        typer.Option(
-            "--max-messages",
-            metavar="N",
-            min=0,
-            help="Of the conversation in a request; 0: no limit.",
-            show_default=False,
-        ),
+        int | None, own.option("--max-messages", "Of the conversation in a request; 0: no limit.", "N", min=0)
     ] = None,
-    max_chars: Annotated[
-        int | None,
-        typer.Option("--max-chars", metavar="N", min=0, help="The same in characters.", show_default=False),
-    ] = None,
+    max_chars: Annotated[int | None, own.option("--max-chars", "The same in characters.", "N", min=0)] = None,
     tool_results: Annotated[
         bool | None,
-        typer.Option(
-            "--tool-results/--no-tool-results", help="Long outputs of tools, or pointers to them.", show_default=False
-        ),
+        own.option("--tool-results/--no-tool-results", "Long outputs of tools, or pointers to them."),
     ] = None,
     recent_outputs: Annotated[
         int | None,
-        typer.Option(
+        own.option(
             "--recent-outputs",
-            metavar="TOKENS",
+            "Pointers in the place of outputs before the newest of the conversation; 0: nowhere.",
+            "TOKENS",
             min=0,
-            help="Pointers in the place of outputs before the newest of the conversation; 0: nowhere.",
-            show_default=False,
         ),
     ] = None,
     events: Annotated[
-        bool | None,
-        typer.Option("--events/--no-events", help="Tell what you did beside talking, or not.", show_default=False),
+        bool | None, own.option("--events/--no-events", "Tell what you did beside talking, or not.")
     ] = None,
-    warn_at: Annotated[
-        int | None,
-        typer.Option("--warn-at", metavar="TOKENS", min=1, help="Warn from there on.", show_default=False),
-    ] = None,
+    warn_at: Annotated[int | None, own.option("--warn-at", "Warn from there on.", "TOKENS", min=1)] = None,
     compress_at: Annotated[
-        int | None,
-        typer.Option(
-            "--compress-at",
-            metavar="TOKENS",
-            min=1,
-            help="Sum up the oldest before a request has more.",
-            show_default=False,
-        ),
+        int | None, own.option("--compress-at", "Sum up the oldest before a request has more.", "TOKENS", min=1)
     ] = None,
     compress_to: Annotated[
-        int | None,
-        typer.Option("--compress-to", metavar="TOKENS", min=1, help="Of a summary, at the most.", show_default=False),
+        int | None, own.option("--compress-to", "Of a summary, at the most.", "TOKENS", min=1)
     ] = None,
     checkpoint_at: Annotated[
         int | None,
-        typer.Option(
+        own.option(
             "--checkpoint-at",
-            metavar="TOKENS",
+            "Sum up once so many were said since the last summary; 0: only where there is no room.",
+            "TOKENS",
             min=0,
-            help="Sum up once so many were said since the last summary; 0: only where there is no room.",
-            show_default=False,
         ),
     ] = None,
     delegate_clean: DelegateFlag = None,
@@ -187,16 +128,16 @@ def chat(
         "compress_to": compress_to,
         "checkpoint_at": checkpoint_at,
     }
-    from director.cli import session_options
-    from director.cli.session import foreground
-    from director.session import settings  # not needed for a help text
+    from director.cli.session import foreground  # not needed for a help text
+    from director.session import settings
     from runtime.workspace import host
 
     its = {"model_director": model, "delegate_clean_context": delegate_clean, "chat_knowledge": knowledge}
     here = host.load(budget=budget, **its)
     window = {name: value for name, value in given.items() if value is not None}
-    goal = session_options.ChatOptions(about, resume, fork, mode, window, settings.given(here.settings, its), take_over)
-    foreground.converse(goal, here, message, as_json=as_json, quiet=quiet)
+    kept = settings.given(here.settings, its)
+    options = foreground.ChatOptions(about, message, resume, fork, mode, window, kept, take_over)
+    foreground.converse(options, here, as_json=as_json, quiet=quiet)
 
 
 def _hard_limit(given: int | None, *, strict: bool) -> int | None:

@@ -6,36 +6,32 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-EffectsFlag = Annotated[
-    Literal["ask", "allow", "hold"] | None,
-    typer.Option(
-        "--effects",
-        help="Actions that change something on the site: ask for each (yes, no, or `hold all` from then on), do them (sites on this machine only), or stop before them. By default `ask`; with `--yes` or in CI `hold`.",
-        show_default=False,
-    ),
-]
+
+def option(name: str, words: str, metavar: str | None = None, **more: Any) -> Any:
+    """Return an option without a default of its own; ``words`` are its help, ``name`` may have a short form after a comma."""
+    return typer.Option(*name.split(", "), metavar=metavar, help=words, show_default=False, **more)
 
 
 def resume(what: str) -> Any:
-    """Return ``--resume`` of ``what``."""
-    return typer.Option(
-        "--resume",
-        metavar="SESSION",
-        help=f"Continue with a {what}: its id, a part of it, or `last`.",
-        show_default=False,
-    )
+    return option("--resume", f"Continue with a {what}: its id, a part of it, or `last`.", "SESSION")
 
 
 def model(who: str) -> Any:
-    """Return ``--model`` for ``who``."""
-    return typer.Option("--model", metavar="NAME", help=f"The model {who}.", show_default=False)
+    return option("--model", f"The model {who}.", "NAME")
 
 
 def runs(what: str) -> Any:
-    """Return ``--runs`` for ``what``."""
-    return typer.Option("--runs", metavar="N", min=1, max=10, help=what, show_default=False)
+    return option("--runs", what, "N", min=1, max=10)
 
 
 def yes(what: str) -> Any:
-    """Return ``--yes``; ``what`` happens instead of a question."""
-    return typer.Option("--yes", "-y", help=f"Ask nobody: {what}")
+    return option("--yes, -y", f"Ask nobody: {what}")
+
+
+EffectsFlag = Annotated[
+    Literal["ask", "allow", "hold"] | None,
+    option(
+        "--effects",
+        "Actions that change something on the site: ask for each (yes, no, or `hold all` from then on), do them (sites on this machine only), or stop before them. By default `ask`; with `--yes` or in CI `hold`.",
+    ),
+]

@@ -24,13 +24,13 @@ def repair(
     ] = "last",
     effects: own.EffectsFlag = None,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Write the fix into the file: the one that was proposed, if it still fits.")
+        bool, own.option("--apply", "Write the fix into the file: the one that was proposed, if it still fits.")
     ] = False,
     yes: Annotated[bool, own.yes("what would be asked for is held; `--apply` takes a guess, too.")] = False,
     runs: Annotated[int, own.runs("How often the workflow must pass that a model has fixed; by default 2.")] = 2,
     budget: flags.BudgetFlag = None,
     model: Annotated[str | None, own.model("that looks further")] = None,
-    no_model: Annotated[bool, typer.Option("--no-model", help="Ask no model, though one is set.")] = False,
+    no_model: Annotated[bool, own.option("--no-model", "Ask no model, though one is set.")] = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
     headed: flags.HeadedFlag = None,
@@ -47,7 +47,7 @@ def repair(
     from director.cli.builds import repairs  # not needed for a help text
     from runtime.workspace import host
 
-    goal = repairs.RepairOptions(file, run, effects, apply, yes, runs, model, no_model)
+    options = repairs.RepairOptions(file, run, effects, apply, yes, runs, model, no_model)
     here = host.load(headed=headed)
     of_build = host.load(headed=headed, budget=budget, model_director=model)
-    repairs.carry_out(goal, here, of_build=of_build, as_json=as_json, quiet=quiet)
+    repairs.carry_out(options, here, of_build=of_build, as_json=as_json, quiet=quiet)

@@ -1,26 +1,42 @@
-"""Screen of a working session: the answer as it is streamed, each tool in a line, the cost."""
+"""Screens of a working session: answers, each tool in a line, costs; of a build also its plan, and the steps of its runs."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
 
 from typing_extensions import override
 
 from director.session.events import Listener
 from nodes.errors import RunOpsError
 from nodes.values import Json
+from runtime import events
 from runtime.context import window
-from runtime.display import costs, escapes
+from runtime.display import costs, escapes, plain, plans, stream
 from runtime.display.stream import Talk, coloured
-from runtime.display.text import cut, harmless, one_line
+from runtime.display.text import cut, duration, harmless, one_line
+from runtime.log import session as log_session
 
 DIM, RED, YELLOW = 2, 31, 33
 
-MORE_ROOM = "more room: `--compress-at N`, or `/window compress_at N`; a later warning: `warn_at`"
-"""Hint for a window that is nearly full."""
-
 WIDE = 100
 """Columns of a line about a tool."""
+
+TOLD = 160
+"""Columns of a tool's result in a build."""
+
+UNKNOWN = 78
+"""Columns of an overwritten line, if the width of the terminal is unknown."""
+
+INDENT = "    "
+
+TELLING = ("reason", "question", "goal", "summary", "url", "id", "nodes", "text", "query", "name", "task_id", "path")
+"""Arguments that describe a call, the most descriptive first."""
 
 
 class Screen(Listener):
@@ -29,7 +45,7 @@ class Screen(Listener):
     A terminal shows answers as they are streamed; for a program each is written once it is complete.
     """
 
-    more_room = MORE_ROOM
+    more_room = "more room: `--compress-at N`, or `/window compress_at N`; a later warning: `warn_at`"
 
     def __init__(
         self, *, as_it_comes: bool, quiet: bool, talk: Talk | None = None, answers: Talk | None = None
@@ -50,7 +66,7 @@ class Screen(Listener):
 
     @override
     def asked(self, model: str, report: window.Report) -> None:
-        self._line_ends()
+        self.broken()
         self.report = report
 
     @override
@@ -58,8 +74,12 @@ class Screen(Listener):
         if self.report is not None and self.report.warns:
             # The first request about another run continues from one that was already reported.
             return
-        self._line_ends()
-        told = warning(report, overflow)
+        self.broken()
+        # Parts already omitted count, too: the whole conversation has outgrown the window.
+        then = "is summed up" if overflow == "summarize" else "is left out"
+        told = (
+            f"the window is nearly full: {_share(report.wanted, report.limit)}; where there are more, the oldest {then}"
+        )
         self.warnings.append(told)
         self.say(f"--  {told}\n    {self.more_room}", YELLOW)
 
@@ -75,40 +95,42 @@ class Screen(Listener):
     def waiting(self, what: str) -> None:
         # The streamed answer itself shows that it is awaited.
         if "try" in what or " s before " in what:
-            self._line_ends()
+            self.broken()
             self.say(f"..  {one_line(what)}")
 
     @override
     def called(self, path: str, name: str, arguments: str) -> None:
-        self._line_ends()
+        self.broken()
         self._asked[path] = name if arguments in ("", "{}") else f"{name} {arguments}"
 
     @override
     def done(self, path: str, told: str, *, failed: bool) -> None:
-        word, why = ("error", told) if failed else ("ok", "")
         # Before a delegate's calls comes the call of the delegate.
-        depth = "  " * path.count("/")
-        line = cut("  ".join(filter(None, map(one_line, (self._asked.pop(path, path), why)))), WIDE)
-        self.say(f"{word}  {depth}{line}", RED if failed else DIM)
+        asked = f"{_depth(path)}{one_line(self._asked.pop(path, path))}"
+        if failed:
+            self.say(f"error  {cut(f'{asked}  {one_line(told)}', WIDE)}", RED)
+        else:
+            self.say(f"ok  {cut(asked, WIDE)}", DIM)
 
     @override
     def failed(self, error: RunOpsError) -> None:
-        self._line_ends()
+        self.broken()
 
     @override
     def changed(self, of: str, name: str) -> None:
         self.say(f"--  {one_line(f'{of} {name}'.strip())} changed", DIM)
 
     def answered(self, text: str) -> None:
-        """The answer is complete."""
         if self._as_it_comes and self._begun:
-            self._line_ends()
+            self.broken()
         else:
             self._answers.line(harmless(text))
 
     def broken(self) -> None:
-        """The answer was interrupted."""
-        self._line_ends()
+        """End the line of an incomplete answer."""
+        if self._begun and not self._begun.endswith("\n"):
+            self._answers.line()
+        self._begun = ""
 
     def result(self, lines: list[str]) -> None:
         """Show lines that a person has requested."""
@@ -128,36 +150,209 @@ class Screen(Listener):
     def say(self, text: str, colour: int | None = None) -> None:
         """Show a message that is no answer."""
         if not self.quiet:
-            self.talk.line(self._painted(text, colour) if colour is not None else text)
+            self.talk.line(escapes.styled(text, colour) if colour is not None and coloured(self.talk) else text)
 
     def meter(self, spent: dict[str, Json] | None, report: window.Report | None) -> None:
         """Show the cost of the last message, and the fill of the window."""
         parts = [costs.told(spent)] if spent is not None else []
-        if report is not None:
-            parts.append(f"window {filled(report)}")
+        parts += [f"window {_share(report.tokens, report.limit)}"] if report is not None else []
         if parts:
             self.say(f"--  {'  '.join(parts)}", DIM)
 
-    def _line_ends(self) -> None:
-        if self._begun and not self._begun.endswith("\n"):
-            self._answers.line()
-        self._begun = ""
 
-    def _painted(self, text: str, code: int) -> str:
-        return escapes.styled(text, code) if coloured(self.talk) else text
+class BuildScreen(Screen):
+    """Shows a build on stderr; stdout is for its result.
+
+    While something takes long, it shows what and for how long: on a terminal in a line that disappears before other output, elsewhere
+    in a line every ten seconds.
+    """
+
+    more_room = "more room: RUNOPS_WINDOW_COMPRESS_AT=N; a later warning: RUNOPS_WINDOW_WARN_AT=N"
+
+    def __init__(self, stream: TextIO, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        talk = Talk(stream)
+        super().__init__(as_it_comes=False, quiet=quiet, talk=talk, answers=talk)
+        self.session: log_session.Session | None = None
+        """The session whose costs are shown."""
+        self.plan: Callable[[], Json] = lambda: None
+        self._shown: list[str] = []
+        self._steps: plain.Plain | None = None
+        self._turn = 0
+        self._clock = clock
+        self._model: tuple[str, float] | None = None
+        """The pending request of a model, and its start."""
+        self._tool: tuple[str, float] | None = None
+        self._waited_at = clock()
+        """Time of the last line about a wait."""
+        self._overwrites = False
+        """True if the last line on the terminal is one about a wait."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    @override
+    def asked(self, model: str, report: window.Report) -> None:
+        super().asked(model, report)
+        self._turn += 1
+        spent = self.session.ledger.totals() if self.session is not None else None
+        parts = [f"turn {self._turn}", f"window {_share(report.tokens, report.limit)}"]
+        parts += [f"so far {costs.told(spent)}"] if spent is not None and spent["requests"] else []
+        self.say(f"--  {'  '.join(parts)}", DIM)
+
+    @override
+    def text(self, part: str) -> None:
+        pass
+
+    @override
+    def waiting(self, what: str) -> None:
+        super().waiting(what)
+        since = self._model[1] if self._model is not None else self._clock()
+        self._model = (f"waiting: {what}", since)
+        if not self.quiet and self._timer is None:
+            try:
+                self._schedule(asyncio.get_running_loop())
+            except RuntimeError:  # without a loop there is no pause to show
+                return
+
+    @override
+    def failed(self, error: RunOpsError) -> None:
+        self._model = self._tool = None
+
+    @override
+    def called(self, path: str, name: str, arguments: str) -> None:
+        self._model, self._tool = None, (name, self._clock())
+        told = "  ".join(filter(None, (name, _about(arguments))))
+        self.say(f">   {cut(one_line(told), WIDE)}", DIM)
+
+    @override
+    def done(self, path: str, told: str, *, failed: bool) -> None:
+        self._model = self._tool = None
+        if failed:
+            self.say(f"error  {_depth(path)}{cut(one_line(told), TOLD)}", RED)
+        else:
+            lines = [line.strip() for line in told.splitlines() if line.strip()] or [""]
+            # A first line may only announce the next one.
+            shown = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+            self.say(f"ok  {_depth(path)}{cut(one_line(shown), TOLD)}")
+
+    @override
+    def ran(self, event: events.Event) -> None:
+        if self.quiet:
+            return
+        self._erase()
+        if isinstance(event, events.RunStarted):
+            self._steps = plain.Plain(_Below(self.talk), self._clock)
+        if self._steps is not None:
+            self._steps(event)
+
+    @override
+    def changed(self, of: str, name: str) -> None:
+        if of != "plan":
+            super().changed(of, name)
+            return
+        lines = [cut(line, WIDE) for line in plans.as_todo(self.plan())]
+        for line in lines:
+            if line not in self._shown:
+                self.say(f"{INDENT}{line}")
+        self._shown = lines
+
+    @override
+    def answered(self, text: str) -> None:
+        if text.strip():
+            self.say(text)
+
+    def asks(self, text: str) -> None:
+        """Show that a person is asked, even if nothing else is shown."""
+        self._model = self._tool = None
+        self._erase()
+        self.talk.line(harmless(text))
+
+    @override
+    def say(self, text: str, colour: int | None = None) -> None:
+        self._erase()
+        super().say(text, colour)
+
+    def ends(self) -> None:
+        """Show no more waits."""
+        self._model = self._tool = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._erase()
+
+    def tick(self) -> None:
+        """Called every second."""
+        found = self._under_way()
+        if found is None:
+            self._erase()
+            return
+        text = f"..  {one_line(found[0])}  {duration(self._clock() - found[1])}"
+        if stream.kind_for(self.talk) == "tree":
+            self._overwrites = True
+            self.talk.write(f"{escapes.ERASED}{cut(text, self._columns())}")
+            self.talk.flush()
+        elif self._clock() - max(self._waited_at, found[1]) >= plain.DEADLINE:
+            self._waited_at = self._clock()
+            self.talk.line(text)
+
+    def _under_way(self) -> tuple[str, float] | None:
+        """Return what a person waits for, and its start; None if the person is waited for."""
+        if self._model is not None or self._tool is None or self._steps is None:
+            return self._model or self._tool
+        step = self._steps.progress.current
+        if step is self._steps.progress.root:
+            return self._tool
+        waits_for = step.waiting and f"waiting: {step.waiting}"
+        return "  ".join(filter(None, (step.path, step.summary, waits_for))), step.since
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        def fire() -> None:
+            self.tick()
+            self._schedule(loop)
+
+        self._timer = loop.call_later(1.0, fire)
+
+    def _erase(self) -> None:
+        """Remove the line about a wait, before other output."""
+        if self._overwrites:
+            self._overwrites = False
+            self.talk.write(escapes.ERASED)
+
+    def _columns(self) -> int:
+        try:
+            return max(os.get_terminal_size(self.talk.fileno()).columns - 1, 1)
+        except (OSError, ValueError):
+            return UNKNOWN
 
 
-def filled(report: window.Report) -> str:
-    """Return the fill of a window: ``1,204 of 180,000 tokens (1 %)``."""
-    return _of(report.tokens, report.limit)
+class _Below(Talk):
+    """Lines below the line of a tool."""
+
+    def __init__(self, talk: Talk) -> None:
+        super().__init__(talk.stream)
+        self._talk = talk
+
+    @override
+    def line(self, text: str = "") -> None:
+        self._talk.line(f"{INDENT}{text}")
 
 
-def warning(report: window.Report, overflow: window.Overflow) -> str:
-    """Return the warning of a nearly full window, and its consequence. Parts already omitted count, too: the whole conversation has outgrown it."""
-    then = "is summed up" if overflow == "summarize" else "is left out"
-    return f"the window is nearly full: {_of(report.wanted, report.limit)}; where there are more, the oldest {then}"
-
-
-def _of(tokens: int, limit: int) -> str:
+def _share(tokens: int, limit: int) -> str:
     share = 100 * tokens / limit if limit else 0
     return f"{tokens:,} of {limit:,} tokens ({share:.0f} %)"
+
+
+def _depth(path: str) -> str:
+    return "  " * path.count("/")
+
+
+def _about(arguments: str) -> str:
+    """Describe a call: the model's reason, else the most descriptive argument."""
+    try:
+        read: Json = json.loads(arguments) if arguments else {}
+    except (ValueError, RecursionError):
+        read = None
+    if not isinstance(read, dict):
+        return one_line(arguments)
+    given: dict[str, Json] = read
+    telling = (given.get(name) for name in TELLING)
+    rest = (f"{name}: {each}" for name, each in given.items() if isinstance(each, str | int | float))
+    return next((one_line(each) for each in telling if isinstance(each, str) and each.strip()), next(rest, ""))

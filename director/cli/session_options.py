@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 
-from director.conversation import knowledge
 from director.session import open as session_open
 from director.session import settings as session_settings
 from director.session import subject
@@ -21,7 +21,8 @@ from runtime.context import limits
 from runtime.log import entries, threads
 from runtime.log import session as log_session
 from runtime.log.store import store
-from runtime.log.writer import LogWriter, Texts
+from runtime.log.writer import Texts
+from runtime.messages.messages import Usage
 from runtime.models import run_models, selection
 from runtime.secrets import masking, sources
 from runtime.settings import prices, settings
@@ -32,8 +33,6 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class About:
-    """Subject of a session: a run, a workflow file, or nothing."""
-
     run: str | None = None
     file: Path | None = None
 
@@ -52,18 +51,15 @@ class About:
 
     @classmethod
     def of(cls, session: log_session.Session) -> About:
-        """Return the current subject of a session."""
         if session.about is not None:
             return cls(run=session.about)
         file = session.header.file if session.header is not None else None
         return cls(file=Path(file) if file is not None else None)
 
     def workflow_file(self, kept: store.Kept) -> Path | None:
-        """Return the workflow file, also that of a run."""
         return run_index.workflow_file(run_index.load_history(kept, self.run)[0]) if self.run is not None else self.file
 
     def subject(self, here: host.Host, own: SessionState) -> subject.Subject:
-        """Return the readable subject; ``own`` has the session's draft, for a session without a readable subject."""
         try:
             if self.run is not None:
                 return runs.RunSubject(here.kept, self.run)
@@ -102,8 +98,6 @@ def secrets_of(session: log_session.Session, here: host.Host) -> Mapping[str, st
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Models:
-    """The validated model of the conversation."""
-
     chosen: settings.Settings
     server: selection.Server
 
@@ -130,7 +124,11 @@ class Models:
             model = selection.model_for("director", self.chosen)
             prices.require([model], self.chosen.prices, self.server.profile.name)
 
-    def supply(self, writer: LogWriter[log_session.Session], kept: store.Kept) -> run_models.RunModels:
+    def price(self, usage: Usage, model: str) -> Decimal | None:
+        """Return the dollars that a usage costs; None if unknown."""
+        return prices.dollars(usage, model, self.chosen.prices, self.server.profile.name)
+
+    def supply(self, writer: session_open.SessionWriter, kept: store.Kept) -> run_models.RunModels:
         """Return the models of a session, within its budget. Raises UsageError ``price-unknown``."""
         session = writer.history
         budget = budgets.parse(session.budget) if session.budget is not None else None
@@ -140,110 +138,68 @@ class Models:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ChatOptions:
-    """The requested session, and its options."""
+class Found:
+    """A session that there is already, and its settings."""
 
-    about: str | None = None
-    resume: str | None = None
-    fork: str | None = None
-    mode: entries.Mode | None = None
-    window: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    settings: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
-    """Other given settings of the session, by name."""
-    take_over: bool = False
-
-    def check(self) -> None:
-        """Raise UsageError ``usage`` for contradictions."""
-        if self.resume is not None and self.fork is not None:
-            raise UsageError("usage", "`--resume` and `--fork` contradict each other", fix="leave one of them out")
-        if self.about is not None and (self.resume is not None or self.fork is not None):
-            raise UsageError(
-                "usage",
-                f"a session that continues is about what it was about, and not about {self.about!r}",
-                fix="leave it out, or begin a session: `runops chat` without `--resume` and `--fork`",
-            )
+    id: str
+    past: log_session.Session
+    here: host.Host
 
 
-def as_kept(goal: ChatOptions, here: host.Host) -> host.Host:
-    """Return ``here`` with the settings of the requested session; an existing one has its own.
+def find(here: host.Host, name: str, flags: Mapping[str, Json], purpose: session_open.Purpose | None = None) -> Found:
+    """Return the session ``name``; its own settings apply unless ``flags`` override them.
 
-    Raises UsageError ``unknown-session``, ``not-a-session``; LogError.
+    Raises UsageError ``unknown-session``, ``not-a-session``, and ``not-a-chat`` or ``not-a-build`` for another purpose; LogError.
     """
-    goal.check()
-    named = goal.resume if goal.resume is not None else goal.fork
-    if named is None:
-        return here
-    found = session_open.find(here.kept, named, "chat" if goal.resume is not None else None)
-    past = log_session.Session(here.kept.read(found).entries)
-    if goal.resume is not None and past.header is not None and past.header.purpose == "build":
+    session = session_open.find(here.kept, name, purpose)
+    past = log_session.Session(here.kept.read(session).entries)
+    is_build = past.header is not None and past.header.build is not None
+    if purpose == "chat" and is_build:
         raise UsageError(
             "not-a-chat",
-            f"{found} is a build, and no chat",
-            fix=f"continue with it: `runops build --resume {found}`; talk about it: `runops chat --fork {found}`",
+            f"{session} is a build, and no chat",
+            fix=f"continue with it: `runops build --resume {session}`; talk about it: `runops chat --fork {session}`",
         )
-    return here.having(session_settings.of_session(past, Texts(here.kept), here.settings, goal.settings))
+    if purpose == "build" and not is_build:
+        raise UsageError(
+            "not-a-build",
+            f"{session} is a chat, and no build",
+            fix=f"continue with it: `runops chat --resume {session}`",
+        )
+    return Found(session, past, here.having(session_settings.of_session(past, Texts(here.kept), here.settings, flags)))
 
 
 async def open_session(
-    goal: ChatOptions, here: host.Host, models: Models
-) -> tuple[LogWriter[log_session.Session], bool]:
-    """Return the session's writer, and whether it existed before. Mode, window and settings of the options are logged."""
-    goal.check()
-    chosen, kept = here.settings, here.kept
-    budget = str(chosen.budget) if chosen.budget is not None else None
-    masked = models.masked()
-    if chosen.chat_knowledge is not None:
-        # Unreadable files are reported before anything is begun.
-        knowledge.Knowledge.read([chosen.chat_knowledge])
-    named = goal.resume if goal.resume is not None else goal.fork
-    if named is not None:
-        conversation = session_open.find(kept, named, "chat" if goal.resume is not None else None)
-        past = log_session.Session(kept.read(conversation).entries)
-        masker = masking.Masker({**secrets_of(past, here), **masked})
-        if goal.fork is not None:
-            models.check(chosen.budget)
-            writer = await session_open.fork(here.store, conversation, masker, budget=budget)
-        else:
-            writer = await session_open.reopen(
-                here.store, conversation, masker, take_over=goal.take_over, budget=budget
-            )
+    here: host.Host,
+    models: Models,
+    source: entries.SessionHeader | Found,
+    secrets: Mapping[str, str],
+    keep: Callable[[SessionState], Awaitable[None]],
+    *,
+    fork: bool = False,
+    take_over: bool = False,
+) -> session_open.SessionWriter:
+    """Own a new session, an existing one, or a ``fork`` of it; ``keep`` writes the options of the command line.
+
+    Raises UsageError ``price-unknown`` before anything is begun.
+    """
+    models.check(here.settings.budget)
+    budget = str(here.settings.budget) if here.settings.budget is not None else None
+    masker = masking.Masker({**secrets, **models.masked()})
+    if isinstance(source, entries.SessionHeader):
+        header = source.model_copy(update={"versions": version.versions(), "budget": budget})
+        writer = await session_open.begin(here.store, header, masker)
+    elif fork:
+        writer = await session_open.fork(here.store, source.id, masker, budget=budget)
     else:
-        models.check(chosen.budget)
-        about = About.named(goal.about, here)
-        header = entries.SessionHeader(
-            purpose="chat",
-            run=about.run,
-            file=str(about.file) if about.file is not None else None,
-            versions=version.versions(),
-            budget=budget,
-        )
-        writer = await session_open.begin(here.store, header, masking.Masker({**about.secrets(here), **masked}))
+        writer = await session_open.reopen(here.store, source.id, masker, take_over=take_over, budget=budget)
     async with store.release_on_error(writer.conversation):
-        _write_goal(writer, goal, chosen, begun=named is None)
-    return writer, named is not None
+        await keep(SessionState(writer))
+    return writer
 
 
-def _write_goal(
-    writer: LogWriter[log_session.Session], goal: ChatOptions, chosen: settings.Settings, *, begun: bool
-) -> None:
-    one = SessionState(writer)
-    mode = goal.mode or (chosen.chat_mode if begun else None)
-    if mode is not None and mode != writer.history.mode:
-        one.keep(entries.Version(of="mode", number=0, reason=f"--mode {mode}", by="person"), mode)
-    session_settings.keep(one, goal.settings)
-    for name, value in goal.window.items():
-        set_limit(one, writer, chosen, name, value, f"--{name.replace('_', '-')}")
-
-
-def set_limit(
-    one: SessionState,
-    writer: LogWriter[log_session.Session],
-    chosen: settings.Settings,
-    name: str,
-    value: Json,
-    reason: str,
-) -> None:
+def set_limit(own: SessionState, chosen: settings.Settings, name: str, value: Json, reason: str) -> None:
     """Keep a changed setting of the window. Raises UsageError ``bad-setting``."""
     known = limits.checked(name, value)
-    if getattr(limits.of_session(writer.history, writer, chosen), name) != known:
-        one.keep(entries.Version(of="window", name=name, number=0, reason=reason, by="person"), known)
+    if getattr(limits.of_session(own.history, own.writer, chosen), name) != known:
+        own.keep(entries.Version(of="window", name=name, number=0, reason=reason, by="person"), known)

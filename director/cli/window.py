@@ -48,7 +48,6 @@ def report(here: host.Host, conversation: str) -> context_report.Report:
 
 
 def _of_build(writer: open_session.SessionWriter, own: SessionState, here: host.Host) -> reply.Talk:
-    """Return the conversation of a build, with all its tools; none of them is used."""
     here = here.having(options.chosen_for(here.settings))
     quiet, nobody = events.Listener(), person.Nobody()
     build = open_build.of_session(writer, own, here, quiet, nobody, lambda _usage, _model: None)

@@ -44,8 +44,6 @@ Context = Literal["clean", "inherit"]
 
 
 class Delegation(subagents.SubagentCall):
-    """The tool, for one parent."""
-
     name = NAME
     who = "delegate"
     turns = TURNS
@@ -62,7 +60,6 @@ class Delegation(subagents.SubagentCall):
         *,
         clean: bool,
     ) -> None:
-        """``tools`` are those of the session; ``clean`` is the default of a call. ``models`` may be missing if none is sent."""
         super().__init__(writer, models, listener, sender)
         self._tools, self._limits, self._clean = tools, limits, clean
 

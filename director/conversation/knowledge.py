@@ -34,22 +34,17 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Section:
-    """The text below one heading, up to the next."""
-
     file: str
     title: str
     """The heading; before the first one, the name of the file."""
     text: str
 
     def score(self, words: Iterable[str]) -> int:
-        """Return its relevance for these words, each once."""
         title, text = words_of(self.title), words_of(self.text)
         return sum(TITLE * (word in title) + TEXT * (word in text) for word in words)
 
 
 class Knowledge:
-    """Sections, in the order of their files."""
-
     def __init__(self, sections: Iterable[Section] = ()) -> None:
         self.sections = tuple(sections)
 
@@ -74,14 +69,12 @@ class Knowledge:
         return [section for _score, section in scored[:top_k]]
 
     def parts(self, question: str, top_k: int) -> tuple[window.Part, ...]:
-        """Return the same as parts of a window."""
         found = self.best(question, top_k)
         return tuple(window.Part(f"{section.file}: {section.title}", section.text) for section in found)
 
 
 @functools.lru_cache(4096)
 def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text that count, without case."""
     return frozenset(
         word for word in _WORD.findall(text.casefold()) if len(word) >= SHORTEST or not word.isascii() or word.isdigit()
     )

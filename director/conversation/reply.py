@@ -35,8 +35,6 @@ from runtime.settings import settings
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReplyOptions:
-    """Limits of the model for one message of a person."""
-
     turns: int = 40
     """Requests."""
     an_answer: float = 1200.0
@@ -57,8 +55,6 @@ OWN = budgets.Requester("", None)
 
 
 class Talk:
-    """The conversation of a person and a model in a session."""
-
     def __init__(
         self,
         writer: LogWriter[session.Session],
@@ -126,7 +122,6 @@ class Talk:
 
     @property
     def mode(self) -> entries.Mode:
-        """The mode of the session; a new one is logged, and applies from the next request on."""
         return self._writer.history.mode
 
     @mode.setter
@@ -159,7 +154,6 @@ class Talk:
 
     @property
     def untouched(self) -> bool:
-        """True if nothing was said yet."""
         return not self._writer.history.thread(entries.SESSION_THREAD).said
 
     async def go_on(self) -> str | None:
@@ -223,7 +217,6 @@ class Talk:
         return self._frame.window(self._exchanges.model() if self._exchanges is not None else "")
 
     def _names(self) -> set[str]:
-        """Return the names that a summary must keep: of the subject's values, and of the session's variables."""
         return {*self._subject.variables(), *(each.name for each in self._writer.history.variables())}
 
     def _items(self) -> tuple[Item, ...]:
@@ -231,8 +224,6 @@ class Talk:
 
 
 class _Told(turn.Frame):
-    """A frame that reports its requests to a listener."""
-
     def __init__(self, frame: context_request.Frame, listener: Listener) -> None:
         self._frame, self._listener = frame, listener
 

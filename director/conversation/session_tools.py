@@ -57,8 +57,6 @@ _PLAN = toolbox.fields(
 
 
 class Toolbox(ModelTools):
-    """All tools of a session: the standard ones, and ``more``."""
-
     def __init__(
         self,
         state: SessionState,
@@ -67,7 +65,6 @@ class Toolbox(ModelTools):
         listener: Listener,
         more: Sequence[Toolset] = (),
     ) -> None:
-        """``texts`` reads the texts of the session's log entries."""
         super().__init__(state, listener, [*_toolsets(state, subject, texts, listener), *more])
 
 
@@ -99,8 +96,6 @@ def _toolsets(state: SessionState, subject: Subject, texts: Texts, listener: Lis
 
 
 class _Reads:
-    """Reading tools."""
-
     def __init__(self, state: SessionState, subject: Subject, texts: Texts) -> None:
         self._state, self._subject, self._texts = state, subject, texts
 
@@ -150,8 +145,6 @@ class _Reads:
 
 
 class _Keeps:
-    """Writing tools: each change has a reason."""
-
     def __init__(self, state: SessionState, listener: Listener) -> None:
         self._state, self._listener = state, listener
 

@@ -42,8 +42,6 @@ ENDS = barrier.ENDS - {"budget", "paused"}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sender:
-    """The parent: the session itself, or a delegate of it."""
-
     depth: int
     """0 for the session itself."""
     budgets: budgets.Requester
@@ -52,24 +50,16 @@ class Sender:
 
 
 class SubagentConfig(turn.Tools, Protocol):
-    """The tools of one subagent, and its instructions."""
-
-    def around(self) -> window.RequestFrame:
-        """Return the frame around its conversation."""
-        ...
+    def around(self) -> window.RequestFrame: ...
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome of a call of its tools that a crash left open, if it is known."""
         ...
 
-    async def close(self) -> None:
-        """Called when the subagent has ended in any way."""
-        ...
+    async def close(self) -> None: ...
 
 
 class SubagentCall(Toolset):
-    """A tool that starts a subagent."""
-
     name: str
     """Name of the tool, and of the calls in the subagent's thread."""
     who: str
@@ -83,12 +73,10 @@ class SubagentCall(Toolset):
         listener: Listener,
         sender: Sender,
     ) -> None:
-        """``models`` may be missing if none is started."""
         self._writer, self._models, self._listener, self._sender = writer, models, listener, sender
         self._limits: Callable[[], window.Limits] = window.Limits
 
     def employ(self, models: run_models.RunModels | None, limits: Callable[[], window.Limits], sender: Sender) -> None:
-        """Set the parent, its models and window limits, known once the conversation exists."""
         self._models, self._limits, self._sender = models, limits, sender
 
     @property
@@ -97,11 +85,9 @@ class SubagentCall(Toolset):
         return True
 
     @abstractmethod
-    def config(self, call: entries.Call, subagent: Subagent) -> SubagentConfig:
-        """Return the config of one; nothing of it is opened yet."""
+    def config(self, call: entries.Call, subagent: Subagent) -> SubagentConfig: ...
 
     def word(self, arguments: dict[str, Json]) -> str:
-        """Return its first message; empty if there is no task."""
         return str(arguments["task"]).strip() and str(arguments["task"])
 
     def left(self, _call: entries.Call) -> str:
@@ -190,8 +176,6 @@ class SubagentCall(Toolset):
 
 
 class Subagent:
-    """One of them."""
-
     def __init__(
         self,
         sending: SubagentCall,
@@ -203,7 +187,6 @@ class Subagent:
         call: entries.Call,
         before: tuple[Item, ...],
     ) -> None:
-        """``before`` precedes its first message."""
         self.sender = sender
         self._writer, self._limits, self._before = writer, limits, before
         self._thread = entries.delegate_thread(call.call)
@@ -239,11 +222,9 @@ class Subagent:
 
     @property
     def share(self) -> budgets.Requester:
-        """Return the budgets that apply to its own subagents."""
         return self._exchanges.share
 
     async def work(self, word: str) -> str:
-        """Return its answer. Raises RunOpsError."""
         self._turns.say(word)
         while True:
             latest = await self._turns.turn()
@@ -257,7 +238,6 @@ class Subagent:
                 )
 
     def close(self, error: RunOpsError | None = None) -> None:
-        """Close all open calls in its thread, and log why there is no answer: ``error``, or else an interruption."""
         said = self._writer.history.thread(self._thread).said
         if not said:
             return
@@ -266,7 +246,6 @@ class Subagent:
             self._exchanges.broken_off(error or interrupted())
 
     def items(self) -> tuple[Item, ...]:
-        """Return the thread in its requests."""
         thread = window_items.Thread(self._writer.history.thread(self._thread), self._writer)
         return (*self._before, *window.build(thread, self.config.around(), self._room()).items)
 
@@ -287,8 +266,6 @@ class Subagent:
 
 
 class _Behind(turn.Frame):
-    """Requests of a thread that continues another one."""
-
     def __init__(self, frame: turn.Frame, before: tuple[Item, ...]) -> None:
         self._frame, self._before = frame, before
 
@@ -307,7 +284,6 @@ def _no_task(name: str) -> ModelError:
 
 
 def interrupted() -> ModelError:
-    """Return the error of an answer that a person or a crash interrupted."""
     return ModelError("interrupted", "it was interrupted", fix="say `continue`, or what is wanted now")
 
 
@@ -319,11 +295,6 @@ def asks(
     budget: Budget | None = None,
     within: budgets.Requester | None = None,
 ) -> summaries.Asks:
-    """Return the opener of summary threads.
-
-    ``left`` returns the remaining time in seconds, ``tell`` reports a wait, ``budget`` and ``within`` are those of the speaker.
-    """
-
     def opened(thread: str) -> requests.Exchanges:
         requester = requests.RequestScope(
             writer.history.path_of(thread), thread, "summary", left, lambda what: tell(f"a summary: {what}")

@@ -100,7 +100,6 @@ async def fork(
 
 
 def look(kept: store.Kept, reading: store.Reading, past: session.Session, masker: masking.Masker) -> SessionWriter:
-    """Return a writer for readers, over the history ``past``. It cannot write."""
     return LogWriter(store.Unwritten(reading.id, past.epoch), past, masker, kept)
 
 
@@ -214,7 +213,6 @@ def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
     calls: dict[str, str] = {}
 
     def now(line: int) -> int:
-        """Return the new position of the last entry up to that line."""
         return first + bisect.bisect_right(lines, line) - 1
 
     for entry in taken:
@@ -225,7 +223,6 @@ def _copy(writer: SessionWriter, taken: Sequence[log_entries.AnyEntry]) -> None:
 
 
 def _as_taken(entry: log_entries.AnyEntry, calls: dict[str, str], now: Callable[[int], int]) -> log_entries.AnyEntry:
-    """Return the entry as it is in the fork; ``calls`` maps old call ids to new ones, ``now`` old lines to new ones."""
     match entry:
         case log_entries.Assistant():
             # It was paid for in the original session.

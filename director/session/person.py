@@ -17,8 +17,6 @@ LONGEST = 20_000
 
 
 class Person(Protocol):
-    """The person who wants the workflow."""
-
     async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "", free: bool = False) -> str:
         """Return the answer: one of ``choices``, or free text if there are none or ``free`` is set.
 
@@ -30,8 +28,6 @@ class Person(Protocol):
 
 
 class Nobody(Person):
-    """A session without a terminal, or with ``--yes``: a question waits."""
-
     @override
     async def ask(self, question: str, choices: Sequence[str] = (), *, place: str = "", free: bool = False) -> str:
         raise Paused(
@@ -46,7 +42,6 @@ class Remembering(Person):
     """Logs questions and answers, so that nothing is asked twice at the same place, even after a crash."""
 
     def __init__(self, writer: LogWriter[session.Session], asked: Person) -> None:
-        """``asked`` answers what has no answer yet."""
         self._writer, self._asked = writer, asked
 
     @override
@@ -108,15 +103,11 @@ def meaning(text: str, choices: Sequence[str], *, free: bool) -> str | None:
 
 
 def listed(choices: Sequence[str]) -> list[str]:
-    """Return the choices with their numbers."""
     return [f"{number} {choice}" for number, choice in enumerate(choices, 1)]
 
 
 class Typing(Person):
-    """A person at a terminal."""
-
     def __init__(self, show: Callable[[str], None], read: Callable[[], Awaitable[str | None]]) -> None:
-        """``show`` shows lines; ``read`` returns the next typed line, None at the end of input."""
         self._show, self._read = show, read
 
     @override

@@ -23,14 +23,10 @@ A_TEXT = 2_000
 
 
 class Part(BaseModel):
-    """Base of the parts of a plan."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, str_max_length=A_TEXT)
 
 
 class Task(Part):
-    """One thing to do."""
-
     task_id: str = Field(min_length=1, max_length=80)
     """Its name in the plan."""
     description: str
@@ -42,16 +38,12 @@ class Task(Part):
 
 
 class Phase(Part):
-    """Tasks that belong together."""
-
     phase_name: str = Field(min_length=1, max_length=200)
     status: Status = "pending"
     tasks: tuple[Task, ...] = ()
 
 
 class Plan(Part):
-    """The whole plan."""
-
     overall_goal: str
     current_phase: str = ""
     """Name of the current phase."""
@@ -61,12 +53,10 @@ class Plan(Part):
     notes: str = ""
 
     def tasks(self) -> Iterator[Task]:
-        """Iterate over every task, in order."""
         for phase in self.phases:
             yield from phase.tasks
 
     def as_json(self) -> dict[str, Json]:
-        """Return the plan as it is logged."""
         return self.model_dump(mode="json")
 
     def patch(
@@ -108,7 +98,6 @@ class Plan(Part):
 
     @property
     def next_task(self) -> Task | None:
-        """Return the task in progress, else the first waiting one; None if there is none."""
         found = {each.status: each for each in reversed(list(self.tasks()))}
         return found.get("in_progress") or found.get("pending")
 
@@ -137,17 +126,14 @@ def of(data: Json) -> Plan:
 
 
 def as_todo(plan: Plan) -> list[str]:
-    """Return the plan as a to-do list, line by line."""
     return plans.as_todo(plan.as_json())
 
 
 def as_text(plan: Plan) -> str:
-    """Return the plan as it is shown to a model."""
     return "\n".join(as_todo(plan))
 
 
 def as_step(plan: Plan, task_id: str) -> str:
-    """Return a changed task and the next one as a line for a model."""
     task = next(each for each in plan.tasks() if each.task_id == task_id)
     coming = plan.next_task
     if coming is None:
@@ -166,7 +152,6 @@ def _names(action: str, task: Mapping[str, Json]) -> bool:
 
 
 def _together(statuses: Sequence[Status]) -> Status:
-    """Return the status of a phase whose tasks have these."""
     if len(set(statuses)) == 1:
         return statuses[0]
     return "in_progress" if set(statuses) & {"in_progress", "completed"} else "pending"

@@ -26,7 +26,6 @@ Knowledge = Callable[[str], Sequence[Part]]
 
 
 def nothing(_asked: str) -> Sequence[Part]:
-    """Return nothing: a session without knowledge."""
     return ()
 
 
@@ -53,18 +52,15 @@ def around(
 
 
 def of_delegate(tools: Sequence[Tool]) -> window.RequestFrame:
-    """Return the frame around the conversation of a delegate."""
     return window.RequestFrame(tuple(Part(name, prompt(name)) for name in ("delegate", "rules", "tools")), tuple(tools))
 
 
 @functools.cache
 def prompt(name: str) -> str:
-    """Return a text of ``director/prompts``."""
     return resources.files("director").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
-    """Yield the banner of the mode, the rules, the use of tools, the model's identity, and the state of the run."""
     yield Part("mode", prompt(mode))
     yield Part("rules", prompt("rules"))
     yield Part("tools", prompt("tools"))
@@ -76,7 +72,6 @@ def _prefix(mode: entries.Mode, subject: Subject) -> Iterator[Part]:
 
 
 def _state(strategy: window.Strategy, state: SessionState, subject: Subject) -> Iterator[Part]:
-    """Yield the session state, as far as the strategy includes it, most important first."""
     if strategy == "clean":
         return
     plan = state.plan

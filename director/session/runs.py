@@ -1,4 +1,4 @@
-"""Runs that a session's tools start: each has its own conversation, is logged in the session before it acts, and counts against its budget."""
+"""Runs that a session begins or resumes: each has its own conversation, is logged in the session before it acts, and counts against its budget."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTHING = entries.Ran(calls=0, tokens=0, dollars="0", seconds=0)
 
 
 class Runs:
-    """Starts runs.
+    """Follows runs.
 
     The session log has the beginning of a run synced before the run acts. So after a crash its runs are known (``of``), and so is their
     spending (``settle``).
@@ -41,7 +41,6 @@ class Runs:
     def __init__(
         self, writer: LogWriter[log_session.Session], kept: store.Kept, listener: Listener, price: Price
     ) -> None:
-        """``writer`` is the session's; ``kept`` stores its runs; ``price`` returns the cost of a model usage."""
         self._writer, self._kept, self._listener, self._price = writer, kept, listener, price
 
     async def follow(self, call: entries.Call, begin: Begin) -> events.RunEnded:
@@ -50,36 +49,47 @@ class Runs:
 
         async def begun(run: str) -> None:
             started.append(run)
-            data: dict[str, Json] = {
-                "run": run,
-                "what": call.action,
-                "call": call.call,
-                "spent": NOTHING.model_dump(mode="json"),
-            }
-            self._writer.noted("child-started", data, entries.SESSION_THREAD)
-            await self._writer.barrier()
+            await self.begins(run, call.action, call=call.call)
 
         status = "interrupted"
         try:
-            options = start.Options(parent=self._writer.conversation.id, allowance=self._allowance(), begun=begun)
-            ended = await (await begin(self._listener.ran, options)).to_its_end()
+            ended = await (await begin(self._listener.ran, self.options(begun, command="build"))).to_its_end()
             status = ended.status
         finally:
             for run in started:
-                await self._followed(run, status)
+                await self._ended(run, status)
         return ended
+
+    async def begins(
+        self, run: str, what: str | None, before: entries.Ran = NOTHING, *, call: str | None = None
+    ) -> None:
+        """Log that a run, which had spent ``before``, begins or resumes, and sync that."""
+        asked: dict[str, Json] = {"call": call} if call is not None else {}
+        data: dict[str, Json] = {"run": run, "what": what, **asked, "spent": before.model_dump(mode="json")}
+        self._writer.noted("child-started", data, entries.SESSION_THREAD)
+        await self._writer.barrier()
+
+    def options(
+        self, begun: Callable[[str], Awaitable[None]], before: entries.Ran = NOTHING, *, command: str = "chat"
+    ) -> start.Options:
+        """Return the options of a run, with the rest of the session's budget; ``command`` resumes the session."""
+        session, name = self._writer.history, self._writer.conversation.id
+        allowance: budgets.Allowance | None = None
+        if session.budget is not None:
+            spent = budgets.spent_in_all(session.ledger, self._price) - budgets.amount(before)
+            allowance = budgets.Allowance(name, node_budgets.parse(session.budget), spent, command)
+        return start.Options(parent=name, allowance=allowance, begun=begun)
 
     def of(self, call: entries.Call) -> Sequence[str]:
         """Return the runs begun for a call, in order, including those whose end is known."""
         return self._writer.history.runs_of.get(call.call, [])
 
     async def settle(self) -> None:
-        """Log the end and the spending of each run that was active when the session's process died."""
+        """Log the end and the spending of each run of a tool that was active when the session's process died."""
         for run, note in list(self._writer.history.open_runs.items()):
-            if "call" not in note.data:
-                continue
-            past = await tasks.in_thread(self.past, run)
-            await self._followed(run, run_index.state_of(past, held=False) if past is not None else "lost")
+            if "call" in note.data:
+                past = await tasks.in_thread(self.past, run)
+                await self._ended(run, run_index.state_of(past, held=False) if past is not None else "lost")
 
     def past(self, run: str) -> history.History | None:
         """Return the history of a run; None if it cannot be read."""
@@ -87,16 +97,13 @@ class Runs:
             return run_index.load_history(self._kept, run)[0]
         return None
 
-    def _allowance(self) -> budgets.Allowance | None:
-        """Return the budget left for a run; None if the session has no budget."""
-        session = self._writer.history
-        if session.budget is None:
-            return None
-        spent = budgets.spent_in_all(session.ledger, self._price)
-        return budgets.Allowance(self._writer.conversation.id, node_budgets.parse(session.budget), spent, "build")
+    def spent(self, past: history.History, before: entries.Ran = NOTHING) -> entries.Ran | None:
+        """Return the run's spending since ``before``; None if it asked no model since."""
+        spent = budgets.ran(past.ledger, self._price, before)
+        return spent if spent.calls else None
 
-    async def _followed(self, run: str, status: str) -> None:
+    async def _ended(self, run: str, status: str) -> None:
         past = await tasks.in_thread(self.past, run)
-        spent = budgets.ran(past.ledger, self._price, NOTHING) if past is not None else None
-        told = spent.model_dump(mode="json") if spent is not None and spent.calls else None
+        spent = self.spent(past) if past is not None else None
+        told = spent.model_dump(mode="json") if spent is not None else None
         self._writer.noted("child-ended", {"run": run, "status": status, "spent": told}, entries.SESSION_THREAD)

@@ -22,13 +22,11 @@ OF_BUILDS = {"build_effects": "--effects", "build_runs": "--runs"}
 
 
 def given(chosen: settings.Settings, flags: Mapping[str, object]) -> dict[str, Json]:
-    """Return the settings given by ``flags`` (None: not given), as they are kept; ``chosen`` holds their validated values."""
     values = {name: getattr(chosen, name) for name in FLAGS if flags.get(name) is not None}
     return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 
 def keep(own: SessionState, said: Mapping[str, Json]) -> None:
-    """Keep what the flags ``said``, if it differs from what is kept."""
     for name, value in said.items():
         if own.value("setting", name) != value:
             flag = f"{({**FLAGS, **OF_BUILDS})[name]} {value}"

@@ -25,40 +25,33 @@ LONGEST = 20_000
 
 
 class SessionState:
-    """Reads and writes the session state."""
-
     def __init__(self, writer: LogWriter[session.Session], files: callees.Files | None = None) -> None:
         """``writer`` is the session's. ``files`` are those that the draft may use; for a build the default is those of its future project."""
         header = writer.history.header
         if files is None and header is not None and header.build is not None:
             files = project_files.of_build(header.build)
-        self._writer, self._files = writer, files
+        self.writer, self._files = writer, files
         self._drafts: dict[int, drafts.Draft] = {}
         self.variables = variables.Variables(self)
 
     @property
     def history(self) -> session.Session:
-        """The folded log of the session."""
-        return self._writer.history
+        return self.writer.history
 
     @property
     def masker(self) -> masking.Masker:
-        """Masks the secrets that the session knows."""
-        return self._writer.masker
+        return self.writer.masker
 
     @property
     def conversation(self) -> str:
-        """The session's id."""
-        return self._writer.conversation.id
+        return self.writer.conversation.id
 
     def value(self, of: str, name: str = "") -> Json:
-        """Return the current value; None if there is none."""
-        found = self._writer.history.latest(of, name)
-        return self._writer.value_of(found) if found is not None else None
+        found = self.writer.history.latest(of, name)
+        return self.writer.value_of(found) if found is not None else None
 
     def value_of(self, result: entries.Result) -> Json:
-        """Return the value of a call of the session."""
-        return self._writer.value_of(result)
+        return self.writer.value_of(result)
 
     def keep(self, version: entries.Version, value: Json) -> entries.Version:
         """Write a further version with the next number. Raises ModelError ``reason-missing``.
@@ -69,27 +62,25 @@ class SessionState:
         reason = self.masker.text(" ".join(version.reason.split()))
         if not reason:
             raise ModelError("reason-missing", "there is no reason for the change", fix="say in a sentence why")
-        before = self._writer.history.versions(version.of, version.name)
+        before = self.writer.history.versions(version.of, version.name)
         if before and self._says(before[-1], version.model_copy(update={"reason": reason}), value):
             return before[-1]
         number = len(before) + 1
         path = "/".join(filter(None, (version.of, version.name, str(number))))
-        return self._writer.version(version.model_copy(update={"number": number, "reason": reason}), value, path)
+        return self.writer.version(version.model_copy(update={"number": number, "reason": reason}), value, path)
 
     def _says(self, last: entries.Version, version: entries.Version, value: Json) -> bool:
         same = (last.cleared, last.reason, last.by) == (version.cleared, version.reason, version.by)
-        return same and self._writer.value_of(last) == self.masker.json(value)
+        return same and self.writer.value_of(last) == self.masker.json(value)
 
     # The plan.
 
     @property
     def plan(self) -> plans.Plan | None:
-        """Return the plan; None if there is none."""
         data = self.value("plan")
         return plans.of(data) if data is not None else None
 
     def set_plan(self, plan: plans.Plan, *, reason: str, by: By) -> entries.Version:
-        """Replace the plan."""
         return self.keep(entries.Version(of="plan", number=0, reason=reason, by=by), plan.as_json())
 
     def patch_task(
@@ -115,7 +106,6 @@ class SessionState:
 
     @property
     def description(self) -> str:
-        """Return the goal in the words last agreed on; empty if there are none."""
         return str(self.value("description") or "")
 
     def describe(self, text: str, *, reason: str, by: By) -> entries.Version:
@@ -132,12 +122,10 @@ class SessionState:
 
     @property
     def files(self) -> callees.Files | None:
-        """Return the files that the draft may use."""
         return self._files
 
     @property
     def draft(self) -> drafts.Draft | None:
-        """Return the workflow under construction; None if there is none."""
         found = self.history.latest("draft")
         return self._draft_of(found) if found is not None else None
 
@@ -152,7 +140,7 @@ class SessionState:
         """Return the draft whose text, secrets masked, has this checksum; None if this session had none, or it is no longer valid."""
         for each in reversed(self.history.versions("draft")):
             if not each.cleared:
-                text = self.masker.text(str(self._writer.value_of(each)))
+                text = self.masker.text(str(self.writer.value_of(each)))
                 if entries.blob_of(text.encode(), "").sha256 == sha256:
                     return self._once(each)
         return None
@@ -186,5 +174,5 @@ class SessionState:
 
     def _draft_of(self, version: entries.Version) -> drafts.Draft:
         if version.seq not in self._drafts:
-            self._drafts[version.seq] = drafts.Draft.of(str(self._writer.value_of(version)), self._files)
+            self._drafts[version.seq] = drafts.Draft.of(str(self.writer.value_of(version)), self._files)
         return self._drafts[version.seq]

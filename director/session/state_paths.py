@@ -67,12 +67,10 @@ def of_entries(entries: Iterator[log_entries.AnyEntry], path: str, texts: Texts)
 
 
 def as_text(value: Json) -> str:
-    """Return a value as text that can be read in parts."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
 def unknown(path: str) -> ModelError:
-    """Return the error for a path that no log entry names."""
     return ModelError(
         "state-unknown",
         f"nothing is kept at `{path[:200]}`",
@@ -99,7 +97,6 @@ def _said(state: SessionState) -> Iterator[log_entries.Said]:
 
 
 def _with_blobs(state: SessionState) -> Iterator[log_entries.AnyEntry]:
-    """Yield the entries of the session that may hold large values."""
     past = state.history
     for each in _said(state):
         if isinstance(

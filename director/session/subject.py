@@ -19,13 +19,9 @@ class Subject(Protocol):
         """Return one line with kind, name and state: ``run 01JD…K2 of Pay the open orders: failed``."""
         ...
 
-    def summary(self) -> str:
-        """Return its purpose, its size (nodes by type), its outcome, and what blocks it."""
-        ...
+    def summary(self) -> str: ...
 
-    def outline(self) -> str:
-        """Return the workflow as a short tree: position, id, type, and for a run the outcome of each step."""
-        ...
+    def outline(self) -> str: ...
 
     def nodes(self, which: str, kind: str | None) -> str:
         """Return the source of nodes, only of type ``kind`` if given.
@@ -44,20 +40,13 @@ class Subject(Protocol):
         """Explain why the node of this name has no valid value, and what gives it one; None if nothing is known of it."""
         return None
 
-    def description(self) -> str:
-        """Return its goal in the words last agreed on."""
-        ...
+    def description(self) -> str: ...
 
-    def browser_state(self) -> str:
-        """Return the tabs with address and title, and the current one, as last known."""
-        ...
+    def browser_state(self) -> str: ...
 
-    def directive(self) -> str | None:
-        """Return RUN_DIRECTIVE as a step of the run gets it; None if there is no run."""
-        ...
+    def directive(self) -> str | None: ...
 
     def instructions(self) -> Sequence[window.Part]:
-        """Return instructions for work on it, added to those of every session; empty if it is only talked about."""
         return ()
 
     def state(self, path: str) -> str | None:

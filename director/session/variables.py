@@ -29,39 +29,25 @@ By = Literal["model", "person"]
 
 
 class Keeper(Protocol):
-    """Stores versions."""
+    @property
+    def history(self) -> Session: ...
 
     @property
-    def history(self) -> Session:
-        """The folded log of the session."""
-        ...
+    def masker(self) -> masking.Masker: ...
 
-    @property
-    def masker(self) -> masking.Masker:
-        """Masks the secrets that the session knows."""
-        ...
+    def value(self, of: str, name: str = "") -> Json: ...
 
-    def value(self, of: str, name: str = "") -> Json:
-        """Return the current value."""
-        ...
-
-    def keep(self, version: entries.Version, value: Json) -> entries.Version:
-        """Write a further version."""
-        ...
+    def keep(self, version: entries.Version, value: Json) -> entries.Version: ...
 
 
 class Variables:
-    """Reads and writes variables."""
-
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
 
     def names(self) -> list[str]:
-        """Return the names of those that have a value, in the order of their first value."""
         return [each.name for each in self._keeper.history.variables()]
 
     def all(self) -> dict[str, Json]:
-        """Return every variable with its value."""
         return {name: self._keeper.value("variable", name) for name in self.names()}
 
     def get(self, name: str) -> Json:
@@ -99,7 +85,6 @@ class Variables:
         return self._keeper.keep(wanted, None)
 
     def clear_all(self, *, reason: str, by: By) -> list[str]:
-        """Remove all values, and return the names of those that had one."""
         names = self.names()
         for name in names:
             self.clear(name, reason=reason, by=by)
@@ -117,7 +102,6 @@ def told(values: Mapping[str, object]) -> Iterator[str]:
 
 
 def unknown(name: str, names: list[str], lacks: tuple[str, str] | None = None) -> ModelError:
-    """Return the error for a variable without a value; ``lacks`` is the known reason and what gives it one."""
     if lacks is not None:
         return ModelError("variable-unknown", f"`{name[:100]}` has no value that counts: {lacks[0]}", fix=lacks[1])
     close = errors.near(name, names)

@@ -179,7 +179,8 @@ def test_actions_and_runs_may_be_others_when_a_build_goes_on(tmp_path: Path) -> 
     models = session_options.Models.of(here)
 
     def goal(**given: Any) -> Goal:
-        writer = now(options.open_build(options.BuildOrder(**given), here, models))
+        found = session_options.find(here, "last", {}, "build") if "resume" in given else None
+        writer = now(options.open_build(options.BuildOrder(**given), here, models, found))
         build = writer.history.header.build if writer.history.header is not None else None
         assert build is not None
         found = session_settings.with_settings(Goal.of(build), SessionState(writer))

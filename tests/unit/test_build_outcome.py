@@ -30,7 +30,7 @@ def test_a_proof_is_told_only_of_what_the_file_still_says(
     if left is not None:
         file.write_text(left)
     ended = loop.Ended(done=True, value={"file": str(file), "proved": "full"}, answer="")
-    told = outcome.closing("S", session.Session(), ended)
-    assert told.splitlines()[0] == head
-    assert (row is None and "  now " not in told) or f"  now   {row}" in told
-    assert (outcome.record("S", session.Session(), ended, None, 0).changed is None) is (row is None)
+    came = outcome.of_build("S", session.Session(), ended, None, 0)
+    assert came.text.splitlines()[0] == head
+    assert (row is None and "  now " not in came.text) or f"  now    {row}" in came.text
+    assert (came.record.changed is None) is (row is None)

@@ -7,8 +7,8 @@ import io
 import pytest
 from typing_extensions import override
 
-from director.cli import questions
-from director.cli.builds import screen as build_screen
+from director.cli import input as typed_input
+from director.cli import screen as build_screen
 from runtime import events
 
 
@@ -39,7 +39,7 @@ def shown_after(stream: io.StringIO, *, seconds: int, asks: bool = False) -> str
         screen.asks("Which one?")
     for _second in range(seconds):
         clock.now += 1
-        screen.waits.tick()
+        screen.tick()
     screen.called("1_find", "find", '{"text": "Pay"}')
     return stream.getvalue()
 
@@ -67,11 +67,11 @@ def test_a_step_that_takes_long_is_told() -> None:
     screen.called("1_run_draft", "run_draft", "{}")
     screen.ran(events.RunStarted(run="r", workflow="w", resumed=False))
     clock.now += 11
-    screen.waits.tick()
+    screen.tick()
     assert stream.getvalue().splitlines()[-1] == "..  run_draft  11 s"
     screen.ran(events.StepStarted(path="pay", type="browser_action", summary="click Pay", depth=0, container=False))
     clock.now += 11
-    screen.waits.tick()
+    screen.tick()
     assert stream.getvalue().splitlines()[-1] == "..  pay  click Pay  11 s"
 
 
@@ -82,13 +82,13 @@ async def test_a_prompt_stands_where_an_answer_is_typed(
     """Behind the question and its choices, and anew where what was typed is none of them."""
     typed = iter(["perhaps", "2"])
 
-    async def line() -> str | None:
+    async def answer() -> str | None:
         return next(typed)
 
-    monkeypatch.setattr(questions, "line", line)
+    monkeypatch.setattr(typed_input, "answer", answer)
     shown: list[str] = []
-    assert await questions.person_at(shown.append).ask("Which?", ["old", "new"]) == "new"
-    assert capsys.readouterr().err == questions.PROMPT * 2
+    assert await typed_input.person_at(shown.append).ask("Which?", ["old", "new"]) == "new"
+    assert capsys.readouterr().err == typed_input.ANSWER * 2
     assert len(shown) == 2
 
 

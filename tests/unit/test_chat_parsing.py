@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from director.cli.session import followed_runs, parsing, slash_commands
+from director.cli import input as typed_input
+from director.cli.session import followed_runs, slash_commands
 from nodes.errors import UsageError
 from nodes.values import Json
 
@@ -19,15 +21,15 @@ from nodes.values import Json
         ("", ""),
         ("//usr/bin is a folder", "/usr/bin is a folder"),
         ("1/2", "1/2"),
-        ("/mode", parsing.SlashLine("mode", ())),
-        ("/mode agent", parsing.SlashLine("mode", ("agent",))),
-        ("/save 'my notes.md'", parsing.SlashLine("save", ("my notes.md",))),
-        ("/run flow.yaml -i name='a b'", parsing.SlashLine("run", ("flow.yaml", "-i", "name=a b"))),
+        ("/mode", ("mode", ())),
+        ("/mode agent", ("mode", ("agent",))),
+        ("/save 'my notes.md'", ("save", ("my notes.md",))),
+        ("/run flow.yaml -i name='a b'", ("run", ("flow.yaml", "-i", "name=a b"))),
     ],
 )
-def test_a_word_is_for_the_model_unless_it_has_a_slash(typed: str, read: str | parsing.SlashLine) -> None:
+def test_a_word_is_for_the_model_unless_it_has_a_slash(typed: str, read: str | tuple[str, tuple[str, ...]]) -> None:
     """What begins with a slash is for the command, taken apart as a shell does; two slashes are said as one."""
-    assert parsing.parse(typed) == read
+    assert slash_commands.parse(typed) == read
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,7 @@ def test_a_word_is_for_the_model_unless_it_has_a_slash(typed: str, read: str | p
 def test_an_unknown_slash_is_answered_with_the_nearest(typed: str, fix: str) -> None:
     """A slash that there is not is never sent to the model; the one that was meant is named."""
     with pytest.raises(UsageError) as refused:
-        parsing.parse(typed)
+        slash_commands.parse(typed)
     assert refused.value.code == "unknown-word"
     assert fix in (refused.value.fix or "")
 
@@ -45,47 +47,44 @@ def test_an_unknown_slash_is_answered_with_the_nearest(typed: str, fix: str) -> 
 def test_a_quotation_mark_without_an_end_is_no_traceback() -> None:
     """It is said which word it was."""
     with pytest.raises(UsageError, match="quotation mark of `/save` has no end"):
-        parsing.parse("/save 'my")
+        slash_commands.parse("/save 'my")
 
 
 def test_run_takes_a_file_and_inputs() -> None:
     """The file may stand anywhere, or be left out; an input needs its flag and a value."""
-    assert parsing.file_and_inputs(parsing.SlashLine("run", ("-i", "a=1", "flow.yaml", "--input", "b=2"))) == (
+    assert slash_commands.file_and_inputs(("-i", "a=1", "flow.yaml", "--input", "b=2")) == (
         "flow.yaml",
         ["a=1", "b=2"],
     )
-    assert parsing.file_and_inputs(parsing.SlashLine("run", ())) == (None, [])
+    assert slash_commands.file_and_inputs(()) == (None, [])
     for rest in (("a.yaml", "b.yaml"), ("a.yaml", "-i")):
         with pytest.raises(UsageError):
-            parsing.file_and_inputs(parsing.SlashLine("run", rest))
+            slash_commands.file_and_inputs(rest)
 
 
 def test_what_a_word_does_not_take_is_refused() -> None:
     """With how it is typed."""
     with pytest.raises(UsageError) as refused:
-        parsing.at_most(parsing.SlashLine("cost", ("all",)), 0)
+        slash_commands.refuse_more("cost", ("all",), 0)
     assert refused.value.fix == "type: /cost"
 
 
 def test_every_word_of_the_help_does_something() -> None:
     """The list has each word once, and each that is listed is taken."""
-    names = [each.name for each in parsing.KNOWN]
-    assert len(set(names)) == len(names)
     nobody: Any = None
-    taken = {*slash_commands.SlashCommands(nobody, nobody)._known, "quit"}
-    assert taken == set(names)
-    for each, line in zip(parsing.KNOWN, parsing.listed(), strict=True):
-        assert line.startswith(f"/{each.name}")
-        assert isinstance(parsing.parse(f"/{each.name}"), parsing.SlashLine)
+    assert {*slash_commands.SlashCommands(nobody, nobody)._known, "quit"} == set(slash_commands.SHAPES)
+    for name, line in zip(slash_commands.SHAPES, slash_commands.listed(), strict=True):
+        assert line.startswith(f"/{name}")
+        assert slash_commands.parse(f"/{name}") == (name, ())
 
 
 def test_tab_completes_words_with_a_slash_only() -> None:
     """What begins with no slash is the person's own."""
-    assert parsing.known_names("/re") == ["/resume"]
-    assert parsing.known_names("re") == []
+    assert slash_commands.completed("/re") == ["/resume"]
+    assert slash_commands.completed("re") == []
 
 
-def lines_of(*given: str | BaseException) -> parsing.Lines:
+def lines_of(*given: str | BaseException) -> Callable[[], str]:
     """Words from these lines, then an end."""
     left = iter(given)
 
@@ -97,23 +96,23 @@ def lines_of(*given: str | BaseException) -> parsing.Lines:
             raise line
         return line
 
-    return parsing.Lines(read)
+    return typed_input.messages(read)
 
 
 def test_a_line_that_ends_with_a_backslash_goes_on() -> None:
     """Its end is left out, and what the input ends in the middle of is a word all the same."""
     read = lines_of("one\\", "two", "three", "four\\")
-    assert [read.word(), read.word(), read.word()] == ["one\ntwo", "three", "four"]
+    assert [read(), read(), read()] == ["one\ntwo", "three", "four"]
     with pytest.raises(EOFError):
-        read.word()
+        read()
 
 
 def test_what_is_interrupted_is_forgotten_and_reading_goes_on() -> None:
     """A word that Ctrl-C cut off is no part of the next one."""
     read = lines_of("one\\", KeyboardInterrupt(), "two")
     with pytest.raises(KeyboardInterrupt):
-        read.word()
-    assert read.word() == "two"
+        read()
+    assert read() == "two"
 
 
 def test_the_model_is_told_how_a_run_ended_in_our_words_only() -> None:
@@ -129,5 +128,5 @@ def test_the_model_is_told_how_a_run_ended_in_our_words_only() -> None:
 @pytest.mark.parametrize("typed", ["a\x00b", "a\udcffb"])
 def test_what_is_no_text_is_neither_said_nor_the_name_of_a_file(typed: str) -> None:
     """Bytes that are no UTF-8, and NULs: no log, no request and no file name could hold them."""
-    assert parsing.parse(typed) == "a\N{REPLACEMENT CHARACTER}b"
-    assert parsing.parse(f'/save "{typed}"') == parsing.SlashLine("save", ("a\N{REPLACEMENT CHARACTER}b",))
+    assert slash_commands.parse(typed) == "a\N{REPLACEMENT CHARACTER}b"
+    assert slash_commands.parse(f'/save "{typed}"') == ("save", ("a\N{REPLACEMENT CHARACTER}b",))

@@ -34,8 +34,8 @@ def test_without_a_word_the_limits_are_those_of_the_strategy(tmp_path: Path) -> 
     found = limits.of_session(one.history, one, chosen)
     assert (found.max_messages, found.max_chars, found.recent_outputs, found.checkpoint_at) == (None,) * 4
     assert (found.compress_at, found.warn_at, found.compress_to) == (180_000, 160_000, 700)
-    session_options.set_limit(SessionState(one), one, chosen, "max_messages", 9, "/window max_messages 9")
-    session_options.set_limit(SessionState(one), one, chosen, "strategy", "clean", "/window strategy clean")
+    session_options.set_limit(SessionState(one), chosen, "max_messages", 9, "/window max_messages 9")
+    session_options.set_limit(SessionState(one), chosen, "strategy", "clean", "/window strategy clean")
     found = limits.of_session(one.history, one, chosen)
     assert (found.recent_outputs, found.checkpoint_at, found.compress_to, found.max_messages) == (1_500, 8_000, 700, 9)
 
@@ -85,9 +85,9 @@ def test_what_cannot_be_is_refused(name: str, typed: str) -> None:
 def test_what_was_changed_in_a_session_goes_before_the_settings(tmp_path: Path) -> None:
     """Also where the change took a limit away; and what is so already is not written again."""
     one, chosen = writer(tmp_path), settings.Settings(window_max_messages=5, window_hard_limit=900)
-    session_options.set_limit(SessionState(one), one, chosen, "hard_limit", 0, "--hard-limit")
-    session_options.set_limit(SessionState(one), one, chosen, "strategy", "clean", "/window strategy clean")
-    session_options.set_limit(SessionState(one), one, chosen, "strategy", "clean", "/window strategy clean")
+    session_options.set_limit(SessionState(one), chosen, "hard_limit", 0, "--hard-limit")
+    session_options.set_limit(SessionState(one), chosen, "strategy", "clean", "/window strategy clean")
+    session_options.set_limit(SessionState(one), chosen, "strategy", "clean", "/window strategy clean")
     found = limits.of_session(one.history, one, chosen)
     assert (found.hard_limit, found.strategy, found.max_messages) == (None, "clean", 5)
     assert len(one.history.versions("window", "strategy")) == 1

@@ -83,7 +83,7 @@ PATCH = endings.PatchReport(
 
 def _build() -> endings.BuildRecord:
     left = loop.Ended(done=False, value={"done": False, "summary": "no such page"}, answer="")
-    return outcome.record("S", session.Session(), left, ERROR, 1)
+    return outcome.of_build("S", session.Session(), left, ERROR, 1).record
 
 
 def _session(home: Path) -> str:

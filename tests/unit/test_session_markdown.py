@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from director.session import markdown as session_markdown
+from director.cli.session import slash_commands
 from director.session import open as open_session
 from nodes.errors import UsageError
 from runtime import version
@@ -120,10 +120,10 @@ def test_only_what_was_saved_before_is_written_over(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     for path in (workflow, folder, pipe, tmp_path / "none" / "notes.md"):
         with pytest.raises(UsageError) as caught:
-            session_markdown.save(path, f"{markdown.HEAD}a")
+            slash_commands.write(path, f"{markdown.HEAD}a")
         assert caught.value.code == "file-not-written"
     assert workflow.read_text() == "version: 1"
     assert pipe.is_fifo()
     for text in (f"{markdown.HEAD}a", f"{markdown.HEAD}b"):
-        session_markdown.save(notes, text)
+        slash_commands.write(notes, text)
         assert notes.read_text() == text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import urllib.parse
-from collections.abc import Mapping
 from pathlib import Path
 
 from director.cli import session_options
@@ -20,14 +19,10 @@ from director.session import settings as session_settings
 from director.session.state import SessionState
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime import version
 from runtime.cli import values as given_values
 from runtime.language.diagnostics import WorkflowInvalid
 from runtime.language.expressions import filters
 from runtime.log import entries
-from runtime.log import session as log_session
-from runtime.log.store import store
-from runtime.log.writer import LogWriter, Texts
 from runtime.secrets import masking, sources
 from runtime.settings import settings
 from runtime.workspace import host
@@ -50,7 +45,7 @@ GOAL = 4_000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """The request on the command line."""
+    """The options of the command, but for those of its output."""
 
     goal: str | None = None
     url: str | None = None
@@ -82,14 +77,8 @@ class BuildOrder:
                     "usage", f"the goal has {len(self.goal):,} characters, and may have {GOAL:,}", fix="say it shorter"
                 )
             return
-        flags = {
-            "--url": self.url,
-            "--save": self.save,
-            "--force": self.force,
-            "-i": self.inputs,
-            "--secret": self.secrets,
-        }
-        said = [name for name, value in flags.items() if value]
+        goal = (("--url", self.url), ("--save", self.save), ("--force", self.force), ("-i", self.inputs))
+        said = [name for name, value in (*goal, ("--secret", self.secrets)) if value]
         if said:
             raise UsageError(
                 "usage",
@@ -118,7 +107,6 @@ class BuildOrder:
 
 
 def _named(goal: str) -> Path:
-    """Return the default file of a workflow."""
     name = str(filters.slug(goal))[:SLUG].strip("-_") or "workflow"
     folder = Path(FOLDER)
     return (folder if folder.is_dir() else Path()) / f"{name}.yaml"
@@ -174,7 +162,6 @@ def _checked(url: str | None) -> str | None:
 
 
 def chosen_for(chosen: settings.Settings) -> settings.Settings:
-    """Return the settings of a build. Unless set: more time for a request, more whole outputs, and any number of messages."""
     update: dict[str, object] = {}
     if "model_timeout" not in chosen.model_fields_set:
         update["model_timeout"] = REQUEST_SECONDS
@@ -186,61 +173,39 @@ def chosen_for(chosen: settings.Settings) -> settings.Settings:
     return chosen.model_copy(update=update)
 
 
-def as_kept(order: BuildOrder, here: host.Host) -> host.Host:
-    """Return ``here`` with the build's settings; an existing one has its own. Raises UsageError ``unknown-session``, ``not-a-build``; LogError."""
-    chosen = chosen_for(here.settings)
-    if order.resume is not None:
-        past = found(order.resume, here.kept)[1]
-        chosen = session_settings.of_session(past, Texts(here.kept), chosen, _said(order, chosen))
-    return here.having(chosen)
-
-
-def found(name: str, kept: store.Kept) -> tuple[str, log_session.Session]:
-    """Return the requested build: its id and its session. Raises UsageError ``unknown-session``, ``not-a-session``, ``not-a-build``; LogError."""
-    session = open_session.find(kept, name, "build")
-    past = log_session.Session(kept.read(session).entries)
-    if past.header is None or past.header.build is None:
-        raise UsageError(
-            "not-a-build",
-            f"{session} is a chat, and no build",
-            fix=f"continue with it: `runops chat --resume {session}`",
-        )
-    return session, past
+def given(order: BuildOrder, chosen: settings.Settings) -> dict[str, Json]:
+    """Return the settings that the command line gives the build."""
+    return session_settings.given(chosen, {"model_director": order.model})
 
 
 async def open_build(
-    order: BuildOrder, here: host.Host, models: session_options.Models
-) -> LogWriter[log_session.Session]:
-    """Return the writer of a new or resumed build, with the answer that was given."""
-    chosen, kept = here.settings, here.kept
-    budget = str(chosen.budget) if chosen.budget is not None else None
-    models.check(chosen.budget)
-    if order.resume is not None:
-        session, past = found(order.resume, kept)
-        assert past.header is not None
-        assert past.header.build is not None
-        build = past.header.build
+    order: BuildOrder, here: host.Host, models: session_options.Models, found: session_options.Found | None = None
+) -> open_session.SessionWriter:
+    """Begin a build, or resume the one that was ``found``, with the answer that was given."""
+    source: entries.SessionHeader | session_options.Found
+    said = given(order, here.settings)
+    if found is not None:
+        header = found.past.header
+        assert header is not None
+        assert header.build is not None
+        source, goal = found, Goal.of(header.build)
         if order.effects == "allow":
-            grants.refuse_allow([build.url] if build.url is not None else [])
-        masker = masking.Masker({**_secrets(Goal.of(build), here), **models.masked()})
-        writer = await open_session.reopen(here.store, session, masker, take_over=order.take_over, budget=budget)
+            grants.refuse_allow([goal.url] if goal.url is not None else [])
+        later: dict[str, Json] = {"build_effects": order.effects, "build_runs": order.runs}
+        said |= {name: value for name, value in later.items() if value is not None}
     else:
         goal = order.as_goal()
-        masker = masking.Masker({**_secrets(goal, here), **models.masked()})
-        _refuse_secret(order, goal, masker)
-        header = entries.SessionHeader(
-            purpose="build", versions=version.versions(), budget=budget, build=goal.as_logged()
-        )
-        writer = await open_session.begin(here.store, header, masker)
-    async with store.release_on_error(writer.conversation):
-        own = SessionState(writer)
-        session_settings.keep(own, _said(order, chosen))
-        if order.resume is not None:
-            said: dict[str, Json] = {"build_effects": order.effects, "build_runs": order.runs}
-            session_settings.keep(own, {name: value for name, value in said.items() if value is not None})
+        source = entries.SessionHeader(purpose="build", versions={}, build=goal.as_logged())
+    secrets = sources.read(here.secrets, goal.secrets, goal.place.parent)
+    if found is None:
+        _refuse_secret(order, goal, masking.Masker({**secrets, **models.masked()}))
+
+    async def keep(own: SessionState) -> None:
+        session_settings.keep(own, said)
         if order.answer is not None:
-            await person.answer(writer, order.answer)
-    return writer
+            await person.answer(own.writer, order.answer)
+
+    return await session_options.open_session(here, models, source, secrets, keep, take_over=order.take_over)
 
 
 def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> None:
@@ -255,12 +220,3 @@ def _refuse_secret(order: BuildOrder, goal: Goal, masker: masking.Masker) -> Non
             f"{', '.join(wrong)}: a secret stands in it, and what is wanted is told to the model and kept in the log",
             fix="leave it out; a secret is given by its name only: `--secret NAME`",
         )
-
-
-def _said(order: BuildOrder, chosen: settings.Settings) -> dict[str, Json]:
-    return session_settings.given(chosen, {"model_director": order.model})
-
-
-def _secrets(goal: Goal, here: host.Host) -> Mapping[str, str]:
-    """Return the secrets of a goal. Raises SetupError ``secret-missing``, ``secret-too-short``."""
-    return sources.read(here.secrets, goal.secrets, goal.place.parent)

@@ -1,4 +1,4 @@
-"""Runs a repair in the foreground: follows it, and reports the result."""
+"""Runs a repair in the foreground: follows it, lets a model look further, and reports the result."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ import hashlib
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 import typer
 
-from director.cli import questions
-from director.cli.builds import foreground as builds_foreground
-from director.cli.builds import outcome as builds_outcome
-from director.cli.builds import repair_builds
+from director.cli import foreground as cli_foreground
+from director.cli import input as typed_input
+from director.cli import session_options
+from director.cli.builds import foreground, options, outcome
+from director.draft.goal import Policy
 from director.effects import grants
+from director.proving import repair_builds
 from director.repair import effects as repair_effects
-from director.repair import patch_files, repair
-from director.session import person
+from director.repair import goals, patch_files, repair
+from director.session import person, settings
+from director.session.state import SessionState
 from nodes.errors import SetupError, UsageError
 from nodes.values import Json
 from runtime import events
-from runtime.cli import console, foreground, foreground_run, signals
+from runtime.cli import console, foreground_run, signals
+from runtime.cli.foreground import Foreground
 from runtime.context import briefs
 from runtime.display import costs
-from runtime.display.text import harmless, one_line
+from runtime.display.text import one_line
 from runtime.engine import evidence
-from runtime.language import reader, workflow
-from runtime.log import history
-from runtime.log.store import store
+from runtime.language import reader
+from runtime.log import entries
+from runtime.models import selection
 from runtime.report import endings
+from runtime.secrets import masking, sources
 from runtime.workspace import host, run_index
-
-if TYPE_CHECKING:
-    from director.draft.goal import Policy
-
 
 SAID = {
     "proved": "proved: a copy of the run continued from there to its end",
@@ -51,7 +52,7 @@ SAID_OF_BUILDS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RepairOptions:
-    """The options of the command."""
+    """The options of the command, but for those of its output."""
 
     file: Path | None
     """None for the file of the run."""
@@ -64,301 +65,287 @@ class RepairOptions:
     model: str | None = None
     no_model: bool = False
 
-    @property
-    def named(self) -> str:
-        """Return the file as it is typed, with a blank after it; empty if it can be omitted."""
-        return f"{shlex.quote(str(self.file))} " if self.file is not None else ""
-
 
 def carry_out(goal: RepairOptions, here: host.Host, *, of_build: host.Host, as_json: bool, quiet: bool) -> None:
-    """Repair a run; ``of_build`` has the settings of a build that fixes it. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
+    """Repair a run; ``of_build`` has the settings of a build that fixes it.
+
+    Always raises ``typer.Exit``, or RunOpsError if it could not begin.
+    """
     foreground_run.hush()
-    home = here.kept
-    run = run_index.find(home, goal.run)
-    past, reading = run_index.load_history(home, run)
-    if reading.held:
-        raise UsageError("not-failed", f"run {run} is continuing", fix="wait for its end, or stop it")
-    if past.status == "passed":
-        _passed(run, as_json=as_json, quiet=quiet)
-    loaded = reader.load(goal.file or run_index.workflow_file(past))
-    _refuse_other_file(loaded, past, run)
-    before = patch_files.known(home, run) if goal.apply else None
-    if before is not None:
-        _apply(goal, run, before, _going_on(run, past, loaded), as_json=as_json)
-    policy = _policy(goal, loaded, past)
-    order = repair_builds.RepairBuild(of_build, policy, goal.runs, goal.model, goal.no_model, goal.yes, quiet)
-    outcome, code = _followed(goal, here, run, loaded, policy, quiet=quiet)
-    if outcome is None:
-        raise typer.Exit(code)
-    came, hindered = _built(goal, outcome, order, past, loaded, home, quiet=quiet)
-    fix = _fix_of(came) or _keep(home, outcome)
-    code = builds_outcome.READY if fix is not None else 1
-    console.say("\n".join(_told(goal, outcome, fix, came, hindered, past, loaded)))
-    if came is not None and came.ended is None:
-        # The build can be resumed: the person reads that last.
-        code = came.code
-        console.say(came.told())
-    try:
+    one = _Repair(goal, here, quiet=quiet)
+    if one.past.status == "passed":
+        if not quiet:
+            console.say(f"run {one.run} passed: there is nothing to repair")
         if as_json:
-            console.result(_ending(goal, outcome, code, fix, came).as_json())
-        elif fix is not None and fix["patch"]:
-            console.result(str(fix["patch"]).rstrip("\n"))
-    except SetupError as error:
-        # The same command would inspect, and perhaps pay, again.
-        error = error.replaced(fix="make room; what was found stands as it was told")
-        console.say(console.failure(error, _look(goal, run, fix)))
-        raise typer.Exit(error.exit) from None
-    made = patch_files.known(home, run) if goal.apply and fix is not None and code == builds_outcome.READY else None
+            console.result(endings.NothingToRepair(run=one.run).as_json())
+        raise typer.Exit(0)
+    one.load()
+    known = patch_files.known(here.kept, one.run) if goal.apply else None
+    if known is not None:
+        one.apply(known, as_json=as_json)
+    found = one.follow()
+    built, hindered = one.build(found, of_build)
+    fix = endings.PatchReport.maybe(built.fix if built is not None else None) or one.keep(found)
+    code = outcome.READY if fix is not None else 1
+    console.say("\n".join(one.told(found, fix, built, hindered)))
+    if built is not None and built.ended is None:
+        # The build can be resumed: the person reads that last.
+        code = built.record.exit
+        console.say(built.text)
+    result = fix.patch.rstrip("\n") if fix is not None and fix.patch else None
+    if as_json:
+        result = one.report(found, fix, built, code).as_json()
+    cli_foreground.result(result, one.look(fix))
+    made = patch_files.known(here.kept, one.run) if goal.apply and code == outcome.READY else None
     if made is not None:
-        _apply(goal, run, made, _going_on(run, past, loaded), as_json=False)
+        one.apply(made, as_json=False)
     raise typer.Exit(code)
 
 
-def _look(goal: RepairOptions, run: str, fix: dict[str, Json] | None) -> str:
-    """Return the command to use if a result could not be written."""
-    if fix is None:
-        return f"runops show {run}"
-    return f"runops repair {goal.named}--run {run} --apply{' --yes' if fix['verdict'] == 'guess' else ''}"
+class _Repair:
+    """The repair of one run."""
 
+    def __init__(self, goal: RepairOptions, here: host.Host, *, quiet: bool) -> None:
+        self._goal, self._here, self._quiet = goal, here, quiet
+        self.run = run_index.find(here.kept, goal.run)
+        self.past, reading = run_index.load_history(here.kept, self.run)
+        if reading.held:
+            raise UsageError("not-failed", f"run {self.run} is continuing", fix="wait for its end, or stop it")
+        assert self.past.header is not None
+        self._header = self.past.header
+        self._was = Path(self.past.header.file)
+        named = f"{shlex.quote(str(goal.file))} " if goal.file is not None else ""
+        self._again = f"runops repair {named}--run {self.run}"
+        self._asks = typed_input.can_ask() and not goal.yes
 
-def _built(
-    goal: RepairOptions,
-    outcome: repair.Outcome,
-    order: repair_builds.RepairBuild,
-    past: history.History,
-    loaded: workflow.Loaded,
-    home: store.Kept,
-    *,
-    quiet: bool,
-) -> tuple[builds_foreground.Came | None, str | None]:
-    """Return the result of a build for the fix; without one, the reason why none was begun although it was possible."""
-    if not order.asks(outcome, loaded):
-        return None, order.hindered(outcome, loaded)
-    if not quiet:
-        console.say(f"..  no fix is proved ({outcome.found.kind}): a model looks further")
-    try:
-        return order.carry_out(outcome, past, loaded, home), None
-    except (SetupError, UsageError) as error:
-        # Results without a model are reported even so.
-        return None, f"no model could be asked: {error.message}. {error.fix or ''}".rstrip()
+    def load(self) -> None:
+        """Read the file, which may have moved. Raises UsageError ``other-workflow``, ``effects-not-local``."""
+        self._loaded = loaded = reader.load(self._goal.file or run_index.workflow_file(self.past))
+        self._same_file = self._was.resolve() == loaded.path.resolve()
+        if not self._same_file and loaded.workflow.name != self._header.workflow:
+            raise UsageError(
+                "other-workflow",
+                f"run {self.run} is one of {self._was}, and not of {loaded.path}",
+                fix=f"`runops repair {shlex.quote(str(self._was))} --run {self.run}`",
+            )
+        self._changed = self._header.text.sha256 != hashlib.sha256(loaded.text.encode()).hexdigest()
 
+    def _policy(self) -> Policy:
+        """Return the policy for the actions of a proof. Raises UsageError ``effects-not-local``."""
+        if self._goal.effects == "allow":
+            declared = self._loaded.workflow.inputs
+            known = {name: value for name, value in self._header.inputs.items() if name in declared}
+            grants.refuse_allow(self._loaded.origins(self._loaded.check_inputs(known)))
+        if self._goal.effects == "ask" or (self._goal.effects is None and not os.environ.get("CI")):
+            return "ask" if self._asks else "hold"
+        return self._goal.effects or "hold"
 
-def _fix_of(came: builds_foreground.Came | None) -> dict[str, Json] | None:
-    done = came is not None and came.ended is not None and came.ended.done
-    return came.ended.value.get("fix") if came is not None and came.ended is not None and done else None
+    def follow(self) -> repair.Outcome:
+        """Return the outcome of a repair without a model; exits if it is interrupted."""
+        self.policy: Policy = self._policy()
+        copies: list[str] = []
 
+        def say(text: str) -> None:
+            if not self._quiet:
+                console.say(f"..  {one_line(text)}")
 
-def _keep(home: store.Kept, outcome: repair.Outcome) -> dict[str, Json] | None:
-    """Store a fix by candidates next to the run; return its report."""
-    proof = outcome.proof
-    if proof is None:
-        return None
-    changes = patch_files.patches_of(proof.repairs, outcome.run)
-    known = patch_files.KnownPatch(proof.verdict, changes, proof.done, proof.run)
-    steps: list[dict[str, Json]] = [
-        {
-            "path": each.path,
-            "what": each.what,
-            "file": str(each.file),
-            "others": [] if each.told else list(each.others),
-        }
-        for each in proof.repairs
-    ]
-    return patch_files.keep(home, outcome.run, known, steps, proof.reached)
+        def listen(event: events.Event) -> None:
+            if isinstance(event, events.RunStarted):
+                copies.append(event.run)
 
+        who = typed_input.person_at(console.say) if self._asks else person.Nobody()
+        one = repair.Repair(self._here, repair_effects.Effects(self.policy, who), say, listen)
+        with Foreground(
+            lambda: f"again  {self._again}", clear=lambda: cli_foreground.end_browsers(self._here.kept, copies)
+        ) as front:
+            try:
+                return front.run(one.repair(self.run, self._loaded))
+            except signals.Interrupted as interrupted:
+                console.say(f"interrupted; no file is changed\n  again  {self._again}")
+                raise typer.Exit(interrupted.exit) from None
 
-def _passed(run: str, *, as_json: bool, quiet: bool) -> None:
-    if not quiet:
-        console.say(f"run {run} passed: there is nothing to repair")
-    if as_json:
-        console.result(endings.NothingToRepair(run=run).as_json())
-    raise typer.Exit(0)
+    # A build that fixes it.
 
-
-def _refuse_other_file(loaded: workflow.Loaded, past: history.History, run: str) -> None:
-    """Raise if the file is not that of the run; it may have moved."""
-    assert past.header is not None
-    same = Path(past.header.file).resolve() == loaded.path.resolve()
-    if not same and loaded.workflow.name != past.header.workflow:
-        raise UsageError(
-            "other-workflow",
-            f"run {run} is one of {past.header.file}, and not of {loaded.path}",
-            fix=f"`runops repair {shlex.quote(past.header.file)} --run {run}`",
-        )
-
-
-def _changed(loaded: workflow.Loaded, past: history.History) -> bool:
-    """Return whether the file differs from that of the run."""
-    assert past.header is not None
-    return past.header.text.sha256 != hashlib.sha256(loaded.text.encode()).hexdigest()
-
-
-def _policy(goal: RepairOptions, loaded: workflow.Loaded, past: history.History) -> Policy:
-    """Return the policy for the actions of a proof. Raises UsageError ``effects-not-local``."""
-    if goal.effects == "allow":
-        assert past.header is not None
-        known = {name: value for name, value in past.header.inputs.items() if name in loaded.workflow.inputs}
-        grants.refuse_allow(loaded.origins(loaded.check_inputs(known)))
-    if goal.effects == "ask" and (goal.yes or not questions.possible()):
-        return "hold"
-    if goal.effects is not None:
-        return goal.effects
-    asked = questions.possible() and not goal.yes and not os.environ.get("CI")
-    return "ask" if asked else "hold"
-
-
-def _followed(
-    goal: RepairOptions, here: host.Host, run: str, loaded: workflow.Loaded, policy: Policy, *, quiet: bool
-) -> tuple[repair.Outcome | None, int]:
-    """Return the outcome; without one the exit code of an interruption."""
-
-    def say(text: str) -> None:
-        if not quiet:
-            console.say(f"..  {one_line(text)}")
-
-    copies: list[str] = []
-
-    def listen(event: events.Event) -> None:
-        if isinstance(event, events.RunStarted):
-            copies.append(event.run)
-
-    who = questions.person_at(console.say) if questions.possible() and not goal.yes else person.Nobody()
-    one = repair.Repair(here, repair_effects.Effects(policy, who), say, listen)
-    again = f"again  runops repair {goal.named}--run {run}"
-
-    def clear() -> None:
-        for each in copies:
-            foreground.end_browser(here.kept.private(each))
-
-    with foreground.Foreground(lambda: again, clear=clear) as front:
+    def build(self, found: repair.Outcome, of_build: host.Host) -> tuple[outcome.Outcome | None, str | None]:
+        """Return the outcome of a build for the fix; without one, the reason why none was begun although it was possible."""
+        if not goals.is_open(found) or self._goal.no_model:
+            return None, None
         try:
-            return front.run(one.repair(run, loaded)), 0
-        except signals.Interrupted as interrupted:
-            console.say(f"interrupted; no file is changed\n  {again}")
-            return None, interrupted.exit
+            selection.model_for("director", of_build.settings)
+        except SetupError:
+            return None, "a model can look further: set one (RUNOPS_MODEL; `runops doctor --model`), and repair again"
+        if of_build.settings.model_calls != "live":
+            return None, f"no model is asked: `model_calls` is `{of_build.settings.model_calls}`"
+        step = self._loaded.find(found.case.failure.path)
+        if step is not None and step.user:
+            return (
+                None,
+                f"no model is asked: the step stands in {step.file.path}, which the workflow uses, and a build fixes the file alone that was run",
+            )
+        if not self._quiet:
+            console.say(f"..  no fix is proved ({found.found.kind}): a model looks further")
+        try:
+            return self._built(found, of_build.having(options.chosen_for(of_build.settings))), None
+        except (SetupError, UsageError) as error:
+            # Results without a model are reported even so.
+            return None, f"no model could be asked: {error.message}. {error.fix or ''}".rstrip()
 
+    def _built(self, found: repair.Outcome, here: host.Host) -> outcome.Outcome:
+        """Run a build that fixes it, to its end. Raises SetupError and UsageError if it cannot begin; nothing is written then."""
+        models = session_options.Models.of(here)
+        models.check(here.settings.budget)
+        # Actions that a person has refused once are not requested again.
+        policy: Policy = "hold" if found.refused else self.policy
+        goal = goals.of(found, self.past, self._loaded, here.kept, policy=policy, runs=self._goal.runs)
+        known = sources.read(here.secrets, goal.secrets, goal.place.parent)
+        masker = masking.Masker({**known, **models.masked()})
+        text = repair_builds.text_of(goal.place)
+        if masker.but_words.holds(text):
+            raise UsageError(
+                "secret-refused",
+                f"a secret stands in {self._loaded.path} itself: it is told to no model",
+                fix="write `{{ secrets.NAME }}` in its place, or repair with `--no-model`",
+            )
+        wanted = entries.Build.model_validate(masker.json(goal.as_logged().model_dump(mode="json")))
+        header = entries.SessionHeader(purpose="build", versions={}, build=wanted)
 
-def _apply(goal: RepairOptions, run: str, known: patch_files.KnownPatch, going_on: str, *, as_json: bool) -> None:
-    """Write the fix into its files, and exit; ``going_on`` is the next command."""
-    if known.verdict == "guess" and not goal.yes:
-        raise UsageError(
-            "fix-not-proved",
-            f"the fix of run {run} is a guess: nothing tells that what it finds is what was meant",
-            fix="look at it; with `--apply --yes` it is written all the same",
+        async def keep(own: SessionState) -> None:
+            settings.keep(own, settings.given(here.settings, {"model_director": self._goal.model}))
+
+        opening = session_options.open_session(here, models, header, known, keep)
+        return foreground.follow(opening, here, models, asks=not self._goal.yes, quiet=self._quiet)
+
+    # The fix.
+
+    def keep(self, found: repair.Outcome) -> endings.PatchReport | None:
+        """Store a fix by candidates next to the run."""
+        proof = found.proof
+        if proof is None:
+            return None
+        changes = patch_files.patches_of(proof.repairs, self.run)
+        known = patch_files.KnownPatch(proof.verdict, changes, proof.done, proof.run)
+        steps: list[dict[str, Json]] = [
+            {
+                "path": each.path,
+                "what": each.what,
+                "file": str(each.file),
+                "others": [] if each.told else list(each.others),
+            }
+            for each in proof.repairs
+        ]
+        fix = patch_files.keep(self._here.kept, self.run, known, steps, proof.reached)
+        return endings.PatchReport.model_validate(fix)
+
+    def apply(self, known: patch_files.KnownPatch, *, as_json: bool) -> NoReturn:
+        """Write the fix into its files, and exit. Raises UsageError ``fix-not-proved``."""
+        if known.verdict == "guess" and not self._goal.yes:
+            raise UsageError(
+                "fix-not-proved",
+                f"the fix of run {self.run} is a guess: nothing tells that what it finds is what was meant",
+                fix="look at it; with `--apply --yes` it is written all the same",
+            )
+        patch_files.apply(known.changes)
+        files = [str(each.file) for each in known.changes]
+        console.say(f"applied to {', '.join(files)}\n  {self._next(known)}")
+        if as_json:
+            told = {"run": self.run, "verdict": known.verdict, "files": files, "done": list(known.done)}
+            console.result(endings.RepairApplied.model_validate(told).as_json())
+        raise typer.Exit(0)
+
+    def _next(self, known: patch_files.KnownPatch) -> str:
+        """Return the command after the fix. Actions of the proof must not be repeated."""
+        if not known.done:
+            return f"again  {self._going_on()}"
+        if known.verdict == "proved":
+            return f"done   run {known.proof} continued to the end in its place: {self.run} is not to be resumed"
+        actions = ", ".join(briefs.ours(each) for each in known.done)
+        return f"look   runops show {known.proof}   (it did {actions} on the site: resuming {self.run} would do that again)"
+
+    def _going_on(self) -> str:
+        """Return the command that resumes with the current file: a run resumes only with the file that it began with."""
+        if self._same_file:
+            return f"runops resume {self.run} --allow-changed"
+        file = shlex.quote(outcome.shown(str(self._loaded.path)))
+        was = one_line(str(self._was))
+        return f"runops run {file}   ({self.run} was a run of {was}, and continues with no other file)"
+
+    # The report.
+
+    def look(self, fix: endings.PatchReport | None) -> str:
+        """Return the command that applies the fix; without one, that shows the run."""
+        if fix is None:
+            return f"runops show {self.run}"
+        return f"{self._again} --apply{' --yes' if fix.verdict == 'guess' else ''}"
+
+    def report(
+        self, found: repair.Outcome, fix: endings.PatchReport | None, built: outcome.Outcome | None, code: int
+    ) -> endings.RepairEnding:
+        failure = found.case.failure
+        return endings.RepairEnding(
+            run=self.run,
+            status="fix-ready" if fix is not None else "not-fixed",
+            exit=code,
+            path=failure.path,
+            code=failure.code,
+            kind=found.found.kind,
+            why=list(found.found.why),
+            next=_none(found) if fix is None else self.look(fix),
+            fix=fix,
+            tried=list(found.tried),
+            looked=found.looked,
+            build=built.record if built is not None else None,
         )
-    patch_files.apply(known.changes)
-    files = [str(each.file) for each in known.changes]
-    console.say(f"applied to {', '.join(files)}\n  {_next(run, known, going_on)}")
-    if as_json:
-        told = {"run": run, "verdict": known.verdict, "files": files, "done": list(known.done)}
-        console.result(endings.RepairApplied.model_validate(told).as_json())
-    raise typer.Exit(0)
+
+    def told(
+        self,
+        found: repair.Outcome,
+        fix: endings.PatchReport | None,
+        built: outcome.Outcome | None,
+        hindered: str | None,
+    ) -> list[str]:
+        """Return the report for a person: the failure, its reasons, the fix, and the next command."""
+        kind, path = found.found.kind, found.case.failure.path
+        rows: list[tuple[str, str]] = [("why", one_line(each)) for each in found.found.why]
+        if self._changed:
+            rows.append(("file", "it has changed since the run began, and was looked at as it is now"))
+        if found.case.gone:
+            rows.append(("file", f"it has no step `{one_line(path)}` any more"))
+        seen: dict[str, Json] = evidence.of(self.past, path) or {}
+        if seen.get("url"):
+            rows.append(("page", str(seen["url"])))
+        if seen.get("screenshot") and Path(seen["screenshot"]["path"]).is_file():
+            rows.append(("kept", str(seen["screenshot"]["path"])))
+        rows += [("tried", one_line(each)) for each in found.tried]
+        rows += _of_model(built, hindered)
+        if fix is None:
+            rows += [("fix", _none(found)), ("look", f"runops show {self.run} --at {shlex.quote(path)}")]
+            if kind in ("site error", "slow page", "signed out"):
+                rows.append(("again", f"runops resume {self.run}{' --allow-changed' if self._changed else ''}"))
+        else:
+            rows += [("fix", one_line(f"{each.path}: {each.what}")) for each in fix.steps]
+            rows += [("or", one_line(other)) for each in fix.steps for other in each.others or ()]
+            said = SAID if built is None or built.fix is None else SAID_OF_BUILDS
+            where = f": {briefs.ours(fix.reached)}" if fix.reached else ""
+            rows.append(("proof", f"{said[fix.verdict]}{where}  (run {fix.run})"))
+            rows += [("done", f"{one_line(each)}, in the proof: it is done on the site") for each in fix.done]
+            rows += [("patch", fix.kept), ("apply", self.look(fix))]
+            if not fix.done:
+                rows.append(("then", self._going_on()))
+        return [f"{console.paint(kind, console.BOLD, console.YELLOW)}  {one_line(path)}", *outcome.rows(rows)]
 
 
-def _going_on(run: str, past: history.History, loaded: workflow.Loaded) -> str:
-    """Return the command that resumes with the current file: a run resumes only with the file that it began with."""
-    assert past.header is not None
-    was = Path(past.header.file)
-    if was.resolve() == loaded.path.resolve():
-        return f"runops resume {run} --allow-changed"
-    return f"runops run {shlex.quote(builds_outcome.shown(str(loaded.path)))}   ({run} was a run of {one_line(str(was))}, and continues with no other file)"
-
-
-def _next(run: str, known: patch_files.KnownPatch, going_on: str) -> str:
-    """Return the command after the fix. Actions of the proof must not be repeated."""
-    if not known.done:
-        return f"again  {going_on}"
-    if known.verdict == "proved":
-        return f"done   run {known.proof} continued to the end in its place: {run} is not to be resumed"
-    actions = ", ".join(briefs.ours(each) for each in known.done)
-    return f"look   runops show {known.proof}   (it did {actions} on the site: resuming {run} would do that again)"
-
-
-def _told(
-    goal: RepairOptions,
-    outcome: repair.Outcome,
-    fix: dict[str, Json] | None,
-    came: builds_foreground.Came | None,
-    hindered: str | None,
-    past: history.History,
-    loaded: workflow.Loaded,
-) -> list[str]:
-    """Return the report for a person: the failure, its reasons, the fix, and the next command."""
-    failure, found = outcome.case.failure, outcome.found
-    changed, gone = _changed(loaded, past), outcome.case.gone
-    lines = [f"{console.paint(found.kind, console.BOLD, console.YELLOW)}  {one_line(failure.path)}"]
-    rows: list[tuple[str, str]] = [("why", one_line(each)) for each in found.why]
-    rows += [("file", "it has changed since the run began, and was looked at as it is now")] if changed else []
-    rows += [("file", f"it has no step `{one_line(failure.path)}` any more")] if gone else []
-    seen = evidence.of(past, failure.path) or {}
-    rows += [("page", str(seen["url"]))] if seen.get("url") else []
-    rows += [
-        ("kept", str(seen[name]["path"]))
-        for name in ("screenshot",)
-        if seen.get(name) and Path(seen[name]["path"]).is_file()
-    ]
-    rows += [("tried", one_line(each)) for each in outcome.tried]
-    rows += _of_model(came, hindered)
-    if fix is None:
-        rows.append(("fix", _none(outcome)))
-        rows.append(("look", f"runops show {outcome.run} --at {shlex.quote(failure.path)}"))
-        if found.kind in ("site error", "slow page", "signed out"):
-            rows.append(("again", f"runops resume {outcome.run}{' --allow-changed' if changed else ''}"))
-    else:
-        rows += [("fix", one_line(f"{each['path']}: {each['what']}")) for each in fix["steps"]]
-        rows += [("or", one_line(other)) for each in fix["steps"] for other in each.get("others", ())]
-        rows.append(("proof", _proved(fix, built=_fix_of(came) is not None)))
-        rows += [("done", f"{one_line(str(each))}, in the proof: it is done on the site") for each in fix["done"]]
-        rows.append(("patch", str(fix["kept"])))
-        rows.append(("apply", _look(goal, outcome.run, fix)))
-        if not fix["done"]:
-            rows.append(("then", _going_on(outcome.run, past, loaded)))
-    wide = max(len(name) for name, _ in rows)
-    return [*lines, *(f"  {name:<{wide}}  {harmless(text)}" for name, text in rows)]
-
-
-def _of_model(came: builds_foreground.Came | None, hindered: str | None) -> list[tuple[str, str]]:
-    if came is None:
+def _of_model(built: outcome.Outcome | None, hindered: str | None) -> list[tuple[str, str]]:
+    if built is None:
         return [("model", one_line(hindered))] if hindered is not None else []
     rows: list[tuple[str, str]] = []
-    if came.ended is not None and not came.ended.done:
-        rows.append(("model", one_line(f"found no fix: {came.ended.value.get('summary') or came.ended.answer}")))
-    totals = came.past.ledger.totals()
-    rows += [("cost", costs.told(totals))] if totals is not None else []
-    return [*rows, ("build", f"runops show {came.session}")]
+    if built.ended is not None and not built.ended.done:
+        rows.append(("model", one_line(f"found no fix: {built.ended.value.get('summary') or built.ended.answer}")))
+    if built.record.costs is not None:
+        rows.append(("cost", costs.told(built.record.costs.model_dump())))
+    return [*rows, ("build", f"runops show {built.record.session}")]
 
 
-def _none(outcome: repair.Outcome) -> str:
-    if outcome.works_now and outcome.found.kind == "slow page":
+def _none(found: repair.Outcome) -> str:
+    if found.works_now and found.found.kind == "slow page":
         return "none is needed: the step finds what it looks for now"
-    return "none: run the file as it is now" if outcome.case.gone else outcome.found.fix
-
-
-def _proved(fix: dict[str, Json], *, built: bool) -> str:
-    said = (SAID_OF_BUILDS if built else SAID)[str(fix["verdict"])]
-    where = f": {briefs.ours(str(fix['reached']))}" if fix["reached"] else ""
-    return f"{said}{where}  (run {fix['run']})"
-
-
-def _ending(
-    goal: RepairOptions,
-    outcome: repair.Outcome,
-    code: int,
-    fix: dict[str, Json] | None,
-    came: builds_foreground.Came | None,
-) -> endings.RepairEnding:
-    failure, found = outcome.case.failure, outcome.found
-    return endings.RepairEnding(
-        run=outcome.run,
-        status="fix-ready" if fix is not None else "not-fixed",
-        exit=code,
-        path=failure.path,
-        code=failure.code,
-        kind=found.kind,
-        why=list(found.why),
-        next=_none(outcome) if fix is None else _look(goal, outcome.run, fix),
-        fix=endings.PatchReport.maybe(fix),
-        tried=list(outcome.tried),
-        looked=outcome.looked,
-        build=came.record() if came is not None else None,
-    )
+    return "none: run the file as it is now" if found.case.gone else found.found.fix

@@ -1,125 +1,256 @@
-"""Opens a session, runs its conversation, and reports its end."""
+"""A chat in the foreground: its messages in turn, and its end."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 import typer
 
+from director.cli import foreground, session_options
+from director.cli import input as typed_input
 from director.cli import screen as cli_screen
-from director.cli import session_options
-from director.cli.session import conversation, followed_runs, parsing
-from director.cli.session import input as line_input
-from director.cli.session import loop as session_loop
-from nodes.errors import UsageError
+from director.cli.session import followed_runs, slash_commands
+from director.conversation import knowledge, reply
+from director.session import settings as session_settings
+from director.session.open import SessionWriter
+from director.session.state import SessionState
+from nodes.errors import BudgetReached, ModelError, RunOpsError, SetupError, UsageError
+from nodes.values import Json
 from runtime.cli import console, foreground_run, signals
 from runtime.cli.foreground import Foreground
 from runtime.display.stream import Talk
-from runtime.log import entries
+from runtime.log import entries, ledger
 from runtime.report import endings, of_session
 from runtime.report.parts import Costs
 from runtime.workspace import host
 
-STATES: dict[int, endings.ChatStatus] = {
-    0: "ended",
-    1: "failed",
-    2: "failed",
-    3: "failed",
-    4: "paused",
-    5: "out-of-budget",
-    75: "replaced",
-    130: "interrupted",
-    143: "interrupted",
-}
-"""State of a session by its exit code; any other is ``failed``."""
+FINAL = frozenset({3, 5, 70, 75})
+"""Exit codes of errors that a further message would only repeat."""
 
 
-def converse(
-    goal: session_options.ChatOptions, here: host.Host, message: str | None, *, as_json: bool, quiet: bool
-) -> None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChatOptions:
+    """The options of the command, but for those of its output."""
+
+    about: str | None = None
+    message: str | None = None
+    resume: str | None = None
+    fork: str | None = None
+    mode: entries.Mode | None = None
+    window: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    settings: Mapping[str, Json] = dataclasses.field(default_factory=dict[str, Json])
+    """Other given settings of the session, by name."""
+    take_over: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError ``usage`` for contradictions."""
+        if self.message is not None and not self.message.strip():
+            raise UsageError("usage", "`--message` says nothing", fix="give it a text, or leave it out and type")
+        if self.resume is not None and self.fork is not None:
+            raise UsageError("usage", "`--resume` and `--fork` contradict each other", fix="leave one of them out")
+        if self.about is not None and (self.resume is not None or self.fork is not None):
+            raise UsageError(
+                "usage",
+                f"a session that continues is about what it was about, and not about {self.about!r}",
+                fix="leave it out, or begin a session: `runops chat` without `--resume` and `--fork`",
+            )
+
+
+def converse(options: ChatOptions, here: host.Host, *, as_json: bool, quiet: bool) -> None:
     """Begin or resume a session, and process its messages. Always raises ``typer.Exit``, or RunOpsError if it could not begin."""
-    if message is not None and not message.strip():
-        raise UsageError("usage", "`--message` says nothing", fix="give it a text, or leave it out and type")
+    options.check()
     foreground_run.hush()
-    person = message is None and line_input.interactive()
-    here = session_options.as_kept(goal, here)
+    person = options.message is None and typed_input.interactive()
+    found: session_options.Found | None = None
+    if options.resume is not None:
+        found = session_options.find(here, options.resume, options.settings, "chat")
+    elif options.fork is not None:
+        found = session_options.find(here, options.fork, options.settings)
+    here = found.here if found is not None else here
     models = session_options.Models.of(here)
-    answers = Talk(sys.stderr) if as_json else None
-    screen = cli_screen.Screen(as_it_comes=person, quiet=quiet, answers=answers)
-    held: conversation.Conversation | None = None
-    with Foreground(
-        lambda: again(held) if held is not None else "", clear=lambda: held and followed_runs.end_browser(held)
-    ) as front:
-        writer, there_before = front.run(session_options.open_session(goal, here, models))
-        held = conversation.Conversation(writer, here, models, screen)
-        try:
-            code = _talk(held, front, goal, message, person=person, there_before=there_before)
-        finally:
-            front.complete(held.close())
-    _end(held, code, as_json=as_json, quiet=quiet)
+    screen = cli_screen.Screen(as_it_comes=person, quiet=quiet, answers=Talk(sys.stderr) if as_json else None)
+    with foreground.followed(
+        _open(options, here, models, found), lambda writer: foreground.Conversation(writer, here, models, screen)
+    ) as (front, held):
+        code = Chat(held, front, person=person).carry_out(options)
+    if not quiet or code:
+        interrupted = "interrupted\n  " if code in foreground.BY_SIGNAL else ""
+        console.say(f"{interrupted}again  {held.again}")
+    foreground.result(_ending(held, code).as_json() if as_json else None, f"runops show {held.id}")
     raise typer.Exit(code)
 
 
-def _talk(
-    held: conversation.Conversation,
-    front: Foreground,
-    goal: session_options.ChatOptions,
-    message: str | None,
-    *,
-    person: bool,
-    there_before: bool,
-) -> int:
-    """Process all messages; return the exit code."""
-    loop = session_loop.Loop(held, front, person=person)
-    try:
-        title = held.subject.title
-        held.screen.say("  ".join(filter(None, ("chat", held.id, title))))
-        foreground_run.say_taken(held.writer.conversation.taken_from)
-        if there_before and goal.fork is None:
-            front.complete(followed_runs.settle(held))
-            loop.take_up()
-        if message is not None:
-            if not loop.over:
-                loop.take(message)
-        else:
-            said = held.session.thread(entries.SESSION_THREAD).said
-            earlier = [
-                held.writer.text_of(each) for each in said if isinstance(each, entries.User) and each.mode is not None
-            ]
-            read = line_input.terminal(earlier) if person else line_input.standard_input()
-            loop.follow(parsing.Lines(read).word)
-    except signals.Interrupted as interrupted:
-        held.screen.broken()
-        if person:
-            held.screen.say("")
-        return interrupted.exit
-    return 0 if person else loop.code
+async def _open(
+    options: ChatOptions, here: host.Host, models: session_options.Models, found: session_options.Found | None
+) -> SessionWriter:
+    if here.settings.chat_knowledge is not None:
+        # Unreadable files are reported before anything is begun.
+        knowledge.Knowledge.read([here.settings.chat_knowledge])
+    if found is not None:
+        source, secrets = found, session_options.secrets_of(found.past, here)
+    else:
+        about = session_options.About.named(options.about, here)
+        file = str(about.file) if about.file is not None else None
+        source = entries.SessionHeader(purpose="chat", run=about.run, file=file, versions={})
+        secrets = about.secrets(here)
+
+    async def keep(own: SessionState) -> None:
+        mode = options.mode or (here.settings.chat_mode if found is None else None)
+        if mode is not None and mode != own.history.mode:
+            own.keep(entries.Version(of="mode", number=0, reason=f"--mode {mode}", by="person"), mode)
+        session_settings.keep(own, options.settings)
+        for name, value in options.window.items():
+            session_options.set_limit(own, here.settings, name, value, f"--{name.replace('_', '-')}")
+
+    return await session_options.open_session(
+        here, models, source, secrets, keep, fork=options.fork is not None, take_over=options.take_over
+    )
 
 
-def again(held: conversation.Conversation) -> str:
-    """Return the next command."""
-    return f"again  runops chat --resume {held.id}"
-
-
-def _end(held: conversation.Conversation, code: int, *, as_json: bool, quiet: bool) -> None:
-    if not quiet or code:
-        console.say(("interrupted\n  " if code in (130, 143) else "") + again(held))
-    if as_json:
-        console.result(_ending(held, code).as_json())
-
-
-def _ending(held: conversation.Conversation, code: int) -> endings.ChatEnding:
+def _ending(held: foreground.Conversation, code: int) -> endings.ChatEnding:
     about = held.about
     report = held.screen.report
     return endings.ChatEnding(
         session=held.id,
-        status=STATES.get(code, "failed"),
+        status="ended" if code == 0 else foreground.STATES.get(code, "failed"),
         exit=code,
         mode=held.session.mode,
         about=endings.AboutReport(run=about.run, file=str(about.file) if about.file is not None else None),
-        words=[each.report() for each in held.words],
+        words=held.words,
         costs=Costs.maybe(held.session.ledger.totals()),
         runs=of_session.costs_of_runs(held.session),
         window=report.as_json() if report is not None else None,
         warnings=held.screen.warnings,
     )
+
+
+class Chat:
+    """Processes messages until there are no more, or one must be the last."""
+
+    def __init__(self, held: foreground.Conversation, front: Foreground, *, person: bool) -> None:
+        """``person``: somebody types, and sees the output; then errors do not end it."""
+        self._held, self._front, self._person = held, front, person
+        self._code = 0
+        self._over = False
+        """True if a further message would only repeat the last error."""
+        self._slashes = slash_commands.SlashCommands(held, front)
+
+    def carry_out(self, options: ChatOptions) -> int:
+        """Return the exit code."""
+        held = self._held
+        try:
+            if options.resume is not None:
+                self._front.complete(followed_runs.settle(held))
+                # A crash may have left a message unanswered.
+                self._answer("", lambda talk: talk.go_on())
+            if options.message is None:
+                said = held.session.thread(entries.SESSION_THREAD).said
+                earlier = [held.writer.text_of(each) for each in said if isinstance(each, entries.User) and each.mode]
+                read = typed_input.lines(earlier, slash_commands.completed, person=self._person)
+                self._follow(typed_input.messages(read))
+            elif not self._over:
+                self._take(options.message)
+        except signals.Interrupted as interrupted:
+            held.screen.broken()
+            if self._person:
+                held.screen.say("")
+            return interrupted.exit
+        return 0 if self._person else self._code
+
+    def _follow(self, message: Callable[[], str]) -> None:
+        """Process messages until ``message`` raises EOFError. Raises ``signals.Interrupted``."""
+        screen, ending = self._held.screen, False
+        while not self._over or self._person:
+            try:
+                with self._front.reading():
+                    line = message()
+            except EOFError:
+                if self._person:
+                    screen.say("")
+                return
+            except signals.Interrupted as interrupted:
+                if not self._person or ending or interrupted.exit != 130:
+                    raise
+                ending = True
+                screen.say("\n--  Ctrl-C again, Ctrl-D or /quit ends the session")
+                continue
+            ending = False
+            try:
+                if not self._take(line):
+                    return
+            except signals.Interrupted as interrupted:
+                screen.broken()
+                if not self._person or interrupted.exit != 130:
+                    raise
+                screen.say("--  interrupted; the session continues")
+
+    def _take(self, line: str) -> bool:
+        """Process a message; return whether another one may follow."""
+        more = True
+        try:
+            word = slash_commands.parse(line)
+            if isinstance(word, tuple):
+                more = self._do(*word, line.strip())
+            elif word:
+                self._answer(word, lambda talk: talk.say(word))
+        except RunOpsError as error:
+            self._failed(error)
+        unwritten = self._held.screen.unwritten
+        if unwritten is not None and not self._over:
+            self._failed(
+                SetupError(
+                    "output-not-written",
+                    f"the answer could not be written: {unwritten.strerror}",
+                    fix=f"make room; `runops show {self._held.id}` has it",
+                )
+            )
+        # Without a reader nothing is sent, and nothing is paid.
+        return more and not self._held.screen.unheard
+
+    def _do(self, name: str, words: slash_commands.Words, typed: str) -> bool:
+        """Execute a slash command; a run that did not pass sets its own exit code."""
+        self._code = 0
+        more = self._slashes.take(name, words)
+        ran = self._slashes.ran
+        if ran is not None:
+            self._code = ran.exit
+            self._held.words.append(endings.of_word(typed, None, None, ran))
+        return more
+
+    def _answer(self, said: str, answering: Callable[[reply.Talk], Coroutine[Any, Any, str | None]]) -> None:
+        """Show the model's answer; there is none if nothing was left to answer."""
+        held, rows = self._held, len(self._held.session.ledger.rows)
+        answer: str | None = None
+        failed: RunOpsError | None = None
+        try:
+            answer = self._front.run(answering(held.talk))
+        except RunOpsError as error:
+            failed = error
+            self._failed(error)
+        finally:
+            if said or answer is not None or failed is not None:
+                held.words.append(endings.of_word(said, answer, failed, None))
+        if answer is not None:
+            self._code = 0
+            held.screen.answered(answer)
+            spent = held.session.ledger.rows[rows:]
+            held.screen.meter(ledger.totals(spent) if spent else None, held.screen.report)
+
+    def _failed(self, error: RunOpsError) -> None:
+        self._code, self._over = error.exit, error.exit in FINAL
+        self._held.screen.broken()
+        # The command for a budget names the larger one itself.
+        shown = error.replaced(fix=None) if isinstance(error, BudgetReached) else error
+        console.say(console.failure(shown, self._next(error)))
+
+    def _next(self, error: RunOpsError) -> str | None:
+        again = self._held.again
+        if isinstance(error, BudgetReached):
+            return foreground.with_larger_budget(again, error)
+        said = self._held.session.thread(entries.SESSION_THREAD).said
+        if isinstance(error, ModelError) and said and isinstance(said[-1], entries.ModelError):
+            return "continue" if self._person else f"{again} -m continue"
+        return None

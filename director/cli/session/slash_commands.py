@@ -1,14 +1,17 @@
-"""Implements the slash commands."""
+"""The slash commands of a chat: their syntax, and their work."""
 
 from __future__ import annotations
 
+import difflib
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from director.cli import session_options
-from director.cli.session import followed_runs, parsing
-from director.session import markdown as session_markdown
+from director.cli.foreground import Conversation
+from director.cli.session import followed_runs
 from director.session import open as open_session
 from director.session import variables
 from nodes import errors
@@ -22,20 +25,130 @@ from runtime.language import prepare, reader
 from runtime.log import entries, ledger
 from runtime.report import markdown, of_session
 from runtime.settings import settings
-from runtime.workspace import host, run_index
-
-if TYPE_CHECKING:
-    from director.cli.session import conversation
+from runtime.system import files, regular_files
+from runtime.workspace import run_index
 
 MODES: tuple[entries.Mode, ...] = get_args(entries.Mode)
 
+Words = tuple[str, ...]
+"""The arguments of a command, split like in a shell."""
+
+HELP = {
+    "/mode [chat|agent|run]": "tell the mode, or change it",
+    "/run [FILE] [-i NAME=VALUE]": "run the workflow, and tell the model how it ended",
+    "/resume [RUN]": "continue with the run that this is about, or with another one",
+    "/save [FILE.md]": "write the conversation as Markdown",
+    "/fork": "continue in a fork; this session stays as it is",
+    "/cost": "what was spent",
+    "/window [NAME VALUE]": "what the model would be sent now; or change how that is chosen",
+    "/plan": "the plan, as a list of tasks",
+    "/vars": "the variables",
+    "/help": "this list",
+    "/quit": "end; `runops chat --resume` continues",
+}
+SHAPES = {shape.partition(" ")[0].removeprefix("/"): shape for shape in HELP}
+"""The syntax of each command, by its name."""
+
+MOST = {"mode": 1, "resume": 1, "save": 1, "window": 2}
+"""Limits of arguments; of others none is allowed, and ``/run`` looks at its own."""
+
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+"""Characters that no text may contain: undecodable bytes come as lone surrogates, and file names contain no NUL."""
+
+
+def parse(line: str) -> str | tuple[str, Words]:
+    """Return the message for the model, or a command. ``//…`` is a message with one slash. Invalid characters become ``�``.
+
+    Raises UsageError ``unknown-word`` with the closest command, ``usage`` for an unclosed quotation mark.
+    """
+    text = _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", line.strip())
+    if not text.startswith("/"):
+        return text
+    if text.startswith("//"):
+        return text[1:]
+    name, _, rest = text[1:].partition(" ")
+    if name not in SHAPES:
+        near = difflib.get_close_matches(name, SHAPES, 1)
+        fix = (
+            f"did you mean `/{near[0]}`?"
+            if near
+            else "`/help` lists them; what begins with `//` is said with one slash"
+        )
+        raise UsageError("unknown-word", f"there is no word `/{name}`", fix=fix)
+    try:
+        return name, tuple(shlex.split(rest))
+    except ValueError:
+        raise UsageError(
+            "usage", f"a quotation mark of `/{name}` has no end", fix="close it, or put a `\\` before it"
+        ) from None
+
+
+def refuse_more(name: str, words: Words, count: int) -> None:
+    """Raise UsageError ``usage`` if the command has too many arguments."""
+    if len(words) > count:
+        raise _wrong(name, f"`/{name}` does not take {' '.join(words[count:])!r}")
+
+
+def file_and_inputs(words: Words) -> tuple[str | None, list[str]]:
+    """Return the file of ``/run`` and its inputs (``NAME=VALUE``). Raises UsageError ``usage``."""
+    named: list[str] = []
+    inputs: list[str] = []
+    rest = iter(words)
+    for each in rest:
+        if each in ("-i", "--input"):
+            value = next(rest, None)
+            if value is None:
+                raise _wrong("run", f"behind `{each}` an input is missing")
+            inputs.append(value)
+        else:
+            named.append(each)
+    refuse_more("run", tuple(named), 1)
+    return (named[0] if named else None), inputs
+
+
+def completed(typed: str) -> list[str]:
+    """Return the commands that begin with ``typed``, for Tab."""
+    return [f"/{each}" for each in SHAPES if f"/{each}".startswith(typed)] if typed.startswith("/") else []
+
+
+def listed() -> list[str]:
+    wide = max(map(len, HELP))
+    return [f"{shape:<{wide}}  {told}" for shape, told in HELP.items()]
+
+
+def _wrong(name: str, what: str) -> UsageError:
+    return UsageError("usage", what, fix=f"type: {SHAPES[name]}")
+
+
+def write(path: Path, text: str) -> None:
+    """Write a saved session atomically. Raises UsageError ``file-not-written``, also if the file there is none."""
+    try:
+        if path.exists() and not _is_saved(path):
+            raise _not_written(f"{path} is there already, and is no saved session")
+        files.write(path, text.encode())
+    except OSError as error:
+        raise _not_written(f"{path} could not be written: {error.strerror}") from None
+
+
+def _is_saved(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with regular_files.opened(path) as file:
+        return file.read(len(markdown.HEAD)) == markdown.HEAD.encode()
+
+
+def _not_written(what: str) -> UsageError:
+    return UsageError("file-not-written", what, fix="name another file: /save FILE.md")
+
 
 class SlashCommands:
-    """Each command is a method of the same name."""
+    """Each command is a method, and returns the lines to show."""
 
-    def __init__(self, held: conversation.Conversation, front: foreground.Foreground) -> None:
+    def __init__(self, held: Conversation, front: foreground.Foreground) -> None:
         self._held, self._front = held, front
-        self._known: dict[str, Callable[[parsing.SlashLine], None]] = {
+        self.ran: events.RunEnded | None = None
+        """The end of the run that the last command began or resumed."""
+        self._known: dict[str, Callable[[Words], list[str] | None]] = {
             "mode": self._mode,
             "run": self._run,
             "resume": self._resume,
@@ -44,91 +157,73 @@ class SlashCommands:
             "cost": self._cost,
             "window": self._window,
             "plan": self._plan,
-            "vars": self._variables,
-            "help": lambda word: self._show(word, parsing.listed()),
+            "vars": lambda _: list(variables.told(held.state.variables.all())) or ["(no variables)"],
+            "help": lambda _: listed(),
         }
-        self.ran: events.RunEnded | None = None
-        """The end of the run that the last command began or resumed."""
 
-    def take(self, word: parsing.SlashLine) -> bool:
+    def take(self, name: str, words: Words) -> bool:
         """Execute a command; return False if it ends the session. Raises RunOpsError."""
         self.ran = None
-        if word.name == "quit":
-            parsing.at_most(word, 0)
+        if name != "run":
+            refuse_more(name, words, MOST.get(name, 0))
+        if name == "quit":
             return False
-        self._known[word.name](word)
+        self._held.screen.result(self._known[name](words) or [])
         return True
-
-    def _show(self, word: parsing.SlashLine, lines: list[str]) -> None:
-        parsing.at_most(word, 0)
-        self._held.screen.result(lines)
 
     # State.
 
-    def _mode(self, word: parsing.SlashLine) -> None:
-        parsing.at_most(word, 1)
+    def _mode(self, words: Words) -> list[str] | None:
         talk = self._held.talk
-        if not word.rest:
-            self._held.screen.result([talk.mode])
-            return
-        wanted: entries.Mode | None = next((each for each in MODES if each == word.rest[0]), None)
-        if wanted is None:
-            near = errors.near(word.rest[0], MODES)
-            raise UsageError(
-                "usage",
-                f"there is no mode `{word.rest[0]}`",
-                fix=f"did you mean `/mode {near}`?" if near else f"type: {parsing.shape('mode')}",
-            )
-        talk.mode = wanted
-        self._held.screen.say(f"--  mode {wanted}")
+        if not words:
+            return [talk.mode]
+        mode: entries.Mode | None = next((each for each in MODES if each == words[0]), None)
+        if mode is None:
+            wrong = _wrong("mode", f"there is no mode `{words[0]}`")
+            near = errors.near(words[0], MODES)
+            raise wrong.replaced(fix=f"did you mean `/mode {near}`?") if near else wrong
+        talk.mode = mode
+        self._held.screen.say(f"--  mode {mode}")
+        return None
 
-    def _window(self, word: parsing.SlashLine) -> None:
-        if not word.rest:
-            self._show(word, report_text.lines(self._held.talk.window()))
-            return
-        parsing.at_most(word, 2)
-        if len(word.rest) == 1:
-            raise UsageError("usage", f"what is `{word.rest[0]}` to be?", fix=f"type: {parsing.shape('window')}")
-        name, value = word.rest[0].replace("-", "_"), word.rest[1]
+    def _window(self, words: Words) -> list[str] | None:
         held = self._held
-        session_options.set_limit(held.state, held.writer, held.here.settings, name, value, f"/window {name} {value}")
+        if not words:
+            return report_text.lines(held.talk.window())
+        if len(words) == 1:
+            raise _wrong("window", f"what is `{words[0]}` to be?")
+        name, value = words[0].replace("-", "_"), words[1]
+        session_options.set_limit(held.state, held.here.settings, name, value, f"/window {name} {value}")
         held.screen.say(f"--  {name} {getattr(held.limits(), name)}")
+        return None
 
-    def _plan(self, word: parsing.SlashLine) -> None:
+    def _plan(self, _words: Words) -> list[str]:
         plan = self._held.state.value("plan")
-        self._show(word, (plans.as_todo(plan) if plan is not None else []) or ["(no plan)"])
+        return (plans.as_todo(plan) if plan is not None else []) or ["(no plan)"]
 
-    def _variables(self, word: parsing.SlashLine) -> None:
-        values = self._held.state.variables.all()
-        self._show(word, list(variables.told(values)) or ["(no variables)"])
-
-    def _cost(self, word: parsing.SlashLine) -> None:
+    def _cost(self, _words: Words) -> list[str]:
         spent = self._held.session.ledger
         parts = {
             **{path or "session": each for path, each in spent.totals_by_step().items()},
             **{f"run {run}": each for run, each in spent.totals_by_run().items()},
         }
         if not parts:
-            self._show(word, ["nothing was asked yet"])
-            return
+            return ["nothing was asked yet"]
         every = {"all": ledger.together(list(parts.values())), **(parts if len(parts) > 1 else {})}
-        rows = [(name, costs.told(each)) for name, each in every.items()]
-        wide = max(len(name) for name, _told in rows)
-        self._show(word, [f"{name:<{wide}}  {told}" for name, told in rows])
+        wide = max(map(len, every))
+        return [f"{name:<{wide}}  {costs.told(each)}" for name, each in every.items()]
 
     # Files and forks.
 
-    def _save(self, word: parsing.SlashLine) -> None:
-        parsing.at_most(word, 1)
+    def _save(self, words: Words) -> None:
         held = self._held
-        path = Path(word.rest[0] if word.rest else f"session-{held.id}.md")
+        path = Path(words[0] if words else f"session-{held.id}.md")
         self._front.complete(held.writer.barrier())
         report = of_session.session_report(held.session, held.here.kept.read(held.id), held.writer, brief=True)
-        session_markdown.save(path, markdown.of_session(report))
+        write(path, markdown.of_session(report))
         held.screen.say(f"--  saved in {path}")
 
-    def _fork(self, word: parsing.SlashLine) -> None:
-        parsing.at_most(word, 0)
+    def _fork(self, _words: Words) -> None:
         held = self._held
         parent = held.id
         writer = self._front.complete(open_session.fork(held.here.store, parent, held.writer.masker))
@@ -137,35 +232,35 @@ class SlashCommands:
 
     # Runs.
 
-    def _run(self, word: parsing.SlashLine) -> None:
-        named, pairs = parsing.file_and_inputs(word)
+    def _run(self, words: Words) -> None:
+        named, pairs = file_and_inputs(words)
         held = self._held
         path = Path(named) if named is not None else held.about.workflow_file(held.here.kept)
         if path is None:
-            raise UsageError("usage", "this session is about no workflow", fix=f"name one: {parsing.shape('run')}")
+            raise UsageError("usage", "this session is about no workflow", fix=f"name one: {SHAPES['run']}")
         values = given_values.inputs(pairs)
         loaded = reader.load(path)
         values.refuse_unknown([loaded])
         own = held.here.having(settings.load())
         prepared = prepare.prepare(loaded, values.of(loaded), own.secrets)
-        self._follow(
-            followed_runs.FollowedRun(held, f"/run {path}"),
+        self.ran = followed_runs.to_its_end(
+            held,
+            self._front,
             own,
+            f"/run {path}",
             lambda carrier, listener, options: carrier.begin(prepared, options=options, listener=listener),
         )
 
-    def _resume(self, word: parsing.SlashLine) -> None:
-        parsing.at_most(word, 1)
+    def _resume(self, words: Words) -> None:
         held = self._held
-        run = run_index.find(held.here.kept, word.rest[0]) if word.rest else held.about.run
+        run = run_index.find(held.here.kept, words[0]) if words else held.about.run
         if run is None:
-            raise UsageError("usage", "this session is about no run", fix=f"name one: {parsing.shape('resume')}")
-        own = held.here.having(settings.load())
-        self._follow(
-            followed_runs.FollowedRun(held, f"/resume {run}", followed_runs.spent_by(held, run)),
-            own,
+            raise UsageError("usage", "this session is about no run", fix=f"name one: {SHAPES['resume']}")
+        self.ran = followed_runs.to_its_end(
+            held,
+            self._front,
+            held.here.having(settings.load()),
+            f"/resume {run}",
             lambda carrier, listener, options: carrier.resume(run, options=options, listener=listener),
+            followed_runs.spent_by(held, run),
         )
-
-    def _follow(self, one: followed_runs.FollowedRun, own: host.Host, begin: followed_runs.Begin) -> None:
-        self.ran = one.to_its_end(begin, self._front, own)

@@ -1,0 +1,183 @@
+"""A session in the foreground of a command: its resources, its signals, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from typing import Any, Literal, TypeVar
+
+import typer
+
+from director.cli import screen as cli_screen
+from director.cli import session_options
+from director.conversation import reply
+from director.session import runs, subject
+from director.session.open import SessionWriter
+from director.session.state import SessionState
+from director.tools.toolbox import Toolset
+from nodes.errors import BudgetReached, SetupError
+from runtime.cli import console, foreground, foreground_run
+from runtime.context import limits, window
+from runtime.display import costs
+from runtime.log import entries
+from runtime.log import session as log_session
+from runtime.log.store import store
+from runtime.models import run_models
+from runtime.report import endings
+from runtime.secrets import masking
+from runtime.system import tasks
+from runtime.workspace import host
+
+BY_SIGNAL = (130, 143)
+"""Exit codes of interruptions."""
+
+STATES: dict[int, Literal["paused", "out-of-budget", "replaced", "interrupted"]] = {
+    4: "paused",
+    5: "out-of-budget",
+    75: "replaced",
+    130: "interrupted",
+    143: "interrupted",
+}
+"""State of a session by the exit code of its command; after any other error it is ``failed``."""
+
+
+class Conversation:
+    """Resources of a session in progress. Call ``close`` on it."""
+
+    command = "chat"
+    options = reply.CHAT
+    toolsets: Sequence[Toolset] = ()
+    """Tools besides those of every session."""
+
+    def __init__(
+        self, writer: SessionWriter, here: host.Host, models: session_options.Models, screen: cli_screen.Screen
+    ) -> None:
+        """``writer`` is the session's, and is closed with it."""
+        self.here, self.models, self.screen = here, models, screen
+        self.words: list[endings.WordReport] = []
+        self._use(writer)
+
+    def _use(self, writer: SessionWriter) -> None:
+        self.writer, self.state = writer, SessionState(writer)
+        self.runs = runs.Runs(writer, self.here.kept, self.screen, self.models.price)
+        self._supply: run_models.RunModels | None = None
+        self._talk: reply.Talk | None = None
+        self._subject: subject.Subject | None = None
+
+    @property
+    def id(self) -> str:
+        return self.writer.conversation.id
+
+    @property
+    def session(self) -> log_session.Session:
+        return self.writer.history
+
+    @property
+    def again(self) -> str:
+        """The command that resumes it."""
+        return f"runops {self.command} --resume {self.id}"
+
+    @property
+    def about(self) -> session_options.About:
+        return session_options.About.of(self.session)
+
+    @property
+    def subject(self) -> subject.Subject:
+        if self._subject is None:
+            self._subject = self.about.subject(self.here, self.state)
+        return self._subject
+
+    @property
+    def talk(self) -> reply.Talk:
+        """The conversation about its current subject. Raises UsageError ``price-unknown``."""
+        if self._talk is None:
+            if self._supply is None:
+                self._supply = self.models.supply(self.writer, self.here.kept)
+            self._talk = reply.Talk(
+                self.writer,
+                self.subject,
+                self.state,
+                self._supply,
+                self.here.settings,
+                self.screen,
+                self.limits,
+                self.toolsets,
+                self.options,
+            )
+        return self._talk
+
+    def limits(self) -> window.Limits:
+        return limits.of_session(self.session, self.writer, self.here.settings)
+
+    async def happened(self, text: str, run: str | None = None, spent: entries.Ran | None = None) -> None:
+        """Log what a person did besides messages; with ``run`` the session is about that run from now on, and has paid what it ``spent``."""
+        self.writer.said(entries.Event(thread=entries.SESSION_THREAD, run=run, spent=spent), text, "")
+        await self.writer.barrier()
+        if run is not None:
+            self._talk, self._subject = None, None
+            known = session_options.secrets_of(self.session, self.here)
+            self.writer.masker = masking.Masker({**known, **self.models.masked()})
+
+    async def move(self, writer: SessionWriter) -> None:
+        """Continue in another session."""
+        await self.close()
+        self._use(writer)
+
+    async def close(self) -> None:
+        """Release the session: everything is synced."""
+        if self._supply is not None:
+            await self._supply.close()
+            self._supply = None
+        await tasks.to_the_end(self.writer.conversation.aclose())
+
+    def end_browsers(self) -> None:
+        """End the browsers that would outlive this process: those of the session and of the runs that it follows."""
+        end_browsers(self.here.kept, [self.id, *self.session.open_runs])
+
+
+Held = TypeVar("Held", bound=Conversation)
+
+
+@contextlib.contextmanager
+def followed(
+    opening: Coroutine[Any, Any, SessionWriter], make: Callable[[SessionWriter], Held]
+) -> Generator[tuple[foreground.Foreground, Held]]:
+    """Open a session, and close it at the end. A process that ends at once names the command that resumes it."""
+    held: Held | None = None
+    with foreground.Foreground(
+        lambda: f"again  {held.again}" if held is not None else "", clear=lambda: held and held.end_browsers()
+    ) as front:
+        held = make(front.run(opening))
+        try:
+            held.screen.say("  ".join(filter(None, (held.command, held.id, held.subject.title))))
+            foreground_run.say_taken(held.writer.conversation.taken_from)
+            yield front, held
+        finally:
+            front.complete(held.close())
+
+
+def end_browsers(kept: store.Kept, names: Iterable[str]) -> None:
+    """End the browsers of runs and sessions; a build has several, each in its folder."""
+    for name in names:
+        folder = kept.private(name)
+        for each in (folder, *(found for found in folder.glob("*") if found.is_dir())):
+            foreground.end_browser(each)
+
+
+def result(text: str | None, again: str) -> None:
+    """Print the result of a command that may have paid for it.
+
+    Where it cannot be printed, exit with ``again`` as the next command: the same one would begin, and pay, anew.
+    """
+    try:
+        if text is not None:
+            console.result(text)
+    except SetupError as error:
+        console.say(console.failure(error.replaced(fix="make room; the work itself is kept"), again))
+        raise typer.Exit(error.exit) from None
+
+
+def with_larger_budget(again: str, error: BudgetReached) -> str:
+    """Return the command that continues within a larger budget."""
+    larger = costs.resume_command("", error.as_json()).rpartition(" --budget ")[2]
+    return f"{again} --budget {larger}"
