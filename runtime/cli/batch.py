@@ -27,8 +27,6 @@ from runtime.workspace import host
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """Options of the runs and their output."""
-
     here: host.Host
     as_json: bool = False
     quiet: bool = False
@@ -46,10 +44,7 @@ class BatchOptions:
 
 
 class Batch:
-    """The runs of one command."""
-
     def __init__(self, found: Sequence[collect.Found], options: BatchOptions) -> None:
-        """Take the found files; each gets one run."""
         self.outcomes = [results.Outcome(each.file, each.loaded) for each in found]
         here = options.here if len(found) == 1 else dataclasses.replace(options.here, usual_mode="shared")
         self._options = dataclasses.replace(options, here=here)
@@ -144,7 +139,6 @@ class Batch:
             self._tell(outcome, run, ended)
 
     def _tell(self, outcome: results.Outcome, run: foreground_run.Run, ended: events.RunEnded | None) -> None:
-        """Report the end of a run of the batch, and note it."""
         options = self._options
         outcome.run = run.id
         if ended is None and run.id is None:
@@ -158,7 +152,6 @@ class Batch:
             console.result(facts.result_text(output))
 
     def _refuse(self) -> int:
-        """Report for each file that cannot run why not; nothing was begun."""
         refused = [each for each in self.outcomes if each.error is not None]
         alone = len(self.outcomes) == 1
         told: set[diagnostics.Diagnostic] = set()
@@ -215,7 +208,6 @@ WORDS = {"error": "NOT RUN", "not-begun": "not begun", "passed": "passed"}
 
 
 def summary(ended: Sequence[results.Outcome]) -> list[str]:
-    """Return a line that counts, one for each run, and the next command to type."""
     tally = Counter(each.state for each in ended)
     words = [f"{tally[state]} {WORDS.get(state, state).lower().replace('-', ' ')}" for state in STATES if tally[state]]
     lines = [f"{', '.join(words)}  {duration(sum(each.seconds for each in ended))}"]

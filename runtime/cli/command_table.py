@@ -20,7 +20,6 @@ class Command:
     target: str
 
     def load(self) -> Callable[..., Any]:
-        """Import the function."""
         module, _, attribute = self.target.partition(":")
         return getattr(importlib.import_module(module), attribute)
 
@@ -65,11 +64,9 @@ def offered() -> list[Command]:
 
 
 def every() -> list[Command]:
-    """Return all commands: our own, then those of other packages."""
     return [*OWN, *offered()]
 
 
 def find(name: str) -> Command | None:
-    """Return the command of that name."""
     own = next((command for command in OWN if command.name == name), None)
     return own or next((command for command in offered() if command.name == name), None)

@@ -23,17 +23,14 @@ VERSION = 1
 
 
 def talk() -> Talk:
-    """Return stderr as a stream that never fails a command."""
     return Talk(sys.stderr)
 
 
 def say(text: str = "") -> None:
-    """Print a message that is no part of the result."""
     talk().line(text)
 
 
 def ask(text: str) -> str:
-    """Ask on stderr; return the line that is typed."""
     import typer  # only a question needs it here
 
     return str(typer.prompt(escapes.shown(text), err=True))
@@ -50,7 +47,6 @@ def result(text: str) -> None:
 
 @contextlib.contextmanager
 def writing() -> Generator[None]:
-    """Treat errors within as errors of stdout."""
     try:
         yield
     except BrokenPipeError:
@@ -67,7 +63,6 @@ def disk_full(error: OSError) -> bool:
 
 
 def not_written(error: OSError) -> SetupError:
-    """Return the error for a full disk on stdout."""
     drain(sys.stdout)
     return SetupError(
         "output-not-written",
@@ -77,7 +72,6 @@ def not_written(error: OSError) -> SetupError:
 
 
 def gone(stream: TextIO) -> bool:
-    """True if the reader of the stream has gone."""
     try:
         poll = select.poll()
         poll.register(stream.fileno(), 0)
@@ -87,7 +81,6 @@ def gone(stream: TextIO) -> bool:
 
 
 def columns() -> int | None:
-    """Return the columns of the terminal on stdout; None where there is none."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or None
     except (OSError, ValueError):
@@ -95,7 +88,6 @@ def columns() -> int | None:
 
 
 def as_json(**fields: Json) -> str:
-    """Return one JSON object, with its version first."""
     return escapes.as_json({"version": VERSION, **fields}, indent=2)
 
 
@@ -109,7 +101,6 @@ BOLD, RED, YELLOW = 1, 31, 33
 
 
 def failure(error: RunOpsError, next_command: str | None = None, *, place: str | None = None) -> str:
-    """Render the error that ended a command; ``place`` is its subject, where that is not its step."""
     render = getattr(error, "render", None)
     if callable(render):  # a file with mistakes shows each at its place
         lines = [str(render(colour=coloured(talk()))), ""]

@@ -83,7 +83,6 @@ FromFlag = Annotated[
 
 
 def take_over(what: str) -> Any:
-    """Build ``--take-over`` for a ``what`` that the command continues."""
     return typer.Option("--take-over", help=f"Also where a living process holds the {what}: end that process first.")
 
 
@@ -101,5 +100,4 @@ def model_calls(given: str | None, *, frozen: bool) -> str | None:
 
 
 def arguments(ctx: typer.Context) -> list[str]:
-    """Return the command line, as it was typed after ``runops``."""
     return list(ctx.find_root().obj or ())

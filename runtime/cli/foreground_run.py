@@ -36,8 +36,6 @@ Begin = Callable[[Runtime, events.Listener], Awaitable[runtime.Run]]
 
 
 class Run:
-    """One run, from its first output to the exit code."""
-
     def __init__(self, display: Display, kept: store.Kept, again: str | None = None) -> None:
         """``kept`` keeps the run; ``again`` is the command to repeat one that cannot be resumed."""
         self.display = display
@@ -51,7 +49,6 @@ class Run:
         """The signal that interrupted it."""
 
     def listen(self, event: events.Event) -> None:
-        """Note the start and the end, and pass the event on to the display."""
         if isinstance(event, events.RunStarted):
             self.id = event.run
         elif isinstance(event, events.RunEnded):
@@ -73,11 +70,9 @@ class Run:
             return self.told
 
     def notice(self) -> None:
-        """Report that a signal was received."""
         self.display(events.Said("interrupting the run (Ctrl-C again: at once)"))
 
     def clear(self) -> None:
-        """End what would outlive this process."""
         with contextlib.suppress(Exception):
             self.display.end()
         if self.id is not None:
@@ -90,7 +85,6 @@ class Run:
         os._exit(signals.exit_code(number))
 
     def last_words(self) -> str:
-        """Return the last message of a process that ends at once; none for a run that passed."""
         return "" if self.told is not None and self.told.status == "passed" else self._interrupted()
 
     def _interrupted(self) -> str:
@@ -101,13 +95,11 @@ class Run:
         return f"interrupted; nothing is lost\n  again  runops resume {self.id}"
 
     def code(self, ended: events.RunEnded | None) -> int:
-        """Return the exit code of the run; ``ended`` is None if it was interrupted before it reported an outcome."""
         if self.signal is not None and (ended is None or ended.status == "interrupted"):
             return signals.exit_code(self.signal)
         return ended.exit if ended is not None else 130
 
     def tell(self, ended: events.RunEnded | None, *, quiet: bool) -> None:
-        """Print the run's end, and the next command to type; nothing if it passed and ``quiet``."""
         if ended is None or ended.status == "interrupted":
             console.say("\n".join([self._interrupted(), *_cost(ended)]))
         elif ended.status != "passed" or not quiet:
@@ -151,7 +143,6 @@ def go_on(
     take_over: bool = False,
     from_step: str | None = None,
 ) -> None:
-    """Resume a run and follow it to its end, like ``carry_out``."""
     carry_out(
         lambda carrier, listener: carrier.resume(
             run_id, allow_changed=allow_changed, take_over=take_over, from_step=from_step, listener=listener
@@ -163,13 +154,11 @@ def go_on(
 
 
 def say_taken(holder: owners.Holder | None) -> None:
-    """Report the owner from whom a run or a session was taken over, if any."""
     if holder is not None:
         console.say(holder.as_taken())
 
 
 def written_down(run_id: str, *, as_json: bool, **what: Json) -> None:
-    """Report that a person's answer is kept, and the run not resumed yet."""
     console.say(f"written down\n  again  runops resume {run_id}")
     if as_json:
         console.result(endings.AnswerKept(run=run_id, **what).as_json())
@@ -184,12 +173,10 @@ def hush() -> None:
 
 
 def _cost(ended: events.RunEnded | None) -> list[str]:
-    """Return a line with the costs of models, if one was asked."""
     return [f"  cost  {costs.told(ended.costs)}"] if ended is not None and ended.costs is not None else []
 
 
 def _repair(ended: events.RunEnded, *, waits: bool) -> dict[str, str]:
-    """Return the command that may fix the file."""
     if waits:
         return {"repair": f"runops repair --run {ended.run} --apply   (a fix of it is ready, and not applied)"}
     return {"repair": f"runops repair --run {ended.run}"} if (ended.error or {}).get("code") in MENDABLE else {}

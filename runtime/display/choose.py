@@ -10,14 +10,11 @@ from runtime.display.stream import Talk, kind_for
 
 
 class Quiet(display.Display):
-    """Shows nothing; the command reports errors at the end."""
-
     def __call__(self, event: events.Event) -> None:
-        """Do nothing."""
+        pass
 
 
 def choose(*, quiet: bool = False, stream: Talk | None = None) -> display.Display:
-    """Return the display for a run that writes to ``stream`` (stderr)."""
     talk = stream if stream is not None else Talk(sys.stderr)
     match kind_for(talk, quiet=quiet):
         case "tree":

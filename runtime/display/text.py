@@ -29,12 +29,10 @@ def harmless(text: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """Return the number of columns of ``text``."""
     return cell_len(text)
 
 
 def cut(text: str, width: int) -> str:
-    """Cut ``text`` to at most ``width`` columns, with an ellipsis for the rest."""
     if cell_len(text) <= width:
         return text
     if width <= 0:
@@ -76,12 +74,10 @@ def size(number: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Format a count: ``1 step``, ``3 steps``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def value_text(value: Json) -> str:
-    """Format a value of evidence on one line: errors in words, maps as ``name=value``, nested maps in brackets, lists with commas."""
     if isinstance(value, dict):
         if {"code", "message", "who"} <= value.keys():
             return f"{one_line(as_text(value['message']))} ({one_line(as_text(value['code']))})"

@@ -91,7 +91,6 @@ def run_report(
 
 
 def _place(header: log_entries.RunHeader, path: str | None, kept: store.Kept) -> str | None:
-    """Return the place of a step in its file."""
     if path is None:
         return None
     from runtime.recovery import workflow_source  # loads all node types
@@ -103,7 +102,6 @@ def _place(header: log_entries.RunHeader, path: str | None, kept: store.Kept) ->
 
 
 def _next(past: history.History, run: str, state: run_index.RunState) -> str | None:
-    """Return the command to type next."""
     assert past.header is not None
     question = run_index.question_of(past, run)
     if question is not None and past.header.trial is None:
@@ -117,8 +115,6 @@ def _next(past: history.History, run: str, state: run_index.RunState) -> str | N
 
 @dataclasses.dataclass(slots=True)
 class _Step:
-    """A step, a container or an iteration of a loop, before it is reported."""
-
     path: str
     parent: str | None
     status: Status
@@ -129,12 +125,10 @@ class _Step:
 
     @property
     def fine(self) -> bool:
-        """True if nothing in it needs attention."""
         return self.status in ("ok", "skipped", "recovered") and all(each.fine for each in self.below)
 
 
 def _walk(steps: list[_Step], *, brief: bool) -> Iterator[_Step]:
-    """Yield the steps and everything below them, in order."""
     for step in steps:
         below = step.below
         if brief and len(below) > FOLDED and step.scope is not None and step.scope.node == "iterate":
@@ -145,8 +139,6 @@ def _walk(steps: list[_Step], *, brief: bool) -> Iterator[_Step]:
 
 
 class _Steps:
-    """The steps of a run as a tree."""
-
     def __init__(self, past: history.History, state: run_index.RunState, run: str) -> None:
         self._past, self._state, self._run = past, state, run
         self._known: dict[str, _Step] = {}
@@ -156,7 +148,6 @@ class _Steps:
                 self._place(path)
 
     def at(self, path: str) -> _Step:
-        """Return the step at ``path``. Raises UsageError ``unknown-step``."""
         if path not in self._known:
             near = difflib.get_close_matches(path, self._known, 1)
             raise UsageError(
@@ -243,7 +234,6 @@ def _step(step: _Step, texts: _Texts | None, spent: dict[str, dict[str, Json]]) 
 
 
 def _preview(entry: log_entries.Result) -> str:
-    """Return the beginning of a value, on one line."""
     if entry.blob is None and entry.value is None:
         return ""
     return cut(one_line(entry.blob.preview if entry.blob is not None else value_text(entry.value)), PREVIEW)

@@ -114,7 +114,6 @@ class _Maker:
         return any(isinstance(each, entries.User) and each.mode is not None and each.seq > line for each in spoken)
 
     def _chosen(self, at: str | None) -> Sequence[entries.AnyEntry]:
-        """Return all entries in order, or a call at a path with its thread, or one line."""
         every = [each for each in self._reading.entries if not isinstance(each, entries.Scope | entries.Checkpoint)]
         if at is None:
             return every
@@ -183,12 +182,10 @@ class _Maker:
 
 
 def questions_of(past: log_session.Session) -> list[AskedReport]:
-    """Return the questions that a session asked."""
     return [
         AskedReport(question=each.question, choices=list(each.choices), answer=each.answer) for each in past.questions
     ]
 
 
 def costs_of_runs(past: log_session.Session) -> dict[str, Costs]:
-    """Return the costs of the runs that a session started, by run."""
     return {run: Costs.model_validate(each) for run, each in past.ledger.totals_by_run().items()}

@@ -283,6 +283,5 @@ IN_SESSIONS: Mapping[str, type[OfSession]] = {
 
 
 def fields_of(entry: entries.AnyEntry, *without: str) -> dict[str, Json]:
-    """Return the fields of an entry for its line, without those that may be in blobs, and without the named ones."""
     left_out = {"v", "seq", "blob", "text", "value", "args", *without}
     return entry.model_dump(mode="json", exclude=left_out, exclude_none=True)

@@ -40,8 +40,6 @@ class BadPrice(ValueError):
 
 
 class Price(BaseModel):
-    """US dollars for a million tokens."""
-
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
 
     input: Decimal
@@ -120,7 +118,6 @@ def context_window(model: str, provider: str) -> int | None:
 
 
 def known(model: str, own: Table, provider: str) -> bool:
-    """True if the price of ``model`` is known."""
     return dollars(Usage(1, 0, 1, 0), model, own, provider) is not None
 
 
@@ -132,7 +129,6 @@ def require(models: Iterable[str], own: Table, provider: str) -> None:
 
 
 def unknown(model: str, provider: str) -> UsageError:
-    """Return the error for a limit of money if the price of ``model`` is unknown."""
     lines = f'[tool.runops.prices]\n"{model}" = {FORM}'
     evidence: dict[str, Json] = {"model": model, "provider": provider, "write": lines}
     return UsageError(

@@ -162,8 +162,6 @@ class Settings(BaseModel):
 
 
 class _OfCommand(BaseSettings, Settings):
-    """Settings of one command, from every source that a person may have set."""
-
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
         env_file=".env",
@@ -193,7 +191,6 @@ class _OfCommand(BaseSettings, Settings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources, strongest first."""
         return init_settings, env_settings, dotenv_settings, InitSettingsSource(settings_cls, _project_table())
 
 
@@ -230,7 +227,6 @@ def no_address(place: str, wrong: addresses.BadAddress) -> UsageError:
 
 
 def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
-    """Return the origin of a setting's value, and the value."""
     if name in flags:
         flag = name.removeprefix("window_").removeprefix("chat_").replace("_", "-")
         return f"--{flag}", str(flags[name])
@@ -246,14 +242,12 @@ def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
 
 
 def _project_file() -> Path | None:
-    """Return the nearest pyproject.toml of the current folder or one above."""
     here = Path.cwd()
     files = [folder / "pyproject.toml" for folder in (here, *here.parents)]
     return next((file for file in files if file.exists() and not file.is_dir()), None)
 
 
 def project_folder() -> Path | None:
-    """Return the folder of the nearest pyproject.toml, if there is one."""
     file = _project_file()
     return file.parent if file is not None else None
 

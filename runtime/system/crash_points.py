@@ -108,6 +108,5 @@ hook: Callable[[CrashPoint], None] | None = None
 
 
 def crash_point(name: CrashPoint) -> None:
-    """Mark a moment at which the process may die."""
     if hook is not None:
         hook(name)

@@ -26,7 +26,6 @@ def not_written(what: str, path: Path, error: OSError) -> LogError:
 
 
 def not_read(what: str, path: Path, error: OSError) -> LogError:
-    """Return the error for ``what`` ("the log", say) that exists and could not be read."""
     return LogError(
         "log-unreadable",
         f"{what} could not be read: {error.strerror or error} ({path})",

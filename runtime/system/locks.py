@@ -32,7 +32,6 @@ def hold(path: Path, *, make: bool = False) -> int | None:
 
 
 def is_held(path: Path) -> bool:
-    """True if a running process has the file's lock. Raises OSError."""
     handle = regular_files.descriptor(path)
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -70,7 +70,6 @@ def _given(pairs: list[str]) -> Mapping[str, str]:
 
 
 def _asked(name: str, question: answers.Question) -> Json:
-    """Ask on the terminal until the answer is valid."""
     choices = question.get("choices")
     listed = f" ({', '.join(as_text(each) for each in choices)})" if choices else ""
     while True:

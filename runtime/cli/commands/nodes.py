@@ -60,7 +60,6 @@ def named(words: list[str]) -> tuple[str | None, str | None]:
 
 
 def shown(entry: reference.Entry) -> str:
-    """Render the reference of a node."""
     pieces = [entry.name, *(_filled(each) for each in entry.text.split("\n\n"))]
     about = [f"Value: {_lower(entry.value)}"] if entry.value else []
     if entry.effect:

@@ -96,7 +96,6 @@ def _refuse_odd(older_than: str | None, keep_last: int | None, state: list[str] 
 
 
 def tell(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
-    """Print everything besides the list: what was not deleted, and the total size."""
     for each in report.left:
         whose = f"run {each.run}: " if each.run else ""
         console.say(f"left alone: {whose}{one_line(each.why)}")
@@ -109,7 +108,6 @@ def tell(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
 
 
 def not_removed(failed: list[workspace_prune.Left]) -> LogError:
-    """Return the error for data that should have been deleted and was not."""
     return LogError(
         "not-removed",
         f"{count(len(failed), 'thing')} could not be removed: {failed[0].why}",
@@ -118,7 +116,6 @@ def not_removed(failed: list[workspace_prune.Left]) -> LogError:
 
 
 def rows(gone: list[workspace_prune.Deleted]) -> list[list[str]]:
-    """Return rows: runs, sessions and browsers one by one, everything else by its kind."""
     one_by_one = [[size(each.bytes), named(each)] for each in gone if each.kind in ("run", "session", "browser")]
     number, room = Counter(each.kind for each in gone), Counter[str]()
     for each in gone:
@@ -141,7 +138,6 @@ NOUNS = {
 
 
 def named(each: workspace_prune.Deleted) -> str:
-    """Describe a run, a session or a browser for people."""
     if each.kind == "browser":
         return f"browser of run {each.run} (process {each.process})"
     ended = moment(each.ended or "")

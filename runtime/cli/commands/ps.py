@@ -31,7 +31,6 @@ WORDS = {"show": "look ", "prune": "clear", "runs": "look "}
 
 
 def word_for(command: str) -> str:
-    """Return the word before a command to type."""
     return WORDS.get(command.split()[1], "again")
 
 
@@ -39,7 +38,6 @@ HEAD = ["run", "state", "process", "browser", "since", "workflow"]
 
 
 def row(each: active.Active) -> list[str]:
-    """Return one line of the list."""
     since = moment(each.holder.since) if each.holder is not None else None
     return [
         each.run,
@@ -52,14 +50,12 @@ def row(each: active.Active) -> list[str]:
 
 
 def process(each: active.Active) -> str:
-    """Return the run's owner: its process id, and its machine where that is another one."""
     if each.holder is None:
         return "?" if each.state == "running" else ""
     return f"{each.holder.pid} on {one_line(each.holder.host)}" if each.holder.elsewhere else str(each.holder.pid)
 
 
 def browser(each: active.Active) -> str:
-    """Return the process id of the run's browser, and its future if no engine is connected to it."""
     if each.browser is None:
         return ""
     if each.browser.left is not None:

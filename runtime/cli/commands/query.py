@@ -92,7 +92,6 @@ def _list_views(*, as_json: bool) -> None:
 
 
 def _print_json(columns: list[str], batches: Iterator[list[dict[str, Json]]], left_out: list[Json]) -> None:
-    """Print one object, row by row."""
     opening = {"version": console.VERSION, "columns": columns, "left_out": left_out}
     comma = f'{escapes.as_json(opening)[:-1]}, "rows": ['
     for row in itertools.chain.from_iterable(batches):

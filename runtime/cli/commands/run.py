@@ -94,7 +94,6 @@ def run(
 
 
 def _check_key(paths: Sequence[Path], key: str | None, *, fail_fast: bool, allow_changed: bool) -> None:
-    """Raise UsageError ``usage`` for flags that do not go together."""
     if key is None:
         if allow_changed:
             raise UsageError(

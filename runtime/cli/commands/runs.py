@@ -82,7 +82,6 @@ SESSION_HEAD = ["session", "state", "started", "messages", "cost", "about"]
 
 
 def session_row(session: session_index.SessionSummary) -> list[str]:
-    """Return one line of the list of sessions."""
     about = session.about or session.begins
     return [
         session.id,
@@ -98,7 +97,6 @@ HEAD = ["run", "state", "started", "took", "steps", "workflow"]
 
 
 def row(run: run_index.RunSummary) -> list[str]:
-    """Return one line of the list."""
     seconds = seconds_of(run)
     return [
         run.id,
@@ -124,7 +122,6 @@ def seconds_of(run: run_index.RunSummary) -> float | None:
 
 
 def moment(text: str) -> dt.datetime | None:
-    """Parse a time of the log."""
     return dt.datetime.fromisoformat(text) if text else None
 
 

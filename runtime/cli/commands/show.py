@@ -107,7 +107,6 @@ def _run(kept: store.Kept, run: str, at: str | None, *, as_json: bool, as_markdo
 
 
 def _style() -> text.Style:
-    """Return the capabilities of stdout."""
     try:
         "".join(session_text.MARKS.values()).encode(sys.stdout.encoding or "ascii")
         marks = True

@@ -67,14 +67,12 @@ def validate(
 
 
 def problems_of(error: UsageError, file: Path) -> list[Json]:
-    """Return the mistakes of a file, for programs."""
     if isinstance(error, WorkflowInvalid):
         return [each.as_json() for each in error.diagnostics]
     return [{"code": error.code, "message": error.message, "file": str(file), "help": [error.fix] if error.fix else []}]
 
 
 def _asks(each: selection.ModelUse) -> dict[str, Json]:
-    """Describe a node that asks a model, for programs; ``model`` is null where the settings choose it."""
     return {
         "node": each.node.id,
         "type": each.node.type,
@@ -86,7 +84,6 @@ def _asks(each: selection.ModelUse) -> dict[str, Json]:
 
 
 def _lines(asking: list[dict[str, Json]], loaded: workflow.Loaded) -> list[str]:
-    """Render the same for people; a node in a used file with its place."""
     return [
         "  ".join(
             filter(
