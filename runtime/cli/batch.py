@@ -18,7 +18,7 @@ from runtime.language import diagnostics
 from runtime.language import prepare as language_prepare
 from runtime.log import ledger
 from runtime.report import endings
-from runtime.runs import answers, collect, junit, model_plan, results
+from runtime.runs import collect, junit, model_plan, results
 from runtime.runs.runtime import Runtime
 from runtime.secrets import masking
 from runtime.services import functions
@@ -158,9 +158,8 @@ class Batch:
         for outcome in refused:
             error = outcome.error
             assert error is not None
-            if isinstance(
-                error, diagnostics.WorkflowInvalid
-            ):  # a file's mistakes are also those of the files that use it
+            if isinstance(error, diagnostics.WorkflowInvalid):
+                # A file's mistakes are also those of the files that use it.
                 new = [each for each in error.diagnostics if each not in told]
                 told.update(new)
                 if not new:
@@ -221,16 +220,12 @@ def summary(ended: Sequence[results.Outcome]) -> list[str]:
     spent = [each.ended.costs for each in ended if each.ended is not None and each.ended.costs is not None]
     if spent:
         lines.append(f"  cost   {costs.told(ledger.together(spent))}")
-    to_go_on = next((each for each in ended if each.run is not None and each.state != "passed"), None)
-    if to_go_on is not None and to_go_on.run is not None:
-        lines.append(f"  look   runops show {to_go_on.run}")
-        if to_go_on.state in ("failed", "interrupted"):
-            lines.append(f"  again  runops resume {to_go_on.run}")
-        elif to_go_on.state == "out-of-budget":
-            lines.append(f"  again  {costs.resume_command(to_go_on.run, to_go_on.problem)}")
-        elif to_go_on.state == "paused":
-            question = to_go_on.problem or {}
-            lines.append(f"  answer {answers.how(to_go_on.run, str(question.get('reason')), question.get('evidence'))}")
+    stopped = next((each for each in ended if each.run is not None and each.state != "passed"), None)
+    if stopped is not None:
+        lines.append(f"  look   runops show {stopped.run}")
+        following = {"again": f"runops resume {stopped.run}"} if stopped.state == "interrupted" else {}
+        following = foreground_run.next_step(stopped.ended) if stopped.ended is not None else following
+        lines += [f"  {name:<6} {following[name]}" for name in ("again", "answer") if name in following]
     return lines
 
 

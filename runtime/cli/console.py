@@ -17,6 +17,7 @@ from nodes.errors import LogError, RunHeld, RunOpsError, SetupError, UsageError
 from nodes.values import Json
 from runtime.display import escapes, facts
 from runtime.display.stream import NO_ROOM, Talk, coloured, drain, put
+from runtime.display.text import cut, width_of
 
 VERSION = 1
 """Version of every JSON object that a command prints."""
@@ -85,6 +86,17 @@ def columns() -> int | None:
         return os.get_terminal_size(sys.stdout.fileno()).columns or None
     except (OSError, ValueError):
         return None
+
+
+def table(rows: list[list[str]]) -> list[str]:
+    """Align rows in columns; on a terminal the last column is cut to fit, elsewhere nothing is."""
+    wide = [max(width_of(cells[column]) for cells in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell + " " * (wide[column] - width_of(cell)) for column, cell in enumerate(cells)).rstrip()
+        for cells in rows
+    ]
+    most = columns()
+    return [cut(line, most) for line in lines] if most else lines
 
 
 def as_json(**fields: Json) -> str:

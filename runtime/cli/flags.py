@@ -18,23 +18,13 @@ InputFlag = Annotated[
     ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-HeadedFlag = Annotated[
-    bool | None, typer.Option("--headed/--headless", help="Show the browser's window, or not.", show_default=False)
-]
+HeadedFlag = Annotated[bool | None, typer.Option("--headed/--headless", help="Show the browser's window, or not.")]
 KeepBrowserFlag = Annotated[
-    bool | None,
-    typer.Option(
-        "--keep-browser/--close-browser", help="Leave the browser open when the run has ended.", show_default=False
-    ),
+    bool | None, typer.Option("--keep-browser/--close-browser", help="Leave the browser open when the run has ended.")
 ]
 LingerFlag = Annotated[
     float | None,
-    typer.Option(
-        "--linger",
-        metavar="SECONDS",
-        help="How long the browser waits for `runops resume` after a crash.",
-        show_default=False,
-    ),
+    typer.Option("--linger", metavar="SECONDS", help="How long the browser waits for `runops resume` after a crash."),
 ]
 BudgetFlag = Annotated[
     str | None,
@@ -42,7 +32,6 @@ BudgetFlag = Annotated[
         "--budget",
         metavar="BUDGET",
         help="What models may cost in all: money=0.50usd,tokens=200k,calls=40,time=5m, or some of these.",
-        show_default=False,
     ),
 ]
 ModelCallsFlag = Annotated[
@@ -50,7 +39,6 @@ ModelCallsFlag = Annotated[
     typer.Option(
         "--model-calls",
         help="`live`: models are asked; `record`: and a cassette is written; `replay`: it answers in their place; `none`: nobody asks.",
-        show_default=False,
     ),
 ]
 FrozenFlag = Annotated[
@@ -58,11 +46,7 @@ FrozenFlag = Annotated[
 ]
 RunArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="RUN",
-        help="The run: its id, a beginning or an end of it that no other has, or `last`.",
-        show_default=False,
-    ),
+    typer.Argument(metavar="RUN", help="The run: its id, a beginning or an end of it that no other has, or `last`."),
 ]
 AllowChangedFlag = Annotated[
     bool,
@@ -77,7 +61,6 @@ FromFlag = Annotated[
         "--from",
         metavar="STEP",
         help="Where the browser is gone: do nothing before this step again, and take the restored page as it is.",
-        show_default=False,
     ),
 ]
 

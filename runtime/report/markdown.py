@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from runtime.display.facts import facts
-from runtime.display.text import count, cut, duration, harmless, one_line, size
+from runtime.display.text import count, cut, duration, harmless, one_line, size, when
 from runtime.log import entries
 from runtime.observation import page_text
 from runtime.report import said, session_text, text
 from runtime.report.models import RunReport, SessionReport, StepReport
 from runtime.report.parts import ErrorReport
-from runtime.report.text import error_in, spent, when
+from runtime.report.text import error_in, spent
 
 HEAD = "# Session "
 """Beginning of a session's Markdown."""

@@ -9,12 +9,12 @@ from nodes.values import Json
 from runtime.context.briefs import shown
 from runtime.display import costs, plans
 from runtime.display.facts import facts
-from runtime.display.text import count, cut, duration, harmless, one_line, value_text
+from runtime.display.text import count, cut, duration, harmless, one_line, value_text, when
 from runtime.language import inputs
 from runtime.log import entries, ledger
 from runtime.report import said
 from runtime.report.models import BuildReport, SessionReport, VersionReport
-from runtime.report.text import Style, brief, fully, spent, when
+from runtime.report.text import Style, brief, fully, spent
 
 MARKS = {"[ ]": "☐", "[>]": "▶", "[x]": "☑", "[!]": "✗"}
 """Marks before tasks of the plan on terminals that can show them, by their plain forms."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import shlex
 from collections.abc import Callable, Iterator
 
 from nodes.values import Json
 from runtime.display import costs
 from runtime.display.facts import facts, result_text
-from runtime.display.text import count, cut, duration, fit, harmless, one_line, value_text
+from runtime.display.text import count, cut, duration, fit, harmless, one_line, value_text, when
 from runtime.report import said
 from runtime.report.models import AttemptReport, RunReport, StepReport
 from runtime.report.parts import Costs, ErrorReport, FlagReport
@@ -49,10 +48,6 @@ def step(report: RunReport, style: Style) -> list[str]:
     lines += [f"  {line}" for line in _page(report, top)]
     lines += fully("value", top.value)
     return [*lines, *_tree(report, report.steps[1:], {top.path: 0}, style)]
-
-
-def when(at: str) -> str:
-    return dt.datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
 def spent(totals: Costs) -> str:

@@ -62,8 +62,7 @@ class Server:
 
 def doctor(
     model: Annotated[
-        bool,
-        typer.Option("--model", help="Ask the models' server, too, what it has and can do: a few tiny requests."),
+        bool, typer.Option("--model", help="Ask the models' server, too, what it has and can do: a few tiny requests.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:

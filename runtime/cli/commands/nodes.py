@@ -23,7 +23,6 @@ def nodes(
             metavar="[show NAME [KIND]]",
             help="A node type (`iterate`, `browser_action`), one of its kinds (`browser_action click`, or just `click`), "
             "or what nodes have in common: `step`, `container`, `target`, `rule`, `retry`, `confirm`.",
-            show_default=False,
         ),
     ] = None,
     as_json: JsonFlag = False,

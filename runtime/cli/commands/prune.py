@@ -10,8 +10,7 @@ import typer
 
 from nodes.errors import LogError, UsageError
 from runtime.cli import console, flags
-from runtime.cli.commands.runs import moment, table
-from runtime.display.text import count, one_line, size
+from runtime.display.text import count, one_line, size, when
 from runtime.workspace import host, retention
 from runtime.workspace import prune as workspace_prune
 
@@ -20,15 +19,11 @@ def prune(
     older_than: Annotated[
         str | None,
         typer.Option(
-            "--older-than",
-            metavar="TIME",
-            help="Whole runs whose last entry is so old: `45min`, `12h`, `30d`, `2w`.",
-            show_default=False,
+            "--older-than", metavar="TIME", help="Whole runs whose last entry is so old: `45min`, `12h`, `30d`, `2w`."
         ),
     ] = None,
     keep_last: Annotated[
-        int | None,
-        typer.Option("--keep-last", metavar="N", min=0, help="Whole runs, but the N youngest.", show_default=False),
+        int | None, typer.Option("--keep-last", metavar="N", min=0, help="Whole runs, but the N youngest.")
     ] = None,
     state: Annotated[
         list[str] | None,
@@ -54,7 +49,11 @@ def prune(
 
     A session goes only with `--sessions`, unless it is an hour old and nothing was ever said in it.
     """
-    _refuse_odd(older_than, keep_last, state, sessions=sessions)
+    if sessions and state:
+        said = "`--sessions` and `--state` exclude each other: a session has no such state"
+        raise UsageError("usage", said, fix="leave one of them out")
+    if sessions and older_than is None and keep_last is None:
+        raise UsageError("usage", "`--sessions` does not say which", fix="add `--older-than TIME` or `--keep-last N`")
     wanted = retention.Selection(
         older_than=retention.span(older_than) if older_than is not None else None,
         keep_last=keep_last,
@@ -73,26 +72,15 @@ def prune(
                 gone=[dataclasses.asdict(each) for each in report.gone],
                 left=[dataclasses.asdict(each) for each in report.left],
                 bytes=report.bytes,
-                error=error.as_json() if error is not None else None,
+                error=error and error.as_json(),
             )
         )
     elif report.gone:
-        console.result("\n".join(table([["size", "what"], *rows(report.gone)])))
+        console.result("\n".join(console.table([["size", "what"], *rows(report.gone)])))
     tell(report, kept.place, dry_run=dry_run)
     if error is not None:
         console.say(console.failure(error))
         raise typer.Exit(error.exit)
-
-
-def _refuse_odd(older_than: str | None, keep_last: int | None, state: list[str] | None, *, sessions: bool) -> None:
-    if sessions and state:
-        raise UsageError(
-            "usage",
-            "`--sessions` and `--state` exclude each other: a session has no such state",
-            fix="leave one of them out",
-        )
-    if sessions and older_than is None and keep_last is None:
-        raise UsageError("usage", "`--sessions` does not say which", fix="add `--older-than TIME` or `--keep-last N`")
 
 
 def tell(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
@@ -140,8 +128,5 @@ NOUNS = {
 def named(each: workspace_prune.Deleted) -> str:
     if each.kind == "browser":
         return f"browser of run {each.run} (process {each.process})"
-    ended = moment(each.ended or "")
-    when = ended.astimezone().strftime("%Y-%m-%d %H:%M:%S") if ended else ""
-    if each.kind == "session":
-        return f"session {each.run}  {when}  {one_line(each.workflow or '')}"
-    return f"run {each.run}  {each.state} {when}  {one_line(each.workflow or '')}"
+    kind, state = ("session", "") if each.kind == "session" else ("run", f"{each.state} ")
+    return f"{kind} {each.run}  {state}{when(each.ended or '')}  {one_line(each.workflow or '')}"

@@ -16,7 +16,6 @@ from nodes.csv_text import cell
 from nodes.errors import UsageError
 from nodes.values import Json
 from runtime.cli import console, signals
-from runtime.cli.commands.runs import table
 from runtime.cli.flags import JsonFlag
 from runtime.display import escapes
 from runtime.display.text import count, one_line
@@ -30,11 +29,7 @@ MOST_SHOWN = 1000
 def query(
     sql: Annotated[
         str | None,
-        typer.Argument(
-            metavar="SELECT",
-            help="One SELECT; without it the views and their columns are listed.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="SELECT", help="One SELECT; without it the views and their columns are listed."),
     ] = None,
     as_json: JsonFlag = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
@@ -85,7 +80,7 @@ def _list_views(*, as_json: bool) -> None:
         return
     for name, columns in over_runs.VIEWS.items():
         rows = [[f"  {each.name}", each.type, each.text] for each in columns]
-        console.result("\n".join([name, *table(rows), ""]))
+        console.result("\n".join([name, *console.table(rows), ""]))
     console.say(
         """for example:  runops query "SELECT workflow, state, count(*) AS n FROM runs GROUP BY ALL ORDER BY n DESC" """.strip()
     )
@@ -113,7 +108,9 @@ def _print_csv(columns: list[str], batches: Iterator[list[dict[str, Json]]]) -> 
 def _print_table(columns: list[str], batches: Iterator[list[dict[str, Json]]]) -> None:
     found = list(itertools.islice(itertools.chain.from_iterable(batches), MOST_SHOWN + 1))
     shown = found[:MOST_SHOWN]
-    console.result("\n".join(table([columns, *([one_line(cell(row[name])) for name in columns] for row in shown)])))
+    console.result(
+        "\n".join(console.table([columns, *([one_line(cell(row[name])) for name in columns] for row in shown)]))
+    )
     if len(found) > MOST_SHOWN:
         console.say(f"there are more than {MOST_SHOWN} rows; `--csv` and `--json` print all")
     else:

@@ -17,20 +17,16 @@ from runtime.workspace import host
 
 def run(
     ctx: typer.Context,
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH", help="Workflow files, and folders of them.", show_default=False)
-    ],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Workflow files, and folders of them.")],
     inputs: flags.InputFlag = None,
     inputs_file: Annotated[
-        Path | None,
-        typer.Option("--inputs", metavar="FILE", help="A JSON or YAML map of inputs; `-i` wins.", show_default=False),
+        Path | None, typer.Option("--inputs", metavar="FILE", help="A JSON or YAML map of inputs; `-i` wins.")
     ] = None,
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", "-x", help="Begin no other run once one did not pass.")
     ] = False,
     report: Annotated[
-        Path | None,
-        typer.Option("--junit", metavar="FILE", help="Write a JUnit XML report there.", show_default=False),
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write a JUnit XML report there.")
     ] = None,
     key: Annotated[
         str | None,
@@ -38,7 +34,6 @@ def run(
             "--resume-if-exists",
             metavar="KEY",
             help="Continue with the run of this key where there is one, else begin it. Takes one file.",
-            show_default=False,
         ),
     ] = None,
     allow_changed: flags.AllowChangedFlag = False,
@@ -48,9 +43,7 @@ def run(
     browser: Annotated[
         Literal["own", "shared"] | None,
         typer.Option(
-            "--browser",
-            help="`own`: a process for this run, which survives a crash; `shared`: an isolated context.",
-            show_default=False,
+            "--browser", help="`own`: a process for this run, which survives a crash; `shared`: an isolated context."
         ),
     ] = None,
     keep_browser: flags.KeepBrowserFlag = None,

@@ -22,12 +22,9 @@ from runtime.workspace import host
 
 def try_node(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The workflow file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The workflow file.")],
     node: Annotated[
-        str,
-        typer.Argument(
-            metavar="NODE", help="The node: its id, or a path to it in a file that is used.", show_default=False
-        ),
+        str, typer.Argument(metavar="NODE", help="The node: its id, or a path to it in a file that is used.")
     ],
     inputs: flags.InputFlag = None,
     pins: Annotated[
@@ -38,16 +35,11 @@ def try_node(
             help="What another node, an item, `loop.index`, `vars.NAME` or `run.taken.ID` is; `NAME=@FILE` takes it from a file.",
         ),
     ] = None,
-    url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", help="Open this page first.", show_default=False)
-    ] = None,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="Open this page first.")] = None,
     session: Annotated[
         str | None,
         typer.Option(
-            "--session",
-            metavar="NAME",
-            help="Take over the signed-in state that `save_session` kept by this name.",
-            show_default=False,
+            "--session", metavar="NAME", help="Take over the signed-in state that `save_session` kept by this name."
         ),
     ] = None,
     dry_run: Annotated[

@@ -24,8 +24,7 @@ from runtime.settings import settings
 
 
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Workflow files.", show_default=False)],
-    as_json: JsonFlag = False,
+    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Workflow files.")], as_json: JsonFlag = False
 ) -> None:
     """Check workflow files, without a browser or the network.
 

@@ -182,6 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     received: Received
+    raw_requestline: bytes
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
