@@ -249,18 +249,9 @@ def _of_file(outcome: results.Outcome) -> FileRecord:
 
 
 def _facts(ended: RunEnded | None, run: str | None, state: results.State, code: int | None) -> dict[str, Json]:
-    return {
-        "run": run,
-        "status": state,
-        "exit": code,
-        "seconds": round(ended.seconds, 3) if ended else None,
-        "output": ended.output if ended else None,
-        "error": ended.error if ended else None,
-        "path": ended.path if ended else None,
-        "place": ended.place if ended else None,
-        "tolerated": ended.tolerated if ended else 0,
-        "costs": ended.costs if ended else None,
-        "question": ended.question if ended else None,
-        "flags": ended.flags if ended else [],
-        "files": ended.files if ended else [],
-    }
+    facts: dict[str, Json] = {name: getattr(ended, name, None) for name in RunRecord.model_fields}
+    if ended is None:
+        facts |= {"tolerated": 0, "flags": [], "files": []}
+    else:
+        facts["seconds"] = round(ended.seconds, 3)
+    return facts | {"run": run, "status": state, "exit": code}
