@@ -12,7 +12,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.cli import console, foreground, foreground_run, signals, values
 from runtime.display import costs, escapes, facts
-from runtime.display.choose import choose
+from runtime.display.display import choose
 from runtime.display.text import count, duration, one_line
 from runtime.language import diagnostics
 from runtime.language import prepare as language_prepare

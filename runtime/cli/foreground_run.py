@@ -15,8 +15,7 @@ import typer
 from runtime import events
 from runtime.cli import console, foreground, signals
 from runtime.display import costs, escapes, facts
-from runtime.display.choose import choose
-from runtime.display.display import Display
+from runtime.display.display import Display, choose
 from runtime.display.stream import put_at_once
 from runtime.display.text import duration, harmless, one_line
 from runtime.log.store import owners, store

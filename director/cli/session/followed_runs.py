@@ -11,7 +11,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.cli import foreground, foreground_run
 from runtime.context import briefs
-from runtime.display import choose, display, plain
+from runtime.display import display, plain
 from runtime.log import entries, history
 from runtime.log.store import store
 from runtime.models import budgets
@@ -40,7 +40,7 @@ class FollowedRun:
         """``what`` is the message that began it; ``before`` is the run's spending at that time."""
         self._held, self._what, self._before = held, what, before
         screen = held.screen
-        self._display: display.Display = choose.Quiet() if screen.quiet else plain.Plain(screen.talk)
+        self._display: display.Display = display.Quiet() if screen.quiet else plain.Plain(screen.talk)
         self._id: str | None = None
         self._begun = False
         self._ended: events.RunEnded | None = None
