@@ -13,10 +13,9 @@ import typer
 
 from nodes.errors import BudgetReached, RunOpsError
 from nodes.values import Json
-from runtime.cli import console
+from runtime.cli import console, flags
 from runtime.cli.commands import environment_checks
 from runtime.cli.commands.environment_checks import Check
-from runtime.cli.flags import JsonFlag
 from runtime.display import costs
 from runtime.display.text import harmless, one_line
 from runtime.log import ledger
@@ -62,9 +61,9 @@ class Server:
 
 def doctor(
     model: Annotated[
-        bool, typer.Option("--model", help="Ask the models' server, too, what it has and can do: a few tiny requests.")
+        bool, flags.option("--model", "Ask the models' server, too, what it has and can do: a few tiny requests.")
     ] = False,
-    as_json: JsonFlag = False,
+    as_json: flags.JsonFlag = False,
 ) -> None:
     """Say whether this machine is fit for runs: the browser and its driver, the folder that keeps them, room, the settings, the models.
 

@@ -18,28 +18,23 @@ from runtime.workspace import prune as workspace_prune
 def prune(
     older_than: Annotated[
         str | None,
-        typer.Option(
-            "--older-than", metavar="TIME", help="Whole runs whose last entry is so old: `45min`, `12h`, `30d`, `2w`."
-        ),
+        flags.option("--older-than TIME", "Whole runs whose last entry is so old: `45min`, `12h`, `30d`, `2w`."),
     ] = None,
-    keep_last: Annotated[
-        int | None, typer.Option("--keep-last", metavar="N", min=0, help="Whole runs, but the N youngest.")
-    ] = None,
+    keep_last: Annotated[int | None, flags.option("--keep-last N", "Whole runs, but the N youngest.", min=0)] = None,
     state: Annotated[
         list[str] | None,
-        typer.Option(
-            "--state",
-            metavar="STATE",
-            help="Whole runs that are passed, failed, paused, interrupted, out-of-budget or died; once for each state. By default passed.",
+        flags.option(
+            "--state STATE",
+            "Whole runs that are passed, failed, paused, interrupted, out-of-budget or died; once for each state. By default passed.",
         ),
     ] = None,
     sessions: Annotated[
         bool,
-        typer.Option(
-            "--sessions", help="Whole sessions (`runops chat`) in place of runs, with `--older-than` or `--keep-last`."
+        flags.option(
+            "--sessions", "Whole sessions (`runops chat`) in place of runs, with `--older-than` or `--keep-last`."
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Take nothing away, and say what would go.")] = False,
+    dry_run: Annotated[bool, flags.option("--dry-run", "Take nothing away, and say what would go.")] = False,
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Take away what nobody needs: what runs left behind that are over, and what belongs to no run.

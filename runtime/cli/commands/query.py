@@ -10,13 +10,10 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated
 
-import typer
-
 from nodes.csv_text import cell
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime.cli import console, signals
-from runtime.cli.flags import JsonFlag
+from runtime.cli import console, flags, signals
 from runtime.display import escapes
 from runtime.display.text import count, one_line
 from runtime.query import query as over_runs
@@ -28,14 +25,12 @@ MOST_SHOWN = 1000
 
 def query(
     sql: Annotated[
-        str | None,
-        typer.Argument(metavar="SELECT", help="One SELECT; without it the views and their columns are listed."),
+        str | None, flags.argument("SELECT", "One SELECT; without it the views and their columns are listed.")
     ] = None,
-    as_json: JsonFlag = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
+    as_json: flags.JsonFlag = False,
+    as_csv: Annotated[bool, flags.option("--csv", "Print the rows as CSV.")] = False,
     timeout: Annotated[
-        float,
-        typer.Option("--timeout", metavar="SECONDS", min=0, help="How long the query may take, printing not counted."),
+        float, flags.option("--timeout SECONDS", "How long the query may take, printing not counted.", min=0)
     ] = over_runs.SECONDS,
 ) -> None:
     """Ask the logs of all runs and sessions, also while they are written: one SELECT in DuckDB's SQL over runs, steps, calls, costs, plans, descriptions, sessions."""

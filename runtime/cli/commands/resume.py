@@ -7,8 +7,6 @@ import sys
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-import typer
-
 from nodes.errors import UsageError
 from nodes.values import Json, as_text
 from runtime.cli import console, flags, foreground_run
@@ -64,9 +62,9 @@ def decide(
     run: flags.RunArgument,
     verdict: Annotated[
         Literal["done", "not-done", "skip"],
-        typer.Argument(metavar="VERDICT", help="Whether the action happened; `skip`: pass over the step."),
+        flags.argument("VERDICT", "Whether the action happened; `skip`: pass over the step."),
     ],
-    only: Annotated[bool, typer.Option("--only", help="Write the answer down, and do not continue yet.")] = False,
+    only: Annotated[bool, flags.option("--only", "Write the answer down, and do not continue yet.")] = False,
     take_over: flags.TakeOverFlag = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,
@@ -88,10 +86,9 @@ def decide(
 def answer(
     run: flags.RunArgument,
     pairs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME=VALUE", help="An answer; several are given one after another."),
+        list[str] | None, flags.argument("NAME=VALUE", "An answer; several are given one after another.")
     ] = None,
-    only: Annotated[bool, typer.Option("--only", help="Write the answers down, and do not continue yet.")] = False,
+    only: Annotated[bool, flags.option("--only", "Write the answers down, and do not continue yet.")] = False,
     take_over: flags.TakeOverFlag = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,

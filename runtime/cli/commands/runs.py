@@ -6,10 +6,8 @@ import dataclasses
 import datetime as dt
 from typing import Annotated
 
-import typer
-
 from nodes.errors import UsageError
-from runtime.cli import console
+from runtime.cli import console, flags
 from runtime.display import costs
 from runtime.display.text import duration, one_line, when
 from runtime.log.store import store
@@ -19,20 +17,17 @@ from runtime.workspace import host, run_index, session_index
 def runs(
     sessions: Annotated[
         bool,
-        typer.Option(
-            "--sessions", help="List the sessions of this project (`runops chat`, `runops build`), and no runs."
-        ),
+        flags.option("--sessions", "List the sessions of this project (`runops chat`, `runops build`), and no runs."),
     ] = False,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="Only the N newest.")] = None,
+    limit: Annotated[int | None, flags.option("--limit, -n N", "Only the N newest.", min=1)] = None,
     state: Annotated[
         store.State | None,
-        typer.Option(
-            "--state",
-            metavar="STATE",
-            help="Only runs that are running, passed, failed, paused, interrupted, out-of-budget, died or damaged.",
+        flags.option(
+            "--state STATE",
+            "Only runs that are running, passed, failed, paused, interrupted, out-of-budget, died or damaged.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON object.")] = False,
+    as_json: Annotated[bool, flags.option("--json", "Print the list as one JSON object.")] = False,
 ) -> None:
     """List the runs of this project, oldest first: what became of each, when it started, how long it took. A session is none: `--sessions` lists these."""
     kept = host.load().kept

@@ -6,10 +6,8 @@ import sys
 from importlib import metadata
 from typing import Annotated
 
-import typer
-
 from nodes.errors import SetupError, UsageError
-from runtime.cli import console
+from runtime.cli import console, flags
 from runtime.context import report as context_report
 from runtime.context import report_text
 from runtime.log.store import store
@@ -24,37 +22,35 @@ WINDOWS = "runops.windows"
 def show(
     conversation: Annotated[
         str,
-        typer.Argument(
-            metavar="RUN|SESSION",
-            help="A run or a session: its id, a beginning or an end of it that no other has; `last` is the last run.",
+        flags.argument(
+            "RUN|SESSION",
+            "A run or a session: its id, a beginning or an end of it that no other has; `last` is the last run.",
         ),
     ],
     at: Annotated[
         str | None,
-        typer.Option(
-            "--at",
-            metavar="PATH",
-            help="Only the step at this path and what is below it, in full; of a session the call at this path, or the line of this number.",
+        flags.option(
+            "--at PATH",
+            "Only the step at this path and what is below it, in full; of a session the call at this path, or the line of this number.",
         ),
     ] = None,
     as_nodes: Annotated[
         str | None,
-        typer.Option(
-            "--as-nodes",
-            metavar="PATH",
-            help="Print the workflow of the `agent` at this path with what it did in its place, as nodes that ask no model.",
+        flags.option(
+            "--as-nodes PATH",
+            "Print the workflow of the `agent` at this path with what it did in its place, as nodes that ask no model.",
         ),
     ] = None,
     window: Annotated[
         bool,
-        typer.Option(
+        flags.option(
             "--window",
-            help="What a model would be sent now: sizes, shares, what is left out, and why. Of a run: in a chat about it.",
+            "What a model would be sent now: sizes, shares, what is left out, and why. Of a run: in a chat about it.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    as_json: Annotated[bool, flags.option("--json", "Print everything as one JSON object.")] = False,
     as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print it as Markdown, for a summary of a CI job or a ticket.")
+        bool, flags.option("--markdown", "Print it as Markdown, for a summary of a CI job or a ticket.")
     ] = False,
 ) -> None:
     """Show what a run did, step by step: outcomes, values, errors with what was seen, and what is open. Of a session: what was said, what it keeps, what it cost.

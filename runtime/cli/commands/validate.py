@@ -10,8 +10,7 @@ import typer
 
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime.cli import console
-from runtime.cli.flags import JsonFlag
+from runtime.cli import console, flags
 from runtime.display import escapes
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import count, one_line
@@ -24,7 +23,7 @@ from runtime.settings import settings
 
 
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Workflow files.")], as_json: JsonFlag = False
+    files: Annotated[list[Path], flags.argument("FILES...", "Workflow files.")], as_json: flags.JsonFlag = False
 ) -> None:
     """Check workflow files, without a browser or the network.
 
