@@ -38,8 +38,6 @@ class EventBase:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Within(EventBase):
-    """Fields of an event within a run."""
-
     run: str = dataclasses.field(default="", compare=False)
     """Id of the run; the engine fills it in."""
 
@@ -130,9 +128,7 @@ Event = RunStarted | StepStarted | StepWaiting | LoopItem | StepFinished | Said 
 class Listener(Protocol):
     """Receives events, in order, from the engine's own thread. It must return at once. An exception is logged (logger ``runops``), and the run continues."""
 
-    def __call__(self, event: Event, /) -> None:
-        """Receive one event."""
-        ...
+    def __call__(self, event: Event, /) -> None: ...
 
 
 def ended_by(error: RunOpsError) -> StepStatus:

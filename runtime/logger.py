@@ -12,7 +12,6 @@ LOGGER.addHandler(logging.NullHandler())
 
 
 def wanted() -> bool:
-    """True if events of level INFO are logged."""
     return LOGGER.isEnabledFor(logging.INFO)
 
 

@@ -15,7 +15,6 @@ TOLD: set[str] = set()
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that decide how a run behaves, for its first entry."""
     return {
         "runops": VERSION,
         "python": platform.python_version(),
@@ -24,7 +23,6 @@ def versions() -> dict[str, str]:
 
 
 def playwright() -> str:
-    """Return the installed version of Playwright."""
     return importlib.metadata.version("playwright")
 
 

@@ -196,7 +196,7 @@ class Life:
         with tempfile.TemporaryDirectory() as folder:
             self._kept = memory_store.MemoryStore(Path(folder))
         for data in self.blobs.values():
-            self._kept.memory.keep_blob(hashlib.sha256(data).hexdigest(), data)
+            self._kept.memory.blobs[hashlib.sha256(data).hexdigest()] = data
         conversation = now(self._kept.create("s"))
         before = [conversation.append(each) for each in self.entries]
         self.writer = LogWriter(conversation, session.Session(before), masking.Masker({"S": SECRET}), self._kept.kept)
@@ -237,7 +237,7 @@ class Life:
     @property
     def all_blobs(self) -> dict[str, bytes]:
         """What stands outside the log."""
-        return dict(self._kept.memory._blobs)
+        return dict(self._kept.memory.blobs)
 
     def cut(self, lines: int, **changed: Any) -> Life:
         """The session as the next process finds it, had this one died behind that line."""

@@ -27,19 +27,13 @@ EPILOG = """Exit codes: 0 passed, 1 failed, 2 wrong usage or workflow file, 3 se
 
 
 class Single(TyperCommand):
-    """A command that is unwound by a signal."""
-
     def invoke(self, ctx: Any) -> Any:
-        """Call the function."""
         with signals.handled_by(signals.unwind):
             return super().invoke(ctx)
 
 
 class Lazy(TyperGroup):
-    """The commands of the table; each is imported only when it is called."""
-
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return their names."""
         return [command.name for command in command_table.every()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand:
@@ -56,13 +50,11 @@ class Lazy(TyperGroup):
         return built(command)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List them from the table."""
         with formatter.section("Commands"):
             formatter.write_dl([(command.name, command.help) for command in command_table.every()])
 
 
 def built(command: command_table.Command) -> TyperCommand:
-    """Build the typer command."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     try:
         function = command.load()
@@ -92,7 +84,6 @@ def _version(wanted: bool) -> None:
 
 
 def group() -> TyperGroup:
-    """Build the typer group of ``runops``."""
     app = typer.Typer(cls=Lazy, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
     @app.callback(epilog=EPILOG, context_settings=CONTEXT)
@@ -134,7 +125,6 @@ def _invoke(arguments: list[str]) -> int:
 
 
 def _ended_by(error: BaseException, arguments: list[str]) -> int:
-    """Print the error that ended the command; return the exit code."""
     match error:
         case RunOpsError():
             return _failed(error, arguments)
@@ -168,7 +158,6 @@ def _failed(error: RunOpsError, arguments: list[str]) -> int:
 
 
 def _bug(error: BaseException, arguments: list[str]) -> int:
-    """Print an unexpected error: one paragraph for the person, the traceback for us."""
     text = _masked("".join(traceback.format_exception(error)))
     if os.environ.get("RUNOPS_TRACEBACK"):
         console.say(text)
@@ -191,7 +180,6 @@ def _bug(error: BaseException, arguments: list[str]) -> int:
 
 
 def _masked(text: str) -> str:
-    """Mask the secrets that this process has read."""
     host = sys.modules.get("runtime.workspace.host")
     if host is None:
         return text

@@ -12,13 +12,13 @@ from nodes.values import Json
 from runtime import events
 from runtime.cli import console, foreground, foreground_run, signals, values
 from runtime.display import costs, escapes, facts
-from runtime.display.choose import choose
+from runtime.display.display import choose
 from runtime.display.text import count, duration, one_line
 from runtime.language import diagnostics
 from runtime.language import prepare as language_prepare
 from runtime.log import ledger
 from runtime.report import endings
-from runtime.runs import answers, collect, junit, model_plan, results
+from runtime.runs import collect, junit, model_plan, results
 from runtime.runs.runtime import Runtime
 from runtime.secrets import masking
 from runtime.services import functions
@@ -27,8 +27,6 @@ from runtime.workspace import host
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """Options of the runs and their output."""
-
     here: host.Host
     as_json: bool = False
     quiet: bool = False
@@ -46,10 +44,7 @@ class BatchOptions:
 
 
 class Batch:
-    """The runs of one command."""
-
     def __init__(self, found: Sequence[collect.Found], options: BatchOptions) -> None:
-        """Take the found files; each gets one run."""
         self.outcomes = [results.Outcome(each.file, each.loaded) for each in found]
         here = options.here if len(found) == 1 else dataclasses.replace(options.here, usual_mode="shared")
         self._options = dataclasses.replace(options, here=here)
@@ -144,7 +139,6 @@ class Batch:
             self._tell(outcome, run, ended)
 
     def _tell(self, outcome: results.Outcome, run: foreground_run.Run, ended: events.RunEnded | None) -> None:
-        """Report the end of a run of the batch, and note it."""
         options = self._options
         outcome.run = run.id
         if ended is None and run.id is None:
@@ -158,16 +152,14 @@ class Batch:
             console.result(facts.result_text(output))
 
     def _refuse(self) -> int:
-        """Report for each file that cannot run why not; nothing was begun."""
         refused = [each for each in self.outcomes if each.error is not None]
         alone = len(self.outcomes) == 1
         told: set[diagnostics.Diagnostic] = set()
         for outcome in refused:
             error = outcome.error
             assert error is not None
-            if isinstance(
-                error, diagnostics.WorkflowInvalid
-            ):  # a file's mistakes are also those of the files that use it
+            if isinstance(error, diagnostics.WorkflowInvalid):
+                # A file's mistakes are also those of the files that use it.
                 new = [each for each in error.diagnostics if each not in told]
                 told.update(new)
                 if not new:
@@ -215,7 +207,6 @@ WORDS = {"error": "NOT RUN", "not-begun": "not begun", "passed": "passed"}
 
 
 def summary(ended: Sequence[results.Outcome]) -> list[str]:
-    """Return a line that counts, one for each run, and the next command to type."""
     tally = Counter(each.state for each in ended)
     words = [f"{tally[state]} {WORDS.get(state, state).lower().replace('-', ' ')}" for state in STATES if tally[state]]
     lines = [f"{', '.join(words)}  {duration(sum(each.seconds for each in ended))}"]
@@ -229,16 +220,12 @@ def summary(ended: Sequence[results.Outcome]) -> list[str]:
     spent = [each.ended.costs for each in ended if each.ended is not None and each.ended.costs is not None]
     if spent:
         lines.append(f"  cost   {costs.told(ledger.together(spent))}")
-    to_go_on = next((each for each in ended if each.run is not None and each.state != "passed"), None)
-    if to_go_on is not None and to_go_on.run is not None:
-        lines.append(f"  look   runops show {to_go_on.run}")
-        if to_go_on.state in ("failed", "interrupted"):
-            lines.append(f"  again  runops resume {to_go_on.run}")
-        elif to_go_on.state == "out-of-budget":
-            lines.append(f"  again  {costs.resume_command(to_go_on.run, to_go_on.problem)}")
-        elif to_go_on.state == "paused":
-            question = to_go_on.problem or {}
-            lines.append(f"  answer {answers.how(to_go_on.run, str(question.get('reason')), question.get('evidence'))}")
+    stopped = next((each for each in ended if each.run is not None and each.state != "passed"), None)
+    if stopped is not None:
+        lines.append(f"  look   runops show {stopped.run}")
+        following = {"again": f"runops resume {stopped.run}"} if stopped.state == "interrupted" else {}
+        following = foreground_run.next_step(stopped.ended) if stopped.ended is not None else following
+        lines += [f"  {name:<6} {following[name]}" for name in ("again", "answer") if name in following]
     return lines
 
 

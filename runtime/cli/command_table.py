@@ -20,33 +20,30 @@ class Command:
     target: str
 
     def load(self) -> Callable[..., Any]:
-        """Import the function."""
         module, _, attribute = self.target.partition(":")
         return getattr(importlib.import_module(module), attribute)
 
 
-OWN = (
-    Command("run", "Run workflows: files, and folders of them", "runtime.cli.commands.run:run"),
-    Command(
-        "resume",
-        "Resume a run that was killed, interrupted, paused, or failed",
-        "runtime.cli.commands.resume:resume",
-    ),
-    Command("decide", "Tell a paused run whether its last side effect happened", "runtime.cli.commands.decide:decide"),
-    Command("answer", "Answer what a paused run asks, and continue", "runtime.cli.commands.answer:answer"),
-    Command("runs", "List the runs of this project", "runtime.cli.commands.runs:runs"),
-    Command("show", "Show what a run did, step by step", "runtime.cli.commands.show:show"),
-    Command("query", "Ask the logs of all runs with SQL", "runtime.cli.commands.query:query"),
-    Command("ps", "List active runs and leftover browsers", "runtime.cli.commands.ps:ps"),
-    Command("prune", "Delete old runs and unused files", "runtime.cli.commands.prune:prune"),
-    Command(
-        "validate", "Check workflow files, without a browser or the network", "runtime.cli.commands.validate:validate"
-    ),
-    Command("schema", "Print the JSON Schema of workflow files, for your editor", "runtime.cli.commands.schema:schema"),
-    Command("try", "Run one node of a workflow by itself", "runtime.cli.commands.try_node:try_node"),
-    Command("nodes", "List the node types, or show all about one", "runtime.cli.commands.nodes:nodes"),
-    Command("doctor", "Check this machine and its model server", "runtime.cli.commands.doctor:doctor"),
-    Command("install", "Install a browser for RunOps to drive", "runtime.cli.commands.install:install"),
+_OWN = {
+    "run": "Run workflows: files, and folders of them",
+    "resume": "Resume a run that was killed, interrupted, paused, or failed",
+    "decide": "Tell a paused run whether its last side effect happened",
+    "answer": "Answer what a paused run asks, and continue",
+    "runs": "List the runs of this project",
+    "show": "Show what a run did, step by step",
+    "query": "Ask the logs of all runs with SQL",
+    "ps": "List active runs and leftover browsers",
+    "prune": "Delete old runs and unused files",
+    "validate": "Check workflow files, without a browser or the network",
+    "schema": "Print the JSON Schema of workflow files, for your editor",
+    "try": "Run one node of a workflow by itself",
+    "nodes": "List the node types, or show all about one",
+    "doctor": "Check this machine and its model server",
+    "install": "Install a browser for RunOps to drive",
+}
+_ELSEWHERE = {"decide": "resume:decide", "answer": "resume:answer", "try": "try_node:try_node"}
+OWN = tuple(
+    Command(name, text, f"runtime.cli.commands.{_ELSEWHERE.get(name, f'{name}:{name}')}") for name, text in _OWN.items()
 )
 """The commands of this package, in the order of ``runops --help``."""
 
@@ -55,21 +52,18 @@ def offered() -> list[Command]:
     """Return the commands of installed packages, by name. They never replace one of ``OWN``."""
     from importlib import metadata  # costs 20 ms, which our own commands do not need
 
-    taken = {command.name for command in OWN}
     found: dict[str, Command] = {}
     for entry in metadata.entry_points(group=GROUP):
         name, _, text = entry.name.partition(":")
-        if name.strip() not in taken:
+        if name.strip() not in _OWN:
             found.setdefault(name.strip(), Command(name.strip(), text.strip(), entry.value))
     return [found[name] for name in sorted(found)]
 
 
 def every() -> list[Command]:
-    """Return all commands: our own, then those of other packages."""
     return [*OWN, *offered()]
 
 
 def find(name: str) -> Command | None:
-    """Return the command of that name."""
     own = next((command for command in OWN if command.name == name), None)
     return own or next((command for command in offered() if command.name == name), None)

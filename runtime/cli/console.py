@@ -17,23 +17,21 @@ from nodes.errors import LogError, RunHeld, RunOpsError, SetupError, UsageError
 from nodes.values import Json
 from runtime.display import escapes, facts
 from runtime.display.stream import NO_ROOM, Talk, coloured, drain, put
+from runtime.display.text import cut, width_of
 
 VERSION = 1
 """Version of every JSON object that a command prints."""
 
 
 def talk() -> Talk:
-    """Return stderr as a stream that never fails a command."""
     return Talk(sys.stderr)
 
 
 def say(text: str = "") -> None:
-    """Print a message that is no part of the result."""
     talk().line(text)
 
 
 def ask(text: str) -> str:
-    """Ask on stderr; return the line that is typed."""
     import typer  # only a question needs it here
 
     return str(typer.prompt(escapes.shown(text), err=True))
@@ -50,7 +48,6 @@ def result(text: str) -> None:
 
 @contextlib.contextmanager
 def writing() -> Generator[None]:
-    """Treat errors within as errors of stdout."""
     try:
         yield
     except BrokenPipeError:
@@ -67,7 +64,6 @@ def disk_full(error: OSError) -> bool:
 
 
 def not_written(error: OSError) -> SetupError:
-    """Return the error for a full disk on stdout."""
     drain(sys.stdout)
     return SetupError(
         "output-not-written",
@@ -77,7 +73,6 @@ def not_written(error: OSError) -> SetupError:
 
 
 def gone(stream: TextIO) -> bool:
-    """True if the reader of the stream has gone."""
     try:
         poll = select.poll()
         poll.register(stream.fileno(), 0)
@@ -87,15 +82,24 @@ def gone(stream: TextIO) -> bool:
 
 
 def columns() -> int | None:
-    """Return the columns of the terminal on stdout; None where there is none."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or None
     except (OSError, ValueError):
         return None
 
 
+def table(rows: list[list[str]]) -> list[str]:
+    """Align rows in columns; on a terminal the last column is cut to fit, elsewhere nothing is."""
+    wide = [max(width_of(cells[column]) for cells in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell + " " * (wide[column] - width_of(cell)) for column, cell in enumerate(cells)).rstrip()
+        for cells in rows
+    ]
+    most = columns()
+    return [cut(line, most) for line in lines] if most else lines
+
+
 def as_json(**fields: Json) -> str:
-    """Return one JSON object, with its version first."""
     return escapes.as_json({"version": VERSION, **fields}, indent=2)
 
 
@@ -109,7 +113,6 @@ BOLD, RED, YELLOW = 1, 31, 33
 
 
 def failure(error: RunOpsError, next_command: str | None = None, *, place: str | None = None) -> str:
-    """Render the error that ended a command; ``place`` is its subject, where that is not its step."""
     render = getattr(error, "render", None)
     if callable(render):  # a file with mistakes shows each at its place
         lines = [str(render(colour=coloured(talk()))), ""]

@@ -8,87 +8,68 @@ import typer
 
 from nodes.errors import UsageError
 
+
+def option(form: str, text: str, **more: Any) -> Any:
+    """Declare an option by its form in the help, as ``--input, -i NAME=VALUE``."""
+    names, _, metavar = form.replace(", ", ",").partition(" ")
+    return typer.Option(*names.split(","), metavar=metavar or None, help=text, **more)
+
+
+def argument(metavar: str, text: str) -> Any:
+    return typer.Argument(metavar=metavar, help=text)
+
+
 InputFlag = Annotated[
     list[str] | None,
-    typer.Option(
-        "--input",
-        "-i",
-        metavar="NAME=VALUE",
-        help="An input, once for each; `NAME=@FILE` takes it from a file (JSON, YAML, CSV, else text).",
+    option(
+        "--input, -i NAME=VALUE",
+        "An input, once for each; `NAME=@FILE` takes it from a file (JSON, YAML, CSV, else text).",
     ),
 ]
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-HeadedFlag = Annotated[
-    bool | None, typer.Option("--headed/--headless", help="Show the browser's window, or not.", show_default=False)
-]
+JsonFlag = Annotated[bool, option("--json", "Print the result as one JSON object.")]
+HeadedFlag = Annotated[bool | None, option("--headed/--headless", "Show the browser's window, or not.")]
 KeepBrowserFlag = Annotated[
-    bool | None,
-    typer.Option(
-        "--keep-browser/--close-browser", help="Leave the browser open when the run has ended.", show_default=False
-    ),
+    bool | None, option("--keep-browser/--close-browser", "Leave the browser open when the run has ended.")
 ]
 LingerFlag = Annotated[
-    float | None,
-    typer.Option(
-        "--linger",
-        metavar="SECONDS",
-        help="How long the browser waits for `runops resume` after a crash.",
-        show_default=False,
-    ),
+    float | None, option("--linger SECONDS", "How long the browser waits for `runops resume` after a crash.")
 ]
 BudgetFlag = Annotated[
     str | None,
-    typer.Option(
-        "--budget",
-        metavar="BUDGET",
-        help="What models may cost in all: money=0.50usd,tokens=200k,calls=40,time=5m, or some of these.",
-        show_default=False,
+    option(
+        "--budget BUDGET", "What models may cost in all: money=0.50usd,tokens=200k,calls=40,time=5m, or some of these."
     ),
 ]
 ModelCallsFlag = Annotated[
     Literal["live", "record", "replay", "none"] | None,
-    typer.Option(
+    option(
         "--model-calls",
-        help="`live`: models are asked; `record`: and a cassette is written; `replay`: it answers in their place; `none`: nobody asks.",
-        show_default=False,
+        "`live`: models are asked; `record`: and a cassette is written; `replay`: it answers in their place; `none`: nobody asks.",
     ),
 ]
-FrozenFlag = Annotated[
-    bool, typer.Option("--frozen", help="Refuse a file that would ask a model: `--model-calls none`.")
-]
+FrozenFlag = Annotated[bool, option("--frozen", "Refuse a file that would ask a model: `--model-calls none`.")]
 RunArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN",
-        help="The run: its id, a beginning or an end of it that no other has, or `last`.",
-        show_default=False,
-    ),
+    str, argument("RUN", "The run: its id, a beginning or an end of it that no other has, or `last`.")
 ]
 AllowChangedFlag = Annotated[
-    bool,
-    typer.Option(
-        "--allow-changed", help="Continue with the file as it is now, where nothing that is done depends on it."
-    ),
+    bool, option("--allow-changed", "Continue with the file as it is now, where nothing that is done depends on it.")
 ]
 
 FromFlag = Annotated[
     str | None,
-    typer.Option(
-        "--from",
-        metavar="STEP",
-        help="Where the browser is gone: do nothing before this step again, and take the restored page as it is.",
-        show_default=False,
+    option(
+        "--from STEP",
+        "Where the browser is gone: do nothing before this step again, and take the restored page as it is.",
     ),
 ]
 
 
 def take_over(what: str) -> Any:
-    """Build ``--take-over`` for a ``what`` that the command continues."""
-    return typer.Option("--take-over", help=f"Also where a living process holds the {what}: end that process first.")
+    return option("--take-over", f"Also where a living process holds the {what}: end that process first.")
 
 
 TakeOverFlag = Annotated[bool, take_over("run")]
-QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr unless something goes wrong.")]
+QuietFlag = Annotated[bool, option("--quiet, -q", "Say nothing on stderr unless something goes wrong.")]
 
 
 def model_calls(given: str | None, *, frozen: bool) -> str | None:
@@ -101,5 +82,4 @@ def model_calls(given: str | None, *, frozen: bool) -> str | None:
 
 
 def arguments(ctx: typer.Context) -> list[str]:
-    """Return the command line, as it was typed after ``runops``."""
     return list(ctx.find_root().obj or ())

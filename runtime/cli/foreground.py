@@ -68,12 +68,10 @@ class Foreground:
             self._task = None
 
     def complete(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Run short work to its end, whatever signals arrive."""
         return self._runner.run(work)
 
     @contextlib.contextmanager
     def holding(self, manager: contextlib.AbstractAsyncContextManager[_Result]) -> Generator[_Result]:
-        """Keep an asynchronous context open around several pieces of work."""
         entered = self.complete(manager.__aenter__())
         try:
             yield entered
@@ -101,7 +99,6 @@ class Foreground:
             self._reading = False
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
-        """Handle a signal."""
         now = time.monotonic()
         if self._number is not None:
             if now - self._at > SAME_PRESS:
@@ -136,14 +133,12 @@ class Foreground:
 
 
 def end_browser(private: Path) -> None:
-    """Ask the watcher of a run's browser to end it now, if there is one."""
     if (alive := survivors.find(private)) is not None:
         with contextlib.suppress(OSError):
             os.kill(alive.watcher, signal.SIGTERM)
 
 
 def end_children() -> None:
-    """End all running child processes, and wait until they are gone."""
     children = psutil.Process().children(recursive=True)
     for child in children:
         with contextlib.suppress(psutil.NoSuchProcess):

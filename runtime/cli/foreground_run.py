@@ -12,12 +12,10 @@ from types import FrameType
 
 import typer
 
-from nodes.values import Json
 from runtime import events
 from runtime.cli import console, foreground, signals
 from runtime.display import costs, escapes, facts
-from runtime.display.choose import choose
-from runtime.display.display import Display
+from runtime.display.display import Display, choose
 from runtime.display.stream import put_at_once
 from runtime.display.text import duration, harmless, one_line
 from runtime.log.store import owners, store
@@ -36,8 +34,6 @@ Begin = Callable[[Runtime, events.Listener], Awaitable[runtime.Run]]
 
 
 class Run:
-    """One run, from its first output to the exit code."""
-
     def __init__(self, display: Display, kept: store.Kept, again: str | None = None) -> None:
         """``kept`` keeps the run; ``again`` is the command to repeat one that cannot be resumed."""
         self.display = display
@@ -51,7 +47,6 @@ class Run:
         """The signal that interrupted it."""
 
     def listen(self, event: events.Event) -> None:
-        """Note the start and the end, and pass the event on to the display."""
         if isinstance(event, events.RunStarted):
             self.id = event.run
         elif isinstance(event, events.RunEnded):
@@ -73,11 +68,9 @@ class Run:
             return self.told
 
     def notice(self) -> None:
-        """Report that a signal was received."""
         self.display(events.Said("interrupting the run (Ctrl-C again: at once)"))
 
     def clear(self) -> None:
-        """End what would outlive this process."""
         with contextlib.suppress(Exception):
             self.display.end()
         if self.id is not None:
@@ -90,7 +83,6 @@ class Run:
         os._exit(signals.exit_code(number))
 
     def last_words(self) -> str:
-        """Return the last message of a process that ends at once; none for a run that passed."""
         return "" if self.told is not None and self.told.status == "passed" else self._interrupted()
 
     def _interrupted(self) -> str:
@@ -101,13 +93,11 @@ class Run:
         return f"interrupted; nothing is lost\n  again  runops resume {self.id}"
 
     def code(self, ended: events.RunEnded | None) -> int:
-        """Return the exit code of the run; ``ended`` is None if it was interrupted before it reported an outcome."""
         if self.signal is not None and (ended is None or ended.status == "interrupted"):
             return signals.exit_code(self.signal)
         return ended.exit if ended is not None else 130
 
     def tell(self, ended: events.RunEnded | None, *, quiet: bool) -> None:
-        """Print the run's end, and the next command to type; nothing if it passed and ``quiet``."""
         if ended is None or ended.status == "interrupted":
             console.say("\n".join([self._interrupted(), *_cost(ended)]))
         elif ended.status != "passed" or not quiet:
@@ -141,38 +131,9 @@ def carry_out(begin: Begin, *, here: host.Host, as_json: bool, quiet: bool, tria
     raise typer.Exit(code)
 
 
-def go_on(
-    here: host.Host,
-    run_id: str,
-    *,
-    as_json: bool,
-    quiet: bool,
-    allow_changed: bool = False,
-    take_over: bool = False,
-    from_step: str | None = None,
-) -> None:
-    """Resume a run and follow it to its end, like ``carry_out``."""
-    carry_out(
-        lambda carrier, listener: carrier.resume(
-            run_id, allow_changed=allow_changed, take_over=take_over, from_step=from_step, listener=listener
-        ),
-        here=here,
-        as_json=as_json,
-        quiet=quiet,
-    )
-
-
 def say_taken(holder: owners.Holder | None) -> None:
-    """Report the owner from whom a run or a session was taken over, if any."""
     if holder is not None:
         console.say(holder.as_taken())
-
-
-def written_down(run_id: str, *, as_json: bool, **what: Json) -> None:
-    """Report that a person's answer is kept, and the run not resumed yet."""
-    console.say(f"written down\n  again  runops resume {run_id}")
-    if as_json:
-        console.result(endings.AnswerKept(run=run_id, **what).as_json())
 
 
 def hush() -> None:
@@ -184,15 +145,26 @@ def hush() -> None:
 
 
 def _cost(ended: events.RunEnded | None) -> list[str]:
-    """Return a line with the costs of models, if one was asked."""
     return [f"  cost  {costs.told(ended.costs)}"] if ended is not None and ended.costs is not None else []
 
 
-def _repair(ended: events.RunEnded, *, waits: bool) -> dict[str, str]:
-    """Return the command that may fix the file."""
-    if waits:
-        return {"repair": f"runops repair --run {ended.run} --apply   (a fix of it is ready, and not applied)"}
-    return {"repair": f"runops repair --run {ended.run}"} if (ended.error or {}).get("code") in MENDABLE else {}
+def next_step(ended: events.RunEnded, *, waits: bool = False) -> dict[str, str]:
+    """Return the commands to type after a run that did not pass, by name; ``waits`` if a fix is not applied yet."""
+    run, question = ended.run, ended.question or {}
+    match ended.status:
+        case "replaced":
+            return {"look": f"runops show {run}"}
+        case "paused":
+            return {"answer": answers.how(run, str(question.get("reason")), question.get("evidence"))}
+        case "out-of-budget":
+            return {"again": costs.resume_command(run, ended.error)}
+        case _:
+            more: dict[str, str] = {}
+            if waits:
+                more["repair"] = f"runops repair --run {run} --apply   (a fix of it is ready, and not applied)"
+            elif (ended.error or {}).get("code") in MENDABLE:
+                more["repair"] = f"runops repair --run {run}"
+            return {**more, "again": f"runops resume {run}"}
 
 
 def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = False) -> str:
@@ -205,29 +177,17 @@ def closing(ended: events.RunEnded, again: str | None = None, *, waits: bool = F
     colour = console.YELLOW if ended.status in ("paused", "out-of-budget", "replaced") else console.RED
     word = console.paint(ended.status.upper().replace("-", " "), console.BOLD, colour)
     where = f"{one_line(ended.path)}   " if ended.path else ""
-    lines = [f"{word} {where}{harmless(str(error.get('message', '')))}".rstrip()]
-    evidence = error.get("evidence")
-    seen: dict[str, Json] = evidence if isinstance(evidence, dict) else {}
-    if (reason := error.get("reason")) is not None:
-        seen = answers.shown(str(reason), evidence)
-    more: dict[str, str] = {"code": str(error.get("code") or reason)}
-    if ended.place is not None:
-        more["at"] = one_line(ended.place)
-    if fix := error.get("fix"):
-        more["fix"] = one_line(str(fix))
-    if ended.costs is not None:
-        more["cost"] = costs.told(ended.costs)
-    if ended.path:
-        more["look"] = f"runops show {ended.run} --at {shlex.quote(ended.path)}"
-    if again is not None:
-        more["again"] = again
-    elif ended.status == "replaced":
-        more["look"] = f"runops show {ended.run}"
-    elif ended.status == "paused":
-        more["answer"] = answers.how(ended.run, str(reason), evidence)
-    elif ended.status == "out-of-budget":
-        more["again"] = costs.resume_command(ended.run, ended.error)
-    else:
-        more |= _repair(ended, waits=waits)
-        more["again"] = f"runops resume {ended.run}"
-    return "\n".join([*lines, *facts.facts(seen, more)])
+    head = f"{word} {where}{harmless(str(error.get('message', '')))}".rstrip()
+    reason, seen = error.get("reason"), error.get("evidence")
+    if reason is not None:
+        seen = answers.shown(str(reason), seen)
+    more = {
+        "code": str(error.get("code") or reason),
+        "at": one_line(ended.place or ""),
+        "fix": one_line(str(error.get("fix") or "")),
+        "cost": costs.told(ended.costs) if ended.costs is not None else "",
+        "look": f"runops show {ended.run} --at {shlex.quote(ended.path)}" if ended.path else "",
+        **({"again": again} if again is not None else next_step(ended, waits=waits)),
+    }
+    named = {name: text for name, text in more.items() if text}
+    return "\n".join([head, *facts.facts(seen if isinstance(seen, dict) else {}, named)])

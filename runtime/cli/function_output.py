@@ -26,8 +26,6 @@ def on_stderr() -> Generator[None]:
 
 
 class _ByThread:
-    """Stdout; for other threads than the main one stderr, while a function is called."""
-
     def __init__(self, stdout: TextIO) -> None:
         self._stdout = stdout
         self._masked = _Masked()
@@ -40,8 +38,6 @@ class _ByThread:
 
 
 class _Masked(io.TextIOBase):
-    """Stderr, without secrets in the values that a function was given."""
-
     @override
     def write(self, text: str) -> int:
         from runtime.services import functions  # most commands call no function

@@ -10,7 +10,6 @@ from runtime.cli import signals
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line (``sys.argv`` without the program's name); return the exit code."""
     signals.install(signals.leave_at_once)
     open_streams()
     from runtime.cli import app

@@ -24,12 +24,10 @@ class Interrupted(KeyboardInterrupt):
 
 
 def exit_code(number: int) -> int:
-    """Return 130 for Ctrl-C, 143 for a request to end."""
     return 130 if number == signal.SIGINT else 143
 
 
 def install(handler: Handler) -> None:
-    """Let ``handler`` handle every signal from now on."""
     for number in SIGNALS:
         if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
             continue
@@ -55,7 +53,6 @@ def unwind(number: int, _frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def handled_by(handler: Handler) -> Generator[None]:
-    """Let ``handler`` handle the signals inside the block."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     install(handler)
     try:

@@ -21,14 +21,11 @@ LARGEST = 16 << 20
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Given:
-    """Inputs by name."""
-
     values: Mapping[str, Json]
     places: Mapping[str, str]
     """File, line and column of each value that a file gave."""
 
     def of(self, loaded: workflow.Loaded) -> dict[str, Json]:
-        """Return those that the file declares."""
         return {name: value for name, value in self.values.items() if name in loaded.workflow.inputs}
 
     def refuse_unknown(self, files: Sequence[workflow.Loaded]) -> None:
@@ -183,7 +180,6 @@ def _csv(file: Path, text: str) -> Json:
 
 
 def _map_of(file: Path) -> tuple[dict[str, Json], dict[str, str]]:
-    """Return the inputs in a file, and the place of each."""
     if file.suffix.lower() not in (".json", ".yaml", ".yml"):
         raise UsageError("bad-input", f"`--inputs {file}` is neither JSON nor YAML", fix="give a .json, .yaml or .yml")
     text = _text_of(file)

@@ -25,7 +25,6 @@ def money(dollars: str | Decimal) -> str:
 
 
 def price(totals: Totals) -> str:
-    """Format the price, as far as it is known."""
     if not totals["paid"]:
         return "nothing paid"
     known = Decimal(str(totals["known_dollars"]))
@@ -35,7 +34,6 @@ def price(totals: Totals) -> str:
 
 
 def tokens(sent: int, received: int) -> str:
-    """Format the tokens of requests; empty if no server reported any."""
     return f"{sent:,} tokens in  {received:,} out" if sent or received else ""
 
 
@@ -46,7 +44,6 @@ def told(totals: Totals) -> str:
 
 
 def brief(totals: Totals) -> str:
-    """Format the totals beside a step: ``3 requests  $0.0012``."""
     return f"{count(totals['requests'], 'request')}  {price(totals)}"
 
 

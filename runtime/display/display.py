@@ -1,13 +1,15 @@
-"""Interface of all displays."""
+"""Interface of all displays, and the choice of one: tree, plain lines, or nothing."""
 
 from __future__ import annotations
 
 import abc
 import asyncio
+import sys
 from types import TracebackType
 from typing import Self
 
 from runtime import events
+from runtime.display.stream import Talk, kind_for
 
 
 class Display(abc.ABC):
@@ -52,3 +54,20 @@ class Display(abc.ABC):
 
     def end(self) -> None:  # noqa: B027 — a quiet display has nothing to clear away
         """Leave the terminal as a person expects it. May be called twice."""
+
+
+class Quiet(Display):
+    def __call__(self, event: events.Event) -> None:
+        pass
+
+
+def choose(*, quiet: bool = False, stream: Talk | None = None) -> Display:
+    talk = stream if stream is not None else Talk(sys.stderr)
+    kind = kind_for(talk, quiet=quiet)
+    if kind == "tree":
+        from runtime.display.tree import Tree  # rich is slow to load, and only a terminal needs it
+
+        return Tree(talk)
+    from runtime.display.plain import Plain
+
+    return Plain(talk) if kind == "plain" else Quiet()

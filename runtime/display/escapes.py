@@ -45,7 +45,6 @@ def line(text: str) -> str:
 
 
 def is_safe(text: str) -> bool:
-    """Return True if a terminal would show all of ``text`` and obey none of it."""
     return text.isprintable() or _UNSAFE.search(text) is None
 
 
@@ -55,12 +54,10 @@ def as_json(value: Json, *, indent: int | None = None) -> str:
 
 
 def in_json(text: str) -> str:
-    """Escape these characters in JSON text with JSON's own escapes."""
     return _UNSAFE.sub(_escape_json, text)
 
 
 def styled(text: str, *codes: int) -> str:
-    """Format ``text`` in one of our colours or weights, which ``shown`` keeps."""
     return f"{_MARK}{';'.join(map(str, codes))}m{text}{_MARK}0m"
 
 

@@ -32,14 +32,12 @@ def facts(evidence: Mapping[str, Json], more: Mapping[str, str] | None = None) -
 
 
 def _lines(value: Json) -> list[str]:
-    """Format a value on one line; a long list with each item on a line."""
     if isinstance(value, list) and len(value_text(value)) > LONGEST_LIST:
         return [shortened(value_text(item)) for item in value]
     return [shortened(value_text(value))]
 
 
 def shortened(text: str) -> str:
-    """Return at most ``LONGEST`` characters of ``text``."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
@@ -55,7 +53,7 @@ def result_text(output: Json) -> str:
     import yaml  # only results need it, and a help has none
 
     class Lines(yaml.SafeDumper):
-        """Keeps the lines of a text."""
+        pass
 
     def text_of(_dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
         return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=_style(text))

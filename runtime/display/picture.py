@@ -47,7 +47,6 @@ class Line:
 
 
 def live(progress: Progress, width: int, height: int) -> list[Line]:
-    """Draw the run as it is now: the running steps, and above them as many finished ones as fit."""
     now = progress.clock()
     chain = progress.open[1:]
     foot = _foot(progress, width)
@@ -150,7 +149,6 @@ def _foot(progress: Progress, width: int) -> list[Line]:
 
 
 def _join(parts: list[str]) -> str:
-    """Join parts on one line; the first keeps its indentation."""
     return "  ".join([parts[0], *(one_line(part) for part in parts[1:] if part)])
 
 

@@ -17,12 +17,9 @@ DEADLINE = 10.0
 
 
 class Plain(Display):
-    """Prints a line when a step ends, and one every ten seconds during a long step."""
-
     interval = 1.0
 
     def __init__(self, talk: Talk, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` returns seconds; only differences count."""
         super().__init__()
         self.talk = talk
         self.progress = Progress(clock)
@@ -30,7 +27,6 @@ class Plain(Display):
         self._told_at = clock()
 
     def __call__(self, event: events.Event) -> None:
-        """Print the line of the event, if any."""
         current = self.progress.running(event.path) if isinstance(event, events.StepFinished) else None
         self.progress(event)
         match event:
@@ -49,7 +45,6 @@ class Plain(Display):
                 pass
 
     def tick(self) -> None:
-        """Report what a long step waits for."""
         now = self.progress.clock()
         if now - self._told_at < DEADLINE or self.progress.ended is not None:
             return

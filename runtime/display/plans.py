@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import cast
 
@@ -27,18 +26,6 @@ def as_todo(plan: Json) -> list[str]:
     if notes := _text(data, "notes"):
         lines.append(f"Notes: {notes}")
     return lines
-
-
-def brief(plan: Json) -> str:
-    """Summarize the progress on one line: ``Build: 2 of 5 tasks done, 1 blocked``; empty without tasks."""
-    data = _map(plan)
-    tasks = [_map(task) for phase in map(_map, _list(data, "phases")) for task in _list(phase, "tasks")]
-    if not tasks:
-        return ""
-    by = Counter(_text(task, "status") for task in tasks)
-    where = f"{name}: " if (name := _text(data, "current_phase")) else ""
-    blocked = f", {by['blocked']} blocked" if by["blocked"] else ""
-    return f"{where}{by['completed']} of {len(tasks)} task{'s' if len(tasks) != 1 else ''} done{blocked}"
 
 
 def _task(task: Mapping[str, Json]) -> str:

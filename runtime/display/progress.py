@@ -17,8 +17,6 @@ KEPT = 60
 
 @dataclasses.dataclass(slots=True)
 class Step:
-    """A node that runs or ran."""
-
     path: str
     label: str
     summary: str
@@ -39,7 +37,6 @@ class Step:
     """Finished leaves below it that are no longer among ``children``, by status."""
 
     def tally(self) -> Counter[events.StepStatus]:
-        """Return the finished leaves below it, by status."""
         total = Counter(self.forgotten)
         for child in self.children:
             if child.container:
@@ -57,10 +54,7 @@ class Step:
 
 
 class Progress:
-    """Progress of a run. A display passes it every event and draws its content."""
-
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` returns seconds; only differences count."""
         self.clock = clock
         self.since = clock()
         self.run = ""
@@ -72,7 +66,6 @@ class Progress:
         """Running steps from the root inwards."""
 
     def __call__(self, event: events.Event) -> None:
-        """Process the next event."""
         match event:
             case events.StepStarted():
                 self._started(event)
@@ -97,11 +90,9 @@ class Progress:
 
     @property
     def current(self) -> Step:
-        """Innermost running step; the root if none runs."""
         return self.open[-1]
 
     def running(self, path: str) -> Step | None:
-        """Return the running step at ``path``."""
         return next((step for step in reversed(self.open) if step.path == path), None)
 
     def place(self) -> str:
@@ -167,5 +158,4 @@ def turn_text(turn: events.LoopItem) -> str:
 
 
 def label_of(path: str) -> str:
-    """Return the node's own id: the last part of its path."""
     return one_line(path.rsplit("/", 1)[-1])

@@ -17,10 +17,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Talk:
-    """Text for people on a stream that may break at any time."""
-
     def __init__(self, stream: TextIO) -> None:
-        """The caller closes ``stream``."""
         self.stream = stream
         self.broken = False
         """True if nothing can be written any more."""
@@ -41,7 +38,6 @@ class Talk:
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream."""
         if not self.broken:
             try:
                 self.stream.flush()
@@ -49,24 +45,20 @@ class Talk:
                 self._give_up(error)
 
     def line(self, text: str = "") -> None:
-        """Write one line and flush it."""
         self.write(f"{text}\n")
         self.flush()
 
     def isatty(self) -> bool:
-        """Return True if the stream is a terminal."""
         try:
             return self.stream.isatty()
         except ValueError:
             return False
 
     def fileno(self) -> int:
-        """Return the stream's file descriptor."""
         return self.stream.fileno()
 
     @property
     def encoding(self) -> str:
-        """Encoding of the stream."""
         return self.stream.encoding
 
     def _give_up(self, error: OSError | ValueError) -> None:
@@ -100,12 +92,10 @@ def drain(stream: TextIO) -> None:
 
 
 def kind_for(stream: Talk, *, quiet: bool = False, environment: Callable[[str], str | None] = os.environ.get) -> Kind:
-    """Return the display for the stream: a live tree on a terminal that can move its cursor, else a line per step."""
     if quiet:
         return "quiet"
     return "tree" if stream.isatty() and environment("TERM") not in (None, "", "dumb", "unknown") else "plain"
 
 
 def coloured(stream: Talk, *, environment: Callable[[str], str | None] = os.environ.get) -> bool:
-    """Return True if the stream is a terminal with colours and ``NO_COLOR`` is not set."""
     return kind_for(stream, environment=environment) == "tree" and not environment("NO_COLOR")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 from rich.cells import cell_len, split_graphemes
@@ -29,12 +30,10 @@ def harmless(text: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """Return the number of columns of ``text``."""
     return cell_len(text)
 
 
 def cut(text: str, width: int) -> str:
-    """Cut ``text`` to at most ``width`` columns, with an ellipsis for the rest."""
     if cell_len(text) <= width:
         return text
     if width <= 0:
@@ -67,6 +66,10 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
+def when(at: str) -> str:
+    return dt.datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
 def size(number: int) -> str:
     """Format an amount of bytes: ``0 B``, ``812 B``, ``4.1 kB``, ``120 MB``."""
     amount, units = float(number), ["B", "kB", "MB", "GB", "TB"]
@@ -76,12 +79,10 @@ def size(number: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Format a count: ``1 step``, ``3 steps``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def value_text(value: Json) -> str:
-    """Format a value of evidence on one line: errors in words, maps as ``name=value``, nested maps in brackets, lists with commas."""
     if isinstance(value, dict):
         if {"code", "message", "who"} <= value.keys():
             return f"{one_line(as_text(value['message']))} ({one_line(as_text(value['code']))})"

@@ -32,11 +32,9 @@ class _Console(Console):
     """Console that neither hides the cursor nor ends the process: after a kill the terminal stays usable."""
 
     def show_cursor(self, show: bool = True) -> bool:
-        """Leave the cursor as it is."""
         return False
 
     def on_broken_pipe(self) -> None:
-        """Stop drawing; the run continues."""
         self.quiet = True
 
 
@@ -56,12 +54,9 @@ class _Drawing:
 
 
 class Tree(Display):
-    """Redraws the tree four times a second, in place; at the end its outermost level stays."""
-
     interval = 0.25
 
     def __init__(self, talk: Talk, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` returns seconds; only differences count."""
         super().__init__()
         self.talk = talk
         self.progress = Progress(clock)
@@ -94,11 +89,9 @@ class Tree(Display):
         self._live.start(refresh=True)
 
     def tick(self) -> None:
-        """Draw again."""
         self._live.refresh()
 
     def end(self) -> None:
-        """Remove the tree and leave its outermost level."""
         if not self._live.is_started:
             return
         self._live.stop()

@@ -42,17 +42,14 @@ def tokens(request: Request) -> int:
 
 
 def of_text(text: str) -> int:
-    """Return the tokens of a separate text."""
     return A_MESSAGE + text_tokens.count(text)
 
 
 def of_item(item: Item) -> int:
-    """Return the tokens of an item."""
     return sum(map(of_text, _texts(item)))
 
 
 def of_tools(tools: Sequence[Tool]) -> int:
-    """Return the tokens of the tools that a request offers."""
     return A_SCHEMA * bool(tools) + sum(
         A_TOOL
         + text_tokens.count(tool.description)
@@ -62,7 +59,6 @@ def of_tools(tools: Sequence[Tool]) -> int:
 
 
 def _texts(item: Item) -> tuple[str, ...]:
-    """Return the texts of an item."""
     if isinstance(item, Message):
         return (item.text,)
     # A call names its tool, and an output its call; some makers' models read ids as text.

@@ -15,16 +15,12 @@ from nodes.values import Json
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a thread."""
-
     role: Literal["user", "assistant"]
     text: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call by a model."""
-
     id: str
     """Identifies the call within its thread; the output refers to it."""
     name: str
@@ -34,8 +30,6 @@ class ToolCall:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The result of a call, as the model sees it."""
-
     id: str
     text: str
 
@@ -44,14 +38,11 @@ Item = Message | ToolCall | ToolOutput
 
 
 def is_models(item: Item) -> bool:
-    """True if the model sent the item."""
     return isinstance(item, ToolCall) or (isinstance(item, Message) and item.role == "assistant")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that a model may call."""
-
     name: str
     description: str
     parameters: dict[str, Json]
@@ -93,8 +84,6 @@ _TRANSIENT = frozenset({"brief", "state"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one exchange, as the server counts them."""
-
     input: int
     cached: int
     """Part of the input that was read from the server's cache."""
@@ -105,8 +94,6 @@ class Usage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """One final response."""
-
     text: str
     usage: Usage | None
     """None where the server reported none."""

@@ -35,8 +35,6 @@ STAND_INS = {"Lu": "A", "Lt": "A", "Ll": "a", "Lm": "o", "Lo": "o", "M": "~", "N
 
 
 class _Kinds(dict[int, str]):
-    """The class of each character, computed once: ``str.translate`` takes it."""
-
     def __missing__(self, code: int) -> str:
         kind = self[code] = _kind(chr(code))
         return kind
@@ -69,12 +67,10 @@ _PIECE = re.compile(
 
 
 def pieces(text: str) -> list[str]:
-    """Return the pieces that no token crosses, in order; together they are the text."""
     return [text[found.start() : found.end()] for found in _PIECE.finditer(text.translate(_KINDS))]
 
 
 def count(text: str) -> int:
-    """Return an upper bound of the tokens of ``text``."""
     return sum(map(_counted, pieces(text)))
 
 
@@ -92,12 +88,10 @@ def _ranks() -> dict[bytes, int]:
 
 
 def packed(tokens: list[bytes]) -> bytes:
-    """Return the content of ``merges.bin`` for these tokens, most common first."""
     return zlib.compress(b"".join(bytes([len(each)]) + each for each in tokens), 9)
 
 
 def unpacked(data: bytes) -> list[bytes]:
-    """Return the tokens of a ``merges.bin``, most common first."""
     raw, at, tokens = zlib.decompress(data), 0, list[bytes]()
     while at < len(raw):
         end = at + 1 + raw[at]

@@ -225,23 +225,19 @@ class RepairApplied(Printed):
 
 
 def of_run(ended: RunEnded | None, run: str | None, state: results.State, code: int | None) -> RunEnding:
-    """Return the outcome of a run; ``ended`` is None if it reported none."""
     return RunEnding.model_validate({"version": 1, **_facts(ended, run, state, code)})
 
 
 def of_word(said: str, answer: str | None, error: RunOpsError | None, ended: RunEnded | None) -> WordReport:
-    """Return the result of a message; ``ended`` is the end of the run that it started."""
     run = RunRecord.model_validate(_facts(ended, ended.run, ended.status, ended.exit)) if ended is not None else None
     return WordReport(said=said, answer=answer, error=ErrorReport.raised(error), run=run)
 
 
 def of_build(record: BuildRecord) -> BuildEnding:
-    """Return the outcome that a build command prints."""
     return BuildEnding(**dict(record))
 
 
 def of_batch(ended: list[results.Outcome], code: int) -> BatchEnding:
-    """Return the outcome of a command's runs."""
     return BatchEnding(exit=code, runs=[_of_file(each) for each in ended])
 
 
@@ -253,19 +249,9 @@ def _of_file(outcome: results.Outcome) -> FileRecord:
 
 
 def _facts(ended: RunEnded | None, run: str | None, state: results.State, code: int | None) -> dict[str, Json]:
-    """Return the fields of a record."""
-    return {
-        "run": run,
-        "status": state,
-        "exit": code,
-        "seconds": round(ended.seconds, 3) if ended else None,
-        "output": ended.output if ended else None,
-        "error": ended.error if ended else None,
-        "path": ended.path if ended else None,
-        "place": ended.place if ended else None,
-        "tolerated": ended.tolerated if ended else 0,
-        "costs": ended.costs if ended else None,
-        "question": ended.question if ended else None,
-        "flags": ended.flags if ended else [],
-        "files": ended.files if ended else [],
-    }
+    facts: dict[str, Json] = {name: getattr(ended, name, None) for name in RunRecord.model_fields}
+    if ended is None:
+        facts |= {"tolerated": 0, "flags": [], "files": []}
+    else:
+        facts["seconds"] = round(ended.seconds, 3)
+    return facts | {"run": run, "status": state, "exit": code}

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from runtime.display.facts import facts
-from runtime.display.text import count, cut, duration, harmless, one_line, size
+from runtime.display.text import count, cut, duration, harmless, one_line, size, when
 from runtime.log import entries
 from runtime.observation import page_text
 from runtime.report import said, session_text, text
 from runtime.report.models import RunReport, SessionReport, StepReport
 from runtime.report.parts import ErrorReport
-from runtime.report.text import error_in, spent, when
+from runtime.report.text import error_in, spent
 
 HEAD = "# Session "
 """Beginning of a session's Markdown."""
@@ -45,7 +45,6 @@ JOINER = "\u2060"
 
 
 def code(text: str) -> str:
-    """Render ``text`` on one line as code; an empty text as nothing."""
     text = one_line(text)
     if not text:
         return ""
@@ -55,14 +54,12 @@ def code(text: str) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Render ``text`` as a block of code, whatever ticks are in it."""
     text = harmless(text)
     fence = "`" * max(3, max((len(each) for each in _TICKS.findall(text)), default=0) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def plain(text: str) -> str:
-    """Return ``text`` unchanged in appearance, with nothing that is interpreted."""
     return _LIVE.sub(lambda found: f"\\{found[0]}" if found[0] else JOINER, harmless(text))
 
 
@@ -78,7 +75,6 @@ def spoken(text: str) -> str:
 
 
 def of_run(report: RunReport) -> str:
-    """Render the report of a run."""
     return "\n\n".join(part for part in _run(report) if part) + "\n"
 
 
@@ -102,7 +98,6 @@ def _run(report: RunReport) -> Iterator[str]:
 
 
 def _at(path: str | None, place: str | None) -> str:
-    """Render a step, and its place in the file."""
     return f"At {code(path)}{f' in {code(place)}' if place else ''}:" if path else ""
 
 
@@ -112,7 +107,6 @@ def _error(error: ErrorReport) -> str:
 
 
 def _page(report: RunReport) -> Iterator[str]:
-    """Yield the page's content at the failure, and where it is kept."""
     found = next((each for each in reversed(report.evidence) if each.path == report.path), None)
     if found is None:
         return
@@ -125,7 +119,6 @@ def _page(report: RunReport) -> Iterator[str]:
 
 
 def _table(report: RunReport) -> Iterator[str]:
-    """Yield a row for each step."""
     if not report.steps:
         return
     yield from ("## Steps", "", "| step | outcome | time | value |", "|---|---|---|---|")
@@ -138,7 +131,6 @@ def _table(report: RunReport) -> Iterator[str]:
 
 
 def _seen(report: RunReport, step: StepReport) -> str:
-    """Return the value of a step, or its error."""
     if step.status in ("ok", "recovered", "skipped") or (error := error_in(report, step)) is None:
         return step.preview
     return f"{error.code}: {error.message}"
@@ -156,7 +148,6 @@ def _listed(title: str, items: list[str]) -> Iterator[str]:
 
 
 def part_of_run(report: RunReport) -> str:
-    """Render the first step of the report in full."""
     lines = "\n".join(text.step(report, text.Style()))
     return f"# Run {code(report.workflow)}\n\n{code(report.run)} · {code(report.file)}\n\n{fenced(lines, 'text')}\n"
 
@@ -165,13 +156,11 @@ def part_of_run(report: RunReport) -> str:
 
 
 def part_of_session(report: SessionReport) -> str:
-    """Render the lines that the report has of a session."""
     lines = "\n".join(session_text.lines(report, text.Style()))
     return f"{HEAD}{report.session}\n\n{fenced(lines, 'text')}\n"
 
 
 def of_session(report: SessionReport) -> str:
-    """Render the report of a session: everything said and done in it, without its subagents' messages."""
     return "\n\n".join(_session(report)) + "\n"
 
 

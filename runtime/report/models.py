@@ -68,7 +68,6 @@ class StepReport(Model):
 
     @property
     def label(self) -> str:
-        """Its name below its parent: its id, and the iteration of a loop."""
         return self.path[len(self.parent or "") :].lstrip("/") if self.parent else self.path
 
 

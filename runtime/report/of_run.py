@@ -97,7 +97,6 @@ def statuses(past: history.History, *, held: bool) -> dict[str, Status]:
 
 
 def _place(header: log_entries.RunHeader, path: str | None, kept: store.Kept) -> str | None:
-    """Return the place of a step in its file."""
     if path is None:
         return None
     from runtime.recovery import workflow_source  # loads all node types
@@ -109,7 +108,6 @@ def _place(header: log_entries.RunHeader, path: str | None, kept: store.Kept) ->
 
 
 def _next(past: history.History, run: str, state: run_index.RunState) -> str | None:
-    """Return the command to type next."""
     assert past.header is not None
     question = run_index.question_of(past, run)
     if question is not None and past.header.trial is None:
@@ -123,8 +121,6 @@ def _next(past: history.History, run: str, state: run_index.RunState) -> str | N
 
 @dataclasses.dataclass(slots=True)
 class _Step:
-    """A step, a container or an iteration of a loop, before it is reported."""
-
     path: str
     parent: str | None
     status: Status
@@ -135,12 +131,10 @@ class _Step:
 
     @property
     def fine(self) -> bool:
-        """True if nothing in it needs attention."""
         return self.status in ("ok", "skipped", "recovered") and all(each.fine for each in self.below)
 
 
 def _walk(steps: list[_Step], *, brief: bool) -> Iterator[_Step]:
-    """Yield the steps and everything below them, in order."""
     for step in steps:
         below = step.below
         if brief and len(below) > FOLDED and step.scope is not None and step.scope.node == "iterate":
@@ -151,8 +145,6 @@ def _walk(steps: list[_Step], *, brief: bool) -> Iterator[_Step]:
 
 
 class _Steps:
-    """The steps of a run as a tree."""
-
     def __init__(self, past: history.History, state: run_index.RunState, run: str) -> None:
         self._past, self._state, self._run = past, state, run
         self._known: dict[str, _Step] = {}
@@ -162,7 +154,6 @@ class _Steps:
                 self._place(path)
 
     def at(self, path: str) -> _Step:
-        """Return the step at ``path``. Raises UsageError ``unknown-step``."""
         if path not in self._known:
             near = difflib.get_close_matches(path, self._known, 1)
             raise UsageError(
@@ -232,13 +223,13 @@ def _step(step: _Step, texts: _Texts | None, spent: dict[str, dict[str, Json]]) 
     if last is not None and last.settled:
         entry = last.result
         preview = _preview(entry) if entry is not None else ""
-    times = [each.result.seconds for each in step.attempts if each.result is not None and each.result.seconds]
-    timed = any(each.result is not None and each.result.seconds is not None for each in step.attempts)
+    times = [each.result.seconds for each in step.attempts if each.result is not None]
+    known = [each for each in times if each is not None]
     return StepReport(
         path=step.path,
         type=last.call.node if last is not None else step.scope.node if step.scope is not None else "",
         status=step.status,
-        seconds=sum(times) if timed else None,
+        seconds=sum(known) if known else None,
         value=texts.value_of(entry) if texts is not None and entry is not None else None,
         costs=Costs.maybe(spent.get(step.path)),
         attempts=[_attempt(each, texts) for each in step.attempts],
@@ -249,38 +240,27 @@ def _step(step: _Step, texts: _Texts | None, spent: dict[str, dict[str, Json]]) 
 
 
 def _preview(entry: log_entries.Result) -> str:
-    """Return the beginning of a value, on one line."""
     if entry.blob is None and entry.value is None:
         return ""
     return cut(one_line(entry.blob.preview if entry.blob is not None else value_text(entry.value)), PREVIEW)
 
 
 def _attempt(attempt: log_attempts.Attempt, texts: _Texts | None) -> AttemptReport:
-    call, outcome = attempt.call, attempt.result
-    return AttemptReport(
-        attempt=call.attempt,
-        at=call.at,
-        action=call.action,
-        effect=call.effect,
-        args=texts.value_of(call) if texts is not None else call.args,
-        status=outcome.status if outcome is not None else None,
-        seconds=outcome.seconds if outcome is not None else None,
-        error=ErrorReport.maybe(outcome.error) if outcome is not None else None,
-        flags=FlagReport.each(outcome.flags) if outcome is not None else [],
-        verdict=attempt.verdict,
-        thread=texts.thread(call) if texts is not None else [],
+    call, result = attempt.call, attempt.result
+    return AttemptReport.model_validate(
+        {
+            **{name: getattr(call, name) for name in ("attempt", "at", "action", "effect")},
+            **_outcome(result),
+            "args": texts.value_of(call) if texts is not None else call.args,
+            "flags": result.flags if result is not None and result.flags else [],
+            "verdict": attempt.verdict,
+            "thread": texts.thread(call) if texts is not None else [],
+        }
     )
 
 
-_Spoken = (
-    log_entries.User
-    | log_entries.Reasoning
-    | log_entries.Assistant
-    | log_entries.ModelError
-    | log_entries.Note
-    | log_entries.Call
-    | log_entries.ToolResult
-)
+def _outcome(result: log_entries.Result | None) -> dict[str, Json]:
+    return {name: getattr(result, name, None) for name in ("status", "error", "seconds")}
 
 
 class _Texts(Texts):
@@ -288,7 +268,7 @@ class _Texts(Texts):
 
     def __init__(self, entries: Iterable[log_entries.AnyEntry], past: history.History, kept: store.Kept) -> None:
         super().__init__(kept)
-        self._said: dict[str, list[_Spoken]] = {}
+        self._said: dict[str, list[log_entries.AnyEntry]] = {}
         self._closed_later = {row.line for row in past.ledger.rows if row.status != "open"}
         self._results: dict[str, log_entries.Result] = {}
         """The outcomes of calls made by models."""
@@ -296,70 +276,51 @@ class _Texts(Texts):
         """The lines at which a later attempt continued a thread."""
         for entry in entries:
             match entry:
-                case log_entries.Call(asked=None, again=None) | log_entries.Scope():
-                    pass
+                case log_entries.Result():
+                    self._results[entry.call] = entry
+                case log_entries.Call(asked=None, again=str(first)):
+                    self._continued.setdefault(log_entries.model_thread(first), []).append(entry.seq)
                 case (
                     log_entries.User()
                     | log_entries.Reasoning()
                     | log_entries.Assistant()
                     | log_entries.ModelError()
                     | log_entries.ToolResult()
+                    | log_entries.Call(asked=str())
+                    | log_entries.Note(name="requested" | "submitted")
                 ):
-                    self._said.setdefault(entry.thread, []).append(entry)
-                case log_entries.Call(asked=str()):
-                    self._said.setdefault(entry.thread, []).append(entry)
-                case log_entries.Call(again=str(first)):
-                    self._continued.setdefault(log_entries.model_thread(first), []).append(entry.seq)
-                case log_entries.Result():
-                    self._results[entry.call] = entry
-                case log_entries.Note(name="requested" | "submitted"):
                     self._said.setdefault(entry.thread, []).append(entry)
                 case _:
                     pass
 
-    def thread(self, call: log_entries.Call) -> list[said.OfRun]:
-        """Return the messages of the attempt that the call began; an open request ends them."""
+    def thread(self, call: log_entries.Call) -> list[dict[str, Json]]:
+        """Return the messages of the attempt that the call began, as fields of lines; an open request ends them."""
         thread = log_entries.model_thread(call.again or call.call)
-        if thread not in self._said:
-            return []
         end = next((line for line in self._continued.get(thread, ()) if line > call.seq), None)
-        spoken = [each for each in self._said[thread] if each.seq > call.seq and (end is None or each.seq < end)]
-        lines = [self._line(each) for each in spoken]
-        asked: log_entries.Note | None = None
-        for entry in spoken:
+        lines: list[dict[str, Json]] = []
+        asked: int | None = None
+        for entry in self._said.get(thread, ()):
+            if entry.seq <= call.seq or (end is not None and entry.seq >= end):
+                continue
+            lines.append(self._line(entry))
             if isinstance(entry, log_entries.Assistant | log_entries.ModelError):
                 asked = None
             elif isinstance(entry, log_entries.Note) and entry.name == "requested":
-                asked = entry
+                asked = entry.seq
         if asked is not None:
-            lines.append(said.OpenLine(kind="open", text=LATER if asked.seq in self._closed_later else said.OPEN))
+            lines.append({"kind": "open", "text": LATER if asked in self._closed_later else said.OPEN})
         return lines
 
-    def _line(self, entry: _Spoken) -> said.OfRun:
+    def _line(self, entry: log_entries.AnyEntry) -> dict[str, Json]:
         match entry:
             case log_entries.Note():
-                kind = said.RequestedLine if entry.name == "requested" else said.SubmittedLine
-                return kind.model_validate({"kind": entry.name, "at": entry.at, **entry.data})
+                return {"kind": entry.name, "at": entry.at, **entry.data}
             case log_entries.Call():
-                return self._done(entry)
-            case log_entries.Reasoning():
-                text = entry.text
-            case _:
+                names = ("kind", "at", "path", "asked", "node", "action", "effect")
+                fields: dict[str, Json] = {name: getattr(entry, name) for name in names}
+                return {**fields, **_outcome(self._results.get(entry.call)), "args": self.value_of(entry)}
+            case log_entries.Said():
                 text = self.text_of(entry)
-        return said.IN_BOTH[entry.kind].model_validate({**said.fields_of(entry, "thread"), "text": text})
-
-    def _done(self, call: log_entries.Call) -> said.DoneLine:
-        result = self._results.get(call.call)
-        return said.DoneLine(
-            kind="call",
-            at=call.at,
-            path=call.path,
-            asked=call.asked,
-            node=call.node,
-            action=call.action,
-            effect=call.effect,
-            args=self.value_of(call),
-            status=result.status if result is not None else None,
-            error=ErrorReport.maybe(result.error) if result is not None else None,
-            seconds=result.seconds if result is not None else None,
-        )
+            case _:
+                text = getattr(entry, "text", "")
+        return {**said.fields_of(entry, "thread"), "text": text}

@@ -44,69 +44,46 @@ class _Maker:
         past, header = self._past, self._past.header
         assert header is not None
         ledger = past.ledger
-        return SessionReport(
-            session=self._reading.id,
-            purpose=header.purpose,
-            title=session_index.titled(past),
-            about=past.about,
-            file=header.file,
-            parent=header.parent,
-            forked=header.forked,
-            state="running" if self._reading.held else "idle",
-            mode=past.mode,
-            budget=past.budget,
-            started=past.started,
-            last=past.last_at,
-            messages=past.messages,
-            costs=Costs.maybe(ledger.totals()),
-            spent={path: Costs.model_validate(each) for path, each in ledger.totals_by_step().items()},
-            runs=costs_of_runs(past),
-            plan=self._kept("plan"),
-            description=self._kept("description"),
-            draft=self._kept("draft"),
-            variables={each.name: self._version(each) for each in past.variables()},
-            following=past.following.data["run"] if past.following is not None else None,
-            open=[each.call.path for each in past.open_calls()],
-            waiting=list(dict.fromkeys(row.thread for row in ledger.rows if row.status == "open")),
-            torn=self._reading.torn,
-            build=self._build() if header.purpose == "build" else None,
-            said=[self._line(each) for each in self._chosen(at)],
+        waits = past.waits_for.question if past.waits_for is not None else None
+        build = BuildReport(goal=header.build, questions=questions_of(past), waits=waits, finish=self._finish())
+        return SessionReport.model_validate(
+            {
+                "session": self._reading.id,
+                **{name: getattr(header, name) for name in ("purpose", "file", "parent", "forked")},
+                **{name: getattr(past, name) for name in ("about", "mode", "budget", "started", "messages")},
+                "title": session_index.titled(past),
+                "state": "running" if self._reading.held else "idle",
+                "last": past.last_at,
+                "costs": ledger.totals(),
+                "spent": ledger.totals_by_step(),
+                "runs": ledger.totals_by_run(),
+                **{of: self._version(past.latest(of)) for of in ("plan", "description", "draft")},
+                "variables": {each.name: self._version(each) for each in past.variables()},
+                "following": past.following.data["run"] if past.following is not None else None,
+                "open": [each.call.path for each in past.open_calls()],
+                "waiting": list(dict.fromkeys(row.thread for row in ledger.rows if row.status == "open")),
+                "torn": self._reading.torn,
+                "build": build if header.purpose == "build" else None,
+                "said": [self._line(each) for each in self._chosen(at)],
+            }
         )
 
-    def _kept(self, of: str) -> VersionReport | None:
-        found = self._past.latest(of)
-        return self._version(found) if found is not None else None
-
-    def _version(self, version: entries.Version) -> VersionReport:
-        return VersionReport(
-            number=version.number, at=version.at, reason=version.reason, by=version.by, value=self._value(version)
-        )
-
-    def _build(self) -> BuildReport:
-        past = self._past
-        assert past.header is not None
-        return BuildReport(
-            goal=past.header.build,
-            questions=questions_of(past),
-            waits=past.waits_for.question if past.waits_for is not None else None,
-            finish=self._finish(),
-        )
+    def _version(self, version: entries.Version | None) -> VersionReport | None:
+        if version is None:
+            return None
+        fields = {name: getattr(version, name) for name in ("number", "at", "reason", "by")}
+        return VersionReport(**fields, value=self._value(version))
 
     def _finish(self) -> dict[str, Json] | None:
         """Return the build's own result, unless a later message has followed."""
         found: dict[str, Json] | None = None
         for action in self._past.actions.values():
             call, result = action.call, action.result
-            if (
-                call.thread != entries.SESSION_THREAD
-                or call.action != FINISH
-                or result is None
-                or result.status != "ok"
-            ):
-                continue
-            value = self._value(result)
-            if isinstance(value, dict) and "done" in value and not self._said_since(result.seq):
-                found = value
+            ends = call.thread == entries.SESSION_THREAD and call.action == FINISH
+            if ends and result is not None and result.status == "ok":
+                value = self._value(result)
+                if isinstance(value, dict) and "done" in value and not self._said_since(result.seq):
+                    found = value
         return found
 
     def _said_since(self, line: int) -> bool:
@@ -114,7 +91,6 @@ class _Maker:
         return any(isinstance(each, entries.User) and each.mode is not None and each.seq > line for each in spoken)
 
     def _chosen(self, at: str | None) -> Sequence[entries.AnyEntry]:
-        """Return all entries in order, or a call at a path with its thread, or one line."""
         every = [each for each in self._reading.entries if not isinstance(each, entries.Scope | entries.Checkpoint)]
         if at is None:
             return every
@@ -141,8 +117,8 @@ class _Maker:
             or (isinstance(each, entries.ToolResult) and (each.thread, each.asked) in asked)
         ]
 
-    def _line(self, entry: entries.AnyEntry) -> said.OfSession:
-        fields = {"line": entry.seq, **said.fields_of(entry, "tokens", "chars")}
+    def _line(self, entry: entries.AnyEntry) -> dict[str, Json]:
+        fields: dict[str, Json] = {"line": entry.seq, **said.fields_of(entry, "tokens", "chars")}
         match entry:
             case entries.Assistant():
                 fields |= {"text": self._text(entry), "calls": [self._asked(entry, each) for each in entry.calls or ()]}
@@ -157,7 +133,7 @@ class _Maker:
                 fields["value"] = None if left_out else self._value(entry)
             case _:
                 pass
-        return said.IN_SESSIONS[entry.kind].model_validate(fields)
+        return fields
 
     def _asked(self, entry: entries.Assistant, asked: entries.ToolCallEntry) -> dict[str, Json]:
         try:
@@ -183,12 +159,10 @@ class _Maker:
 
 
 def questions_of(past: log_session.Session) -> list[AskedReport]:
-    """Return the questions that a session asked."""
     return [
         AskedReport(question=each.question, choices=list(each.choices), answer=each.answer) for each in past.questions
     ]
 
 
 def costs_of_runs(past: log_session.Session) -> dict[str, Costs]:
-    """Return the costs of the runs that a session started, by run."""
     return {run: Costs.model_validate(each) for run, each in past.ledger.totals_by_run().items()}

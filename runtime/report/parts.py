@@ -30,12 +30,10 @@ class Model(BaseModel):
 
     @classmethod
     def maybe(cls, data: Mapping[str, Json] | None) -> Self | None:
-        """Convert the form of a log or an event; None for None."""
         return None if data is None else cls.model_validate(data)
 
     @classmethod
     def each(cls, data: Iterable[Mapping[str, Json]] | None) -> list[Self]:
-        """Convert several of them; None gives an empty list."""
         return [cls.model_validate(one) for one in data or ()]
 
 
@@ -46,7 +44,6 @@ class Printed(Model):
     """Changes if a field is removed or changes its meaning. Fields may be added at any time."""
 
     def as_json(self) -> str:
-        """Return the JSON object that ``--json`` prints."""
         try:
             return escapes.in_json(self.model_dump_json(indent=2))
         except PydanticSerializationError:  # the name of a file may be no text
@@ -92,7 +89,6 @@ class ErrorReport(Model):
 
     @classmethod
     def raised(cls, error: RunOpsError | None) -> Self | None:
-        """Convert an exception; None for None."""
         return None if error is None else cls.model_validate(error.as_json())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -259,30 +258,7 @@ OfSession = (
 )
 """Lines of a session."""
 
-Text = UserLine | ReasoningLine | AssistantLine | ToldLine | ModelErrorLine
-"""Lines of both."""
-
-IN_BOTH: Mapping[str, type[Text]] = {
-    "user": UserLine,
-    "reasoning": ReasoningLine,
-    "assistant": AssistantLine,
-    "told": ToldLine,
-    "model_error": ModelErrorLine,
-}
-"""Line classes by the kinds of entries."""
-
-IN_SESSIONS: Mapping[str, type[OfSession]] = {
-    **IN_BOTH,
-    "summary": SummaryLine,
-    "event": EventLine,
-    "version": VersionLine,
-    "call": CallLine,
-    "result": ResultLine,
-    "note": NoteLine,
-}
-
 
 def fields_of(entry: entries.AnyEntry, *without: str) -> dict[str, Json]:
-    """Return the fields of an entry for its line, without those that may be in blobs, and without the named ones."""
     left_out = {"v", "seq", "blob", "text", "value", "args", *without}
     return entry.model_dump(mode="json", exclude=left_out, exclude_none=True)

@@ -26,7 +26,6 @@ REPORTS: dict[Name, Any] = {
 
 
 def schema_of(name: Name) -> dict[str, Json]:
-    """Return a schema, in draft 2020-12."""
     if name == "workflow":
         return workflow_schema()
     schema = TypeAdapter[Any](REPORTS[name]).json_schema(mode="serialization", schema_generator=Plain)

@@ -9,12 +9,12 @@ from nodes.values import Json
 from runtime.context.briefs import shown
 from runtime.display import costs, plans
 from runtime.display.facts import facts
-from runtime.display.text import count, cut, duration, harmless, one_line, value_text
+from runtime.display.text import count, cut, duration, harmless, one_line, value_text, when
 from runtime.language import inputs
 from runtime.log import entries, ledger
 from runtime.report import said
 from runtime.report.models import BuildReport, SessionReport, VersionReport
-from runtime.report.text import Style, brief, fully, spent, when
+from runtime.report.text import Style, brief, fully, spent
 
 MARKS = {"[ ]": "☐", "[>]": "▶", "[x]": "☑", "[!]": "✗"}
 """Marks before tasks of the plan on terminals that can show them, by their plain forms."""
@@ -33,19 +33,16 @@ WHO = 7
 
 
 def whole(report: SessionReport, style: Style) -> list[str]:
-    """Render the whole session; the lines of tools are cut to the width."""
     lines = _Lines(report, style)
     return [*lines.head(), *lines.keeps(), *lines.talk(entries.SESSION_THREAD, ""), *lines.tail()]
 
 
 def lines(report: SessionReport, style: Style) -> list[str]:
-    """Render every line of the report in full."""
     every = _Lines(report, style)
     return [text for each in report.said for text in every.in_full(each)]
 
 
 def todo(lines: list[str]) -> list[str]:
-    """Render the lines of a plan, with marks before its tasks."""
     drawn: list[str] = []
     for line in lines:
         words = line.lstrip(" ")
@@ -55,8 +52,6 @@ def todo(lines: list[str]) -> list[str]:
 
 
 class _Lines:
-    """The lines of one report."""
-
     def __init__(self, report: SessionReport, style: Style) -> None:
         self._report, self._style = report, style
         self._results = {each.call: each for each in report.said if isinstance(each, said.ResultLine)}
@@ -65,7 +60,6 @@ class _Lines:
         self._unfinished = "running" if report.state == "running" else said.OPEN
 
     def head(self) -> list[str]:
-        """Render the subject of the session."""
         report, forked = self._report, self._report.forked
         known: dict[str, Json] = {
             "run": report.about,
@@ -79,7 +73,6 @@ class _Lines:
         return [f"{title}  {report.session}  {report.state}  {when(report.started)}", *facts(known)]
 
     def keeps(self) -> Iterator[str]:
-        """Yield the description, the plan as a list of tasks, the variables, and the draft's version."""
         report = self._report
         if report.description is not None:
             yield f"  description  {one_line(str(report.description.value))}"
@@ -96,7 +89,6 @@ class _Lines:
             yield f"  draft  {_version(report.draft)}"
 
     def talk(self, thread: str, indent: str) -> Iterator[str]:
-        """Yield the messages of a thread, and a subagent's messages below the call that started it."""
         report = self._report
         lines = [each for each in report.said if each.thread == thread]
         for each in lines:
@@ -115,7 +107,6 @@ class _Lines:
             yield f"{indent}{'':<{WHO}}  {waits}"
 
     def _line(self, line: said.OfSession) -> Iterator[str]:
-        """Yield a line for people; nothing for one that is shown with others."""
         match line:
             case said.UserLine():
                 yield from _block("you" if line.mode is not None else "told", line.text)
@@ -167,7 +158,6 @@ class _Lines:
         return costs.brief(ledger.together(rows)) if rows else ""
 
     def tail(self) -> Iterator[str]:
-        """Yield the costs, the state, and the next command to type."""
         report = self._report
         if report.costs is not None:
             yield f"  cost  {spent(report.costs)}"
@@ -187,7 +177,6 @@ class _Lines:
             yield f"  again  runops chat --resume {report.session}"
 
     def in_full(self, line: said.OfSession) -> Iterator[str]:
-        """Yield a line of the log with all its content."""
         match line:
             case said.CallLine():
                 yield f"{self._style.bold(one_line(line.path))}  line {line.line}  {line.at}"
@@ -210,7 +199,6 @@ class _Lines:
 
 
 def _build(report: SessionReport, build: BuildReport) -> Iterator[str]:
-    """Yield the outcome of a build or its open question, and the next command to type."""
     again, idle = f"runops build --resume {report.session}", report.state != "running"
     if build.waits is not None and idle:
         asked = harmless(build.waits).split("\n")
@@ -250,13 +238,11 @@ def _version(version: said.VersionLine | VersionReport) -> str:
 
 
 def _arguments(args: Json) -> str:
-    """Render the arguments of a tool on one line, without those left out."""
     return value_text(
         {key: value for key, value in args.items() if value is not None} if isinstance(args, dict) else args
     )
 
 
 def _block(who: str, text: str) -> Iterator[str]:
-    """Yield a message, line by line."""
     for number, line in enumerate(harmless(text).split("\n")):
         yield f"{who if number == 0 else '':<{WHO}}  {line}".rstrip()

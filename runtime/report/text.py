@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import shlex
 from collections.abc import Callable, Iterator
 
 from nodes.values import Json
 from runtime.display import costs
 from runtime.display.facts import facts, result_text
-from runtime.display.text import count, cut, duration, fit, harmless, one_line, value_text
+from runtime.display.text import count, cut, duration, fit, harmless, one_line, value_text, when
 from runtime.report import said
 from runtime.report.models import AttemptReport, RunReport, StepReport
 from runtime.report.parts import Costs, ErrorReport, FlagReport
@@ -23,8 +22,6 @@ SOURCES = {"model": "", "cassette": "from the cassette", "log": "from the log, w
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Style:
-    """Capabilities of the terminal."""
-
     width: int | None = None
     """Its columns; None if lines are not cut."""
     bold: Callable[[str], str] = str
@@ -33,7 +30,6 @@ class Style:
 
 
 def whole(report: RunReport, style: Style) -> list[str]:
-    """Render the whole run."""
     lines = [*_head(report, style), *_tree(report, report.steps, {}, style)]
     files = [f"  file  {one_line(each.path)}  {count(each.size, 'byte')}" for each in report.files]
     cost = [f"  cost  {spent(report.costs)}"] if report.costs is not None else []
@@ -41,7 +37,6 @@ def whole(report: RunReport, style: Style) -> list[str]:
 
 
 def step(report: RunReport, style: Style) -> list[str]:
-    """Render the first step of the report in full: its attempts, its value, and everything below it."""
     top = report.steps[0]
     lines = [f"{style.bold(one_line(top.path))}  {top.status}"]
     if top.costs is not None:
@@ -55,23 +50,15 @@ def step(report: RunReport, style: Style) -> list[str]:
     return [*lines, *_tree(report, report.steps[1:], {top.path: 0}, style)]
 
 
-def when(at: str) -> str:
-    """Render a time of a report in the local time zone."""
-    return dt.datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else ""
-
-
 def spent(totals: Costs) -> str:
-    """Render costs."""
     return costs.told(totals.model_dump())
 
 
 def brief(totals: Costs) -> str:
-    """Render costs briefly."""
     return costs.brief(totals.model_dump())
 
 
 def fully(name: str, value: Json) -> list[str]:
-    """Render a value with all its lines; nothing for None."""
     if value is None:
         return []
     return [f"  {name}", *(f"    {line}" for line in harmless(result_text(value)).split("\n"))]
@@ -148,7 +135,6 @@ def _attempt(report: RunReport, step: StepReport, attempt: AttemptReport) -> Ite
 
 
 def _page(report: RunReport, step: StepReport) -> list[str]:
-    """Render the page's content when the step failed, and where it is kept."""
     found = next((each for each in reversed(report.evidence) if each.path == step.path), None)
     if found is None:
         return []
@@ -175,7 +161,6 @@ def _outcome(report: RunReport, style: Style) -> list[str]:
 
 
 def _flag_lines(flags: list[FlagReport], *, whole: bool = False) -> Iterator[str]:
-    """Yield flags of a step that passed; ``whole``: with their evidence."""
     for flag in flags:
         yield f"flag  {flag.code}: {harmless(flag.message)}"
         yield from (f"  {line}" for line in (facts(flag.evidence) if whole else ()))
@@ -186,7 +171,6 @@ def _error_lines(error: ErrorReport) -> list[str]:
 
 
 def _said(line: said.OfRun) -> Iterator[str]:
-    """Yield the parts of a message's heading line."""
     match line:
         case said.UserLine():
             yield "asked"

@@ -13,12 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from nodes.errors import UsageError
-from nodes.values import Json
 from runtime.messages.messages import Usage
 
 A_MILLION = Decimal(1_000_000)
@@ -28,15 +27,12 @@ PRICED = frozenset({"openai", "azure", "openrouter"})
 
 FORM = "{input = 0.25, cached = 0.025, output = 2.0}"
 
-LARGEST = Decimal(10**6)
-"""Maximum price of a million tokens; a higher one is a mistake."""
-
 DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")
 """End of the name of one edition of a model."""
 
 
-class BadPrice(ValueError):
-    """An invalid price in the table; the message is one sentence that names the model."""
+Amount = Annotated[Decimal, Field(ge=0, le=10**6, allow_inf_nan=False)]
+"""A price; a higher one is a mistake."""
 
 
 class Price(BaseModel):
@@ -44,45 +40,15 @@ class Price(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)
 
-    input: Decimal
-    cached: Decimal
+    input: Amount
+    cached: Amount | None = None
     """Price of input that the server had in its cache; by default that of other input."""
-    output: Decimal
+    output: Amount
     """Price of output, reasoning included."""
 
 
 Table = Mapping[str, Price]
 """Prices by the name of the model: ``[tool.runops.prices]``."""
-
-
-def table(given: Any) -> dict[str, Price]:
-    """Return ``[tool.runops.prices]`` as prices. Raises BadPrice, which names the model and what is wrong."""
-    if not isinstance(given, Mapping):
-        raise BadPrice(f"it is a table of models, each with a price such as `{FORM}`")
-    return {str(model): each if isinstance(each, Price) else _price(str(model), each) for model, each in given.items()}
-
-
-def _price(model: str, given: Any) -> Price:
-    if not isinstance(given, Mapping):
-        raise BadPrice(f"the price of `{model}` is a table in US dollars per million tokens: `{FORM}`")
-    for name in given:
-        if name not in Price.model_fields:
-            raise BadPrice(f"the price of `{model}` has an unknown `{name}`: it looks like `{FORM}`")
-    missing = [name for name in ("input", "output") if name not in given]
-    if missing:
-        raise BadPrice(f"the price of `{model}` lacks `{missing[0]}`: it looks like `{FORM}`")
-    amounts = {name: _amount(model, name, value) for name, value in given.items()}
-    return Price(**{"cached": amounts["input"], **amounts})
-
-
-def _amount(model: str, name: str, value: Any) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise BadPrice(f"`{name}` of `{model}` is {value!r}, and no number: US dollars per million tokens")
-    # The shortest text of a float is what was written.
-    amount = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    if not (amount.is_finite() and 0 <= amount <= LARGEST):
-        raise BadPrice(f"`{name}` of `{model}` is {value!r}, and no price of a million tokens in US dollars")
-    return amount
 
 
 def dollars(usage: Usage, model: str, own: Table, provider: str) -> Decimal | None:
@@ -93,7 +59,8 @@ def dollars(usage: Usage, model: str, own: Table, provider: str) -> Decimal | No
     cached = min(usage.cached, usage.input)
     price = own.get(model) or own.get(DATED.sub("", model))
     if price is not None:
-        sums = (usage.input - cached) * price.input + cached * price.cached + usage.output * price.output
+        of_cached = price.input if price.cached is None else price.cached
+        sums = (usage.input - cached) * price.input + cached * of_cached + usage.output * price.output
         return sums / A_MILLION
     if provider not in PRICED:
         return None
@@ -120,7 +87,6 @@ def context_window(model: str, provider: str) -> int | None:
 
 
 def known(model: str, own: Table, provider: str) -> bool:
-    """True if the price of ``model`` is known."""
     return dollars(Usage(1, 0, 1, 0), model, own, provider) is not None
 
 
@@ -132,13 +98,11 @@ def require(models: Iterable[str], own: Table, provider: str) -> None:
 
 
 def unknown(model: str, provider: str) -> UsageError:
-    """Return the error for a limit of money if the price of ``model`` is unknown."""
     lines = f'[tool.runops.prices]\n"{model}" = {FORM}'
-    evidence: dict[str, Json] = {"model": model, "provider": provider, "write": lines}
     return UsageError(
         "price-unknown",
         f"there is a budget of money, and nobody knows what `{model}` costs",
         fix=f'write its price, in US dollars per million tokens, into [tool.runops.prices] of pyproject.toml: `"{model}" = {FORM}`; '
         "or limit tokens and calls instead",
-        evidence=evidence,
+        evidence={"model": model, "provider": provider, "write": lines},
     )

@@ -62,13 +62,11 @@ def _names(value: Any) -> Any:
     return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
 
 
-def _prices(value: Any) -> Any:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            raise model_prices.BadPrice("it is no JSON") from None
-    return model_prices.table(value)
+def _table(value: Any) -> Any:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("it is no JSON") from None
 
 
 class Settings(BaseModel):
@@ -150,7 +148,7 @@ class Settings(BaseModel):
 
     budget: Annotated[Budget | None, NoDecode, BeforeValidator(budgets.known)] = None
     """Budget for models of all steps of one run: ``money=0.50usd,tokens=200k,calls=40,time=5m``, or some of these."""
-    prices: Annotated[dict[str, model_prices.Price], NoDecode, BeforeValidator(_prices)] = Field(default_factory=dict)
+    prices: Annotated[dict[str, model_prices.Price], NoDecode, BeforeValidator(_table)] = Field(default_factory=dict)
     """Prices of models without a known price, or with another one for you.
 
     ``"my-model" = {input = 0.25, cached = 0.025, output = 2.0}`` below ``[tool.runops.prices]``,
@@ -162,8 +160,6 @@ class Settings(BaseModel):
 
 
 class _OfCommand(BaseSettings, Settings):
-    """Settings of one command, from every source that a person may have set."""
-
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
         env_file=".env",
@@ -193,7 +189,6 @@ class _OfCommand(BaseSettings, Settings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources, strongest first."""
         return init_settings, env_settings, dotenv_settings, InitSettingsSource(settings_cls, _project_table())
 
 
@@ -208,10 +203,13 @@ def load(**flags: Any) -> Settings:
     try:
         return _OfCommand(**given)
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
+        # An unknown name comes first: it explains one that is missing.
+        problem = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
         name = str(problem["loc"][0])
         place, seen = _place_of(name, given)
         message = str(problem["msg"]).removeprefix("Value error, ")
+        part = ".".join(map(str, problem["loc"][1:]))
+        within = f"`{part}`: " if part else ""
         cause = problem.get("ctx", {}).get("error")
         if isinstance(cause, addresses.BadAddress):
             raise no_address(place, cause) from None
@@ -219,7 +217,7 @@ def load(**flags: Any) -> Settings:
             raise UsageError("bad-budget", f"{place} cannot be {seen!r}: {message}", fix=cause.fix) from None
         raise UsageError(
             "bad-setting",
-            f"{place} cannot be {seen!r}: {message[0].lower()}{message[1:]}",
+            f"{place} cannot be {seen!r}: {within}{message[0].lower()}{message[1:]}",
             fix=f"set it to what `{name}` takes (see docs/command.md), or take it away",
         ) from None
 
@@ -230,7 +228,6 @@ def no_address(place: str, wrong: addresses.BadAddress) -> UsageError:
 
 
 def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
-    """Return the origin of a setting's value, and the value."""
     if name in flags:
         flag = name.removeprefix("window_").removeprefix("chat_").replace("_", "-")
         return f"--{flag}", str(flags[name])
@@ -246,14 +243,12 @@ def _place_of(name: str, flags: dict[str, Any]) -> tuple[str, object]:
 
 
 def _project_file() -> Path | None:
-    """Return the nearest pyproject.toml of the current folder or one above."""
     here = Path.cwd()
     files = [folder / "pyproject.toml" for folder in (here, *here.parents)]
     return next((file for file in files if file.exists() and not file.is_dir()), None)
 
 
 def project_folder() -> Path | None:
-    """Return the folder of the nearest pyproject.toml, if there is one."""
     file = _project_file()
     return file.parent if file is not None else None
 

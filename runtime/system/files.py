@@ -6,12 +6,10 @@ import asyncio
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypedDict
 
 from nodes.errors import LogError
-from nodes.values import Json
 from runtime.system import regular_files
 
 CHUNK = 1 << 20
@@ -20,13 +18,17 @@ _known: set[tuple[int, int]] = set()
 """Folders whose names are known to be synced, by device and inode."""
 
 
-def not_written(what: str, path: Path, error: OSError) -> LogError:
+def not_written(what: str, path: Path, error: OSError, code: str = "log-write-failed") -> LogError:
     """Return the error for ``what`` ("the log", say), needed by a resume, that could not be written to ``path``: the run stops."""
-    return LogError("log-write-failed", **_refused(what, path, error))
+    return LogError(
+        code,
+        f"{what} could not be written: {error.strerror or error} ({path})",
+        fix="free some space (or fix the disk), then resume the run: nothing was done on the site after this",
+        evidence={"file": str(path), "errno": error.errno},
+    )
 
 
 def not_read(what: str, path: Path, error: OSError) -> LogError:
-    """Return the error for ``what`` ("the log", say) that exists and could not be read."""
     return LogError(
         "log-unreadable",
         f"{what} could not be read: {error.strerror or error} ({path})",
@@ -39,28 +41,20 @@ def not_read(what: str, path: Path, error: OSError) -> LogError:
 
 def not_kept(what: str, path: Path, error: OSError) -> LogError:
     """Return the same error as ``not_written`` for a file of a step."""
-    return LogError("file-write-failed", **_refused(what, path, error))
+    return not_written(what, path, error, "file-write-failed")
 
 
 def write(path: Path, data: bytes) -> None:
     """Replace ``path`` with ``data``, readable by its owner only; file and name are synced when this returns. Raises OSError."""
-    _write(path, (data,))
+    _write(path, (data,), os.rename)
 
 
 def write_once(path: Path, data: bytes) -> bool:
     """Write like ``write``, but keep an existing file. True if ``data`` was written; of several callers only one writes. Raises OSError."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(temporary, path)
+        _write(path, (data,), os.link)
     except FileExistsError:
         return False
-    finally:
-        os.unlink(temporary)  # noqa: PTH108 - a name, as mkstemp gives it
-    sync_folder(path.parent)
     return True
 
 
@@ -99,7 +93,7 @@ async def keep(path: Path, data: bytes | Path) -> tuple[int, str]:
     def kept() -> tuple[int, str]:
         folder(path.parent.parent)
         folder(path.parent)
-        return _write(path, (data,) if isinstance(data, bytes) else _chunks(data))
+        return _write(path, (data,) if isinstance(data, bytes) else _chunks(data), os.rename)
 
     return await asyncio.to_thread(kept)
 
@@ -110,7 +104,7 @@ def _chunks(source: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def _write(path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
+def _write(path: Path, chunks: Iterable[bytes], place: Callable[[str, Path], None]) -> tuple[int, str]:
     size, digest = 0, hashlib.sha256()
     # A bounded prefix: the name itself may be as long as the file system allows.
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
@@ -122,26 +116,11 @@ def _write(path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
                 digest.update(chunk)
             file.flush()
             os.fsync(file.fileno())
-        os.rename(temporary, path)  # noqa: PTH104 - its target is a path, its source a name
-    except BaseException:
-        os.unlink(temporary)  # noqa: PTH108 - the same
-        raise
+        place(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
     sync_folder(path.parent)
     return size, digest.hexdigest()
-
-
-class _Refused(TypedDict):
-    message: str
-    fix: str
-    evidence: dict[str, Json]
-
-
-def _refused(what: str, path: Path, error: OSError) -> _Refused:
-    return {
-        "message": f"{what} could not be written: {error.strerror or error} ({path})",
-        "fix": "free some space (or fix the disk), then resume the run: nothing was done on the site after this",
-        "evidence": {"file": str(path), "errno": error.errno},
-    }
 
 
 def sync_folder(folder: Path) -> None:

@@ -43,7 +43,6 @@ def share(path: Path) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """True if a running process has the file's lock. Raises OSError."""
     handle = regular_files.descriptor(path)
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -59,7 +59,6 @@ def end(pid: int, since: str) -> None:
 
 
 def boot() -> str:
-    """Return the identity of this boot of the machine."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -48,7 +48,6 @@ def descriptor(path: str | Path, flags: int = os.O_RDONLY, mode: int = 0o600) ->
 
 
 def opened(path: str | Path) -> BinaryIO:
-    """Open the regular file for reading bytes. Raises like ``descriptor``."""
     return os.fdopen(descriptor(path), "rb")
 
 

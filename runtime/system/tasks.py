@@ -31,8 +31,6 @@ async def in_thread(work: Callable[Given, Found], *args: Given.args, **kwargs: G
 
 
 class Turns:
-    """Lets other tasks of the event loop run now and then, in work that never waits."""
-
     AT_ONCE = 50
     """Parts that are done without a pause; each takes a tenth of a millisecond."""
 
@@ -40,7 +38,6 @@ class Turns:
         self._done = 0
 
     async def over(self) -> None:
-        """Count a part as done."""
         self._done += 1
         if self._done % self.AT_ONCE == 0:
             await asyncio.sleep(0)

@@ -32,20 +32,20 @@ class _Conversation:
     unsure: set[str] = dataclasses.field(default_factory=set[str])
     """In a hostile store: hashes of blobs that no barrier has covered."""
 
+    def entries(self) -> list[log_entries.AnyEntry]:
+        return [log_entries.decode(line) for line in self.lines]
+
 
 class Memory(file_store.InFolder):
-    """The content of a ``MemoryStore``. It may be used from several threads."""
-
     def __init__(self, folder: Path, lease: float | None, clock: Callable[[], float]) -> None:
-        """Take the arguments of ``MemoryStore``."""
         self.home = folder
         self.lease = lease
-        self._clock = clock
-        self._kept: dict[str, _Conversation] = {}
-        self._blobs: dict[str, bytes] = {}
-        self._keys: dict[str, str] = {}
+        self.conversations: dict[str, _Conversation] = {}
+        self.blobs: dict[str, bytes] = {}
+        self.keys: dict[str, str] = {}
         self.lock = threading.RLock()
         """Owned while anything is read or changed."""
+        self._clock = clock
 
     @property
     @override
@@ -55,79 +55,39 @@ class Memory(file_store.InFolder):
     @override
     def has(self, conversation: str) -> bool:
         with self.lock:
-            return conversation in self._kept
+            return conversation in self.conversations
 
     @override
     def held(self, conversation: str) -> bool:
         with self.lock:
-            return self._is_held(self._existing(conversation))
-
-    def create(self, conversation: str) -> _Conversation:
-        """Create a conversation without entries; see ``Store.create``."""
-        with self.lock:
-            kept = self._kept.setdefault(conversation, _Conversation())
-            self._refuse_held(conversation, kept)
-            if kept.lines:
-                raise LogError(
-                    "run-exists",
-                    f"there is a run {conversation} already",
-                    fix=f"continue with it: `runops resume {conversation}`",
-                )
-            return self._owned(kept)
-
-    def claim(
-        self, conversation: str, *, take_over: bool
-    ) -> tuple[_Conversation, list[log_entries.AnyEntry], owners.Holder | None]:
-        """Claim it; return its entries and the owner before; see ``Store.claim``."""
-        with self.lock:
-            kept = self._existing(conversation)
-            entries = self._entries(conversation)
-            if not take_over:
-                self._refuse_held(conversation, kept)
-            before = owners.last(entries) if self._is_held(kept) else None
-            return self._owned(kept), entries, before
-
-    def _owned(self, kept: _Conversation) -> _Conversation:
-        kept.epoch += 1
-        kept.held = True
-        kept.until = self.expiry()
-        for sha256 in kept.unsure:
-            self._blobs.pop(sha256, None)
-        kept.unsure.clear()
-        return kept
+            return self.is_held(self.existing(conversation))
 
     @override
     def read(self, conversation: str, after: int = 0) -> store.Reading:
         with self.lock:
-            kept = self._existing(conversation)
-            return store.Reading(conversation, self._entries(conversation)[after:], 0, self._is_held(kept))
+            kept = self.existing(conversation)
+            return store.Reading(conversation, kept.entries()[after:], 0, self.is_held(kept))
 
     @override
     def first(self, conversation: str) -> log_entries.AnyEntry | None:
         with self.lock:
-            lines = self._existing(conversation).lines
-            return log_entries.decode(lines[0]) if lines else None
+            return next(iter(self.existing(conversation).entries()), None)
 
     @override
     def last(self, conversation: str) -> log_entries.AnyEntry | None:
         with self.lock:
-            lines = self._existing(conversation).lines
+            lines = self.existing(conversation).lines
             return log_entries.decode(lines[-1]) if lines else None
 
     @override
     def ids(self) -> list[str]:
         with self.lock:
-            return sorted(self._kept)
-
-    def keyed(self, key: str) -> str:
-        """Return the id of a key; see ``Store.keyed``."""
-        with self.lock:
-            return self._keys.setdefault(key, store.new_id())
+            return sorted(self.conversations)
 
     @override
     def blob(self, sha256: str) -> bytes:
         with self.lock:
-            data = self._blobs.get(sha256)
+            data = self.blobs.get(sha256)
         if data is None:
             raise LogError("blob-missing", f"a value of the run is missing: {sha256}", fix="put it back")
         return data
@@ -142,37 +102,18 @@ class Memory(file_store.InFolder):
     def stands_in(self, conversation: str, blobs: Iterable[str]) -> list[Path]:
         return []
 
-    def let_go(self, conversation: str) -> None:
-        """Release the conversation."""
-        with self.lock:
-            self._existing(conversation).held = False
-
-    def keep_blob(self, sha256: str, data: bytes) -> bool:
-        """Keep a blob's bytes; return True if they are new."""
-        with self.lock:
-            known = sha256 in self._blobs
-            self._blobs[sha256] = data
-            return not known
-
     def expiry(self) -> float:
         """Return the expiry of a claim that is made or renewed now."""
         return self._clock() + (self.lease or 0.0)
 
-    def _existing(self, conversation: str) -> _Conversation:
-        kept = self._kept.get(conversation)
+    def existing(self, conversation: str) -> _Conversation:
+        kept = self.conversations.get(conversation)
         if kept is None:
             raise store.unknown(self, conversation)
         return kept
 
-    def _entries(self, conversation: str) -> list[log_entries.AnyEntry]:
-        return [log_entries.decode(line) for line in self._kept[conversation].lines]
-
-    def _is_held(self, kept: _Conversation) -> bool:
+    def is_held(self, kept: _Conversation) -> bool:
         return kept.held and (self.lease is None or self._clock() < kept.until)
-
-    def _refuse_held(self, conversation: str, kept: _Conversation) -> None:
-        if self._is_held(kept):
-            raise owners.held(conversation, self._entries(conversation))
 
 
 class MemoryStore(store.Store):
@@ -206,15 +147,42 @@ class MemoryStore(store.Store):
     @override
     async def create(self, conversation: str) -> store.Conversation:
         await self.late()
-        return _Owned(self, conversation, self.memory.create(conversation), None)
+        with self.memory.lock:
+            kept = self.memory.conversations.setdefault(conversation, _Conversation())
+            self._refuse_held(conversation, kept)
+            if kept.lines:
+                raise LogError(
+                    "run-exists",
+                    f"there is a run {conversation} already",
+                    fix=f"continue with it: `runops resume {conversation}`",
+                )
+            return self._owned(conversation, kept, None)
 
     @override
     async def claim(
         self, conversation: str, *, take_over: bool = False
     ) -> tuple[store.Conversation, list[log_entries.AnyEntry]]:
         await self.late()
-        kept, entries, before = self.memory.claim(conversation, take_over=take_over)
-        return _Owned(self, conversation, kept, before), entries
+        with self.memory.lock:
+            kept = self.memory.existing(conversation)
+            if not take_over:
+                self._refuse_held(conversation, kept)
+            entries = kept.entries()
+            before = owners.last(entries) if self.memory.is_held(kept) else None
+            return self._owned(conversation, kept, before), entries
+
+    def _refuse_held(self, conversation: str, kept: _Conversation) -> None:
+        if self.memory.is_held(kept):
+            raise owners.held(conversation, kept.entries())
+
+    def _owned(self, conversation: str, kept: _Conversation, before: owners.Holder | None) -> _Owned:
+        kept.epoch += 1
+        kept.held = True
+        kept.until = self.memory.expiry()
+        for sha256 in kept.unsure:
+            self.memory.blobs.pop(sha256, None)
+        kept.unsure.clear()
+        return _Owned(self, conversation, kept, before)
 
     @override
     async def read(self, conversation: str, after: int = 0) -> store.Reading:
@@ -231,21 +199,20 @@ class MemoryStore(store.Store):
     @override
     async def keyed(self, key: str) -> str:
         await self.late()
-        return self.memory.keyed(key)
+        with self.memory.lock:
+            return self.memory.keys.setdefault(key, store.new_id())
 
     def lose(self, conversation: str) -> None:
         """Act like the end of the owner's process: the conversation is free. A hostile store loses everything that no barrier covered."""
-        self.memory.let_go(conversation)
+        with self.memory.lock:
+            self.memory.existing(conversation).held = False
 
     async def late(self) -> None:
-        """Wait for the delay of a hostile store."""
         if self.hostile:
             await tasks.to_the_end(asyncio.sleep(self._delay))
 
 
 class _Owned(store.Conversation):
-    """One claim of a conversation."""
-
     def __init__(
         self, owner: MemoryStore, conversation: str, kept: _Conversation, taken_from: owners.Holder | None
     ) -> None:
@@ -269,8 +236,9 @@ class _Owned(store.Conversation):
     def put_blob(self, data: bytes, path: str) -> log_entries.Blob:
         with self._fenced():
             blob = log_entries.blob_of(data, f"@state/{self.id}/{path}")
-            if self._memory.keep_blob(blob.sha256, data) and self._store.hostile:
+            if self._store.hostile and blob.sha256 not in self._memory.blobs:
                 self._kept.unsure.add(blob.sha256)
+            self._memory.blobs[blob.sha256] = data
             return blob
 
     @override
@@ -308,17 +276,15 @@ class _Owned(store.Conversation):
                 self._kept.held = False
 
     def _write(self) -> None:
-        """Make everything written so far durable."""
         self._kept.lines += self._coming
         self._coming.clear()
         self._kept.unsure.clear()
 
     @contextlib.contextmanager
     def _fenced(self) -> Generator[None]:
-        """Allow only the owner of the last claim, one call at a time."""
         with self._memory.lock:
             if self._kept.epoch != self.epoch:
-                raise owners.replaced(self.id, self.epoch, [log_entries.decode(line) for line in self._kept.lines])
+                raise owners.replaced(self.id, self.epoch, self._kept.entries())
             if not self._kept.held:
                 raise LogError(
                     "log-write-failed",

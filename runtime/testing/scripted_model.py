@@ -29,8 +29,6 @@ class Text:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
-    """The text of a refusal."""
-
     text: str
 
 
@@ -46,8 +44,6 @@ class Call:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Thought:
-    """A summary of the model's reasoning."""
-
     summary: str
 
 
@@ -56,8 +52,6 @@ Part = Text | Refusal | Call | Thought
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
-    """An HTTP answer without a response."""
-
     status: int
     message: str
     code: str | None = None
@@ -71,8 +65,6 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """A response of the model, with its timing."""
-
     parts: tuple[Part, ...] = ()
     status: Literal["completed", "incomplete", "failed"] = "completed"
     reason: str | None = None
@@ -99,7 +91,6 @@ class Answer:
         return dataclasses.replace(self, usage=Usage(input=input, cached=cached, output=output, reasoning=reasoning))
 
     def without_usage(self) -> Self:
-        """Return a copy without a reported usage."""
         return dataclasses.replace(self, usage="untold")
 
     def held(self, gate: threading.Event) -> Self:
@@ -132,8 +123,6 @@ Scripted = Answer | Failure | Broken
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AskedFor:
-    """A request as the model sees it."""
-
     number: int
     """Counted from 1, over all requests to the model."""
     body: dict[str, Json]
@@ -143,7 +132,6 @@ class AskedFor:
 
     @property
     def instructions(self) -> str:
-        """The system prompt; empty where there is none."""
         return self.body.get("instructions") or ""
 
     @property
@@ -158,12 +146,12 @@ class AskedFor:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """The outputs of tools, by the id of their call."""
         given = [item for item in self.items if item.get("type") == "function_call_output"]
         return {item["call_id"]: text_of(item) for item in given}
 
 
 Script = Callable[[AskedFor], Scripted]
+Rule = Callable[[AskedFor], Scripted | None]
 
 
 class ScriptError(Exception):
@@ -171,10 +159,7 @@ class ScriptError(Exception):
 
 
 class Model:
-    """Answers requests from a script, one at a time, in the order of arrival. It may be used from several threads."""
-
     def __init__(self, script: Iterable[Scripted] | Script) -> None:
-        """Take an answer for each request, or a function that makes one."""
         self._script: Script | Iterator[Scripted] = script if callable(script) else iter(list(script))
         self._lock = threading.Lock()
 
@@ -189,44 +174,32 @@ class Model:
             try:
                 return self._script(asked)
             except Exception as error:
-                raise ScriptError(
-                    f"the script's function failed at request {asked.number}: {type(error).__name__}: {error}"
-                ) from error
+                said = f"the script's function failed at request {asked.number}: {type(error).__name__}: {error}"
+                raise ScriptError(said) from error
 
 
-def when(held: str | Callable[[AskedFor], bool], answer: Scripted) -> Script:
+def when(held: str | Callable[[AskedFor], bool], answer: Scripted) -> Rule:
     """Return a rule for ``first_of``: ``answer`` if the newest text contains this text, or if the function returns True."""
 
-    def rule(asked: AskedFor) -> Scripted:
-        if held in asked.newest if isinstance(held, str) else held(asked):
-            return answer
-        raise _NotMine
+    def rule(asked: AskedFor) -> Scripted | None:
+        return answer if (held in asked.newest if isinstance(held, str) else held(asked)) else None
 
     return rule
 
 
-def first_of(*rules: Script, otherwise: Scripted | None = None) -> Script:
+def first_of(*rules: Rule, otherwise: Scripted | None = None) -> Script:
     """Return a script of rules: the first match answers. Without one, ``otherwise`` does, or else the script fails."""
 
     def script(asked: AskedFor) -> Scripted:
-        for rule in rules:
-            try:
-                return rule(asked)
-            except _NotMine:
-                continue
-        if otherwise is None:
+        found = next((answer for rule in rules if (answer := rule(asked)) is not None), otherwise)
+        if found is None:
             raise ScriptError(f"no rule fits: {asked.newest[:200]!r}")
-        return otherwise
+        return found
 
     return script
 
 
-class _NotMine(Exception):
-    """The rule does not match this request."""
-
-
 def text(said: Json) -> Answer:
-    """Answer with this text; any other value is sent as JSON."""
     return Answer((Text(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)),))
 
 
@@ -237,12 +210,10 @@ def call(name: str, arguments: Json, *, call_id: str | None = None) -> Answer:
 
 
 def thought(summary: str) -> Answer:
-    """Show this summary of the model's reasoning: ``thought("…") + text("…")``."""
     return Answer((Thought(summary),))
 
 
 def refusal(said: str = "I'm sorry, but I can't help with that.") -> Answer:
-    """Refuse, with this text."""
     return Answer((Refusal(said),))
 
 
@@ -252,7 +223,6 @@ def incomplete(said: Answer | str = "", reason: str = "max_output_tokens") -> An
 
 
 def failed(code: str = "server_error", message: str = "The model failed to answer.", said: Answer | str = "") -> Answer:
-    """Fail, after this output."""
     return dataclasses.replace(_answer(said), status="failed", error=(code, message))
 
 
@@ -272,13 +242,11 @@ def rate_limited(
 
 
 def quota() -> Failure:
-    """Answer 429 for good: the account has no quota left."""
     said = "You exceeded your current quota, please check your plan and billing details."
     return Failure(429, said, "insufficient_quota", "insufficient_quota")
 
 
 def server_error(status: int = 500, message: str = "The server had an error while processing your request.") -> Failure:
-    """Fail as a server: 500, or another ``status``, such as 503."""
     return Failure(status, message)
 
 
@@ -299,7 +267,6 @@ def hang() -> Broken:
 
 
 def reset(before: Answer | str | None = None) -> Broken:
-    """Drop the connection, before a byte or in the middle of this answer."""
     return Broken("reset", None if before is None else _answer(before))
 
 
@@ -331,21 +298,10 @@ def _answer(said: Answer | str) -> Answer:
 
 
 def text_of(item: dict[str, Json]) -> str:
-    """Return the text of an item of a request's input or a response's output."""
-    match item.get("type", "message"):
-        case "message":
-            return _words(item.get("content"))
-        case "function_call_output":
-            return _words(item.get("output"))
-        case "function_call":
-            return f"{item.get('name')}({item.get('arguments')})"
-        case "reasoning":
-            return _words(item.get("summary"))
-        case _:
-            return ""
-
-
-def _words(content: Json) -> str:
+    kind = item.get("type", "message")
+    if kind == "function_call":
+        return f"{item.get('name')}({item.get('arguments')})"
+    content = item.get({"function_call_output": "output", "reasoning": "summary"}.get(kind, "content"))
     if isinstance(content, str):
         return content
     parts: list[dict[str, Json]] = content if isinstance(content, list) else []

@@ -29,7 +29,7 @@ BUDGETS = st.builds(
     time=st.integers(1, 30 * 24 * 3600) | st.decimals("0.001", "2000", places=3),
 )
 
-OWN = prices.table({"m": {"input": 2, "cached": 1, "output": 10}})
+OWN = {"m": prices.Price.model_validate({"input": 2, "cached": 1, "output": 10})}
 
 
 class Holder(Part):

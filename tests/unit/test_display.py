@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from runtime import events
 from runtime.display import picture
-from runtime.display.choose import Quiet, choose
-from runtime.display.display import Display
+from runtime.display.display import Display, Quiet, choose
 from runtime.display.plain import Plain
 from runtime.display.progress import KEPT, Progress
 from runtime.display.stream import Talk, coloured, kind_for

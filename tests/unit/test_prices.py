@@ -14,7 +14,10 @@ from runtime.messages.messages import Usage
 from runtime.settings import prices, settings
 from tests.pages import ROOT
 
-OWN = prices.table({"mine": {"input": 0.25, "cached": 0.05, "output": 2.0}, "plain": {"input": 1, "output": 3}})
+OWN = {
+    "mine": prices.Price.model_validate({"input": 0.25, "cached": 0.05, "output": 2.0}),
+    "plain": prices.Price.model_validate({"input": 1, "output": 3}),
+}
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
@@ -47,7 +50,7 @@ def test_known_providers_have_prices(provider: str) -> None:
 def test_an_edition_has_the_price_of_its_model() -> None:
     """A name that ends in a date is found by the name without, unless it has a price itself; another of the same beginning is not."""
     usage = Usage(1000, 0, 10, 0)
-    both = {**OWN, **prices.table({"mine-2026-08-07": {"input": 9, "output": 9}})}
+    both = {**OWN, "mine-2026-08-07": prices.Price.model_validate({"input": 9, "output": 9})}
     assert prices.dollars(usage, "mine-2026-08-07", both, "compatible") == Decimal("0.00909")
     assert prices.dollars(usage, "mine-2026-08-07", OWN, "compatible") == prices.dollars(
         usage, "mine", OWN, "compatible"
@@ -60,7 +63,7 @@ def test_an_edition_has_the_price_of_its_model() -> None:
 
 def test_a_price_of_your_own_comes_first() -> None:
     """What the project says wins over what is known."""
-    own = prices.table({"gpt-5-mini": {"input": 0, "output": 0}})
+    own = {"gpt-5-mini": prices.Price.model_validate({"input": 0, "output": 0})}
     assert prices.dollars(Usage(1000, 0, 10, 0), "gpt-5-mini", own, "openai") == 0
 
 
@@ -93,13 +96,13 @@ def test_the_lines_to_write_are_a_price(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("m = {inptu = 1, output = 2}", "`inptu`"),
-        ("m = {input = 1}", "lacks `output`"),
-        ('m = {input = "x", output = 2}', "`input` of `m`"),
-        ("m = {input = true, output = 2}", "`input` of `m`"),
-        ("m = {input = -1, output = 2}", "`input` of `m`"),
-        ("m = {input = 1, output = nan}", "`output` of `m`"),
-        ("m = 3", "the price of `m`"),
+        ("m = {inptu = 1, output = 2}", "`m.inptu`"),
+        ("m = {input = 1}", "`m.output`: field required"),
+        ('m = {input = "x", output = 2}', "`m.input`"),
+        ("m = {input = true, output = 2}", "`m.input`"),
+        ("m = {input = -1, output = 2}", "`m.input`"),
+        ("m = {input = 1, output = nan}", "`m.output`"),
+        ("m = 3", "`m`"),
     ],
 )
 def test_a_wrong_table_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, named: str) -> None:

@@ -19,7 +19,7 @@ from runtime.log.writer import chars_of
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
 from runtime.models.client import client
-from runtime.testing.responses import profile, rules
+from runtime.testing.responses import rules
 from tests import window_draws as draws
 from tests.windows import MODEL, Talk, request, tool
 
@@ -136,7 +136,7 @@ def test_a_server_takes_the_request(case: draws.Case) -> None:
     sent = rules.items_of([client._item(each) for each in found.items])
     rules.check_thread(sent, ())
     body = {"model": MODEL, "input": sent, "tools": [client._tool(each, True) for each in found.tools]}
-    rules.check_format(rules.check_fields(body, profile.Profile()), profile.Profile())
+    rules.check_format(rules.check_fields(body, rules.OPENAI), rules.OPENAI)
     for each in found.items:
         assert each.arguments if isinstance(each, ToolCall) else each.text
 

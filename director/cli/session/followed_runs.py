@@ -10,7 +10,7 @@ from nodes.values import Json
 from runtime import events
 from runtime.cli import foreground, foreground_run
 from runtime.context import briefs
-from runtime.display import choose, plain
+from runtime.display import display, plain
 from runtime.log import entries
 from runtime.models import budgets
 from runtime.runs import start
@@ -39,7 +39,7 @@ def to_its_end(
     """
     run_id, began = "", False
     ended: events.RunEnded | None = None
-    display = choose.Quiet() if held.screen.quiet else plain.Plain(held.screen.talk)
+    shown: display.Display = display.Quiet() if held.screen.quiet else plain.Plain(held.screen.talk)
 
     async def begun(run: str) -> None:
         nonlocal run_id, began
@@ -50,12 +50,12 @@ def to_its_end(
         nonlocal ended
         if isinstance(event, events.RunEnded):
             ended = event
-        display(event)
+        shown(event)
 
     async def carried() -> None:
         nonlocal run_id, ended
         async with Runtime.of(here) as carrier:
-            with display:
+            with shown:
                 ended = await (await begin(carrier, listen, held.runs.options(begun, before))).to_its_end()
             # A run that had ended before reports its end, and not its beginning.
             run_id = ended.run

@@ -13,10 +13,9 @@ import typer
 
 from nodes.errors import BudgetReached, RunOpsError
 from nodes.values import Json
-from runtime.cli import console
+from runtime.cli import console, flags
 from runtime.cli.commands import environment_checks
 from runtime.cli.commands.environment_checks import Check
-from runtime.cli.flags import JsonFlag
 from runtime.display import costs
 from runtime.display.text import harmless, one_line
 from runtime.log import ledger
@@ -41,8 +40,6 @@ COLOURS: dict[environment_checks.State, tuple[int, ...]] = {
 
 @dataclasses.dataclass(slots=True)
 class Server:
-    """Results of the requests to a server, for programs."""
-
     listed: dict[str, str | None] | None = None
     """The models that it lists, each with its shutdown date, if it names one; None if it does not list them."""
     found: list[probing.Found] = dataclasses.field(default_factory=list[probing.Found])
@@ -51,7 +48,6 @@ class Server:
     costs: dict[str, Json] | None = None
 
     def as_json(self, server: selection.Server) -> dict[str, Json]:
-        """Return all fields; each is always present."""
         return {
             "url": server.base_url,
             "profile": server.profile.name,
@@ -65,10 +61,9 @@ class Server:
 
 def doctor(
     model: Annotated[
-        bool,
-        typer.Option("--model", help="Ask the models' server, too, what it has and can do: a few tiny requests."),
+        bool, flags.option("--model", "Ask the models' server, too, what it has and can do: a few tiny requests.")
     ] = False,
-    as_json: JsonFlag = False,
+    as_json: flags.JsonFlag = False,
 ) -> None:
     """Say whether this machine is fit for runs: the browser and its driver, the folder that keeps them, room, the settings, the models.
 
@@ -121,7 +116,6 @@ def _lines(check: Check) -> list[str]:
 
 
 async def _ask(chosen: settings.Settings, server: selection.Server, told: Server) -> list[Check]:
-    """Ask the server; the results are also added to ``told``."""
     from runtime.models.client import client  # costs half a second
     from runtime.settings import prices
 
@@ -153,7 +147,6 @@ async def _ask(chosen: settings.Settings, server: selection.Server, told: Server
 
 
 def _models(chosen: settings.Settings) -> list[str]:
-    """Return the models that are set, each once."""
     roles: Sequence[selection.Role] = ("cognition", "agent", "director", "summary")
     return list(dict.fromkeys(selection.model_for(role, chosen) for role in roles if selection.is_set(role, chosen)))
 
@@ -169,12 +162,10 @@ async def _listed(prober: probing.Prober, told: Server) -> Check:
 
 
 def _ending(name: str, date: str) -> Check:
-    """Report a model that its provider shuts down, or has shut down."""
     return Check("end", "note", f"{name} is shut down on {date}, says the server", "set another model before then")
 
 
 async def _answer(prober: probing.Prober, name: str, listed: Mapping[str, str | None] | None) -> Check:
-    """Check that a model answers; suggest a similar name where it does not."""
     try:
         named = await prober.answers(name)
     except Failed as failed:
@@ -188,7 +179,6 @@ async def _answer(prober: probing.Prober, name: str, listed: Mapping[str, str | 
 
 
 def _compared(found: probing.Found, used: profiles.Profile, best: profiles.Profile) -> Check:
-    """Compare a detected capability with the profile in use."""
     level = found.level or "unknown"
     said, could = probing.promised(used, found.name), probing.promised(best, found.name)
     text = f"{level}: {found.why}"

@@ -45,12 +45,10 @@ class Check:
 
     @classmethod
     def failed(cls, name: str, error: RunOpsError) -> Check:
-        """Build the result of a check that ended with an error."""
         return cls(name, "wrong", error.message, error.fix)
 
 
 async def browser(chosen: settings.Settings) -> Check:
-    """Check that there is a browser, and that it starts; it is ended again."""
     try:
         path = find.find(chosen.browser)
         folder = Path(tempfile.mkdtemp(prefix=launch.TEMPORARY))
@@ -68,7 +66,6 @@ async def browser(chosen: settings.Settings) -> Check:
 
 
 def playwright() -> Check:
-    """Check that RunOps is tested with the installed Playwright."""
     found = version.untested()
     if found is not None:
         return Check("playwright", "note", *found)
@@ -76,7 +73,6 @@ def playwright() -> Check:
 
 
 def home(folder: Path) -> Check:
-    """Check that the home folder, or the place for it, can be written, and keeps its content."""
     place = _existing(folder)
     try:
         handle, name = tempfile.mkstemp(prefix=".doctor.", dir=place)
@@ -137,7 +133,6 @@ def file_system(folder: Path) -> str:
 
 
 def room(folder: Path) -> Check:
-    """Check the free space for runs, and for temporary files."""
     places = list(dict.fromkeys((_existing(folder), Path(tempfile.gettempdir()))))
     free = {place: shutil.disk_usage(place).free for place in places}
     told = ", ".join(f"{size(number)} in {place}" for place, number in free.items())
@@ -149,7 +144,6 @@ def room(folder: Path) -> Check:
 
 
 def misspelt(environ: Mapping[str, str]) -> list[Check]:
-    """Find unknown variables that look like settings."""
     known = {f"{settings.PREFIX}{name}".upper() for name in settings.Settings.model_fields} | {*OTHERS}
     strange = [name for name in sorted(environ) if name.startswith(settings.PREFIX) and name.upper() not in known]
     near = {name: difflib.get_close_matches(name.upper(), known, 1, 0.85) for name in strange}
@@ -165,7 +159,6 @@ OTHERS = (selection.KEY, "RUNOPS_TRACEBACK")
 
 
 def models(given: host.Host) -> list[Check]:
-    """Report the model of each role, the server, and if there is a key for it."""
     chosen = given.settings
     roles: tuple[selection.Role, ...] = ("cognition", "agent", "director", "summary")
     named = {role: selection.model_for(role, chosen) for role in roles if selection.is_set(role, chosen)}

@@ -63,7 +63,6 @@ def playwright_download() -> bool:
 
 
 def system_package() -> bool:
-    """Install the system's Chromium, on Debian and as root."""
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         return False
     console.say("trying the system's package chromium …")
@@ -72,7 +71,6 @@ def system_package() -> bool:
 
 
 def _run(*command: str, environment: dict[str, str] | None = None) -> bool:
-    """Run a command with its output on stderr; return True if it succeeded."""
     try:
         return subprocess.run(command, stdout=sys.stderr, env=environment, check=False).returncode == 0
     except OSError as error:

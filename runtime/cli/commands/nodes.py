@@ -5,11 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import Annotated
 
-import typer
-
 from nodes.errors import UsageError
-from runtime.cli import console
-from runtime.cli.flags import JsonFlag
+from runtime.cli import console, flags
 from runtime.language import reference
 
 WIDEST = 100
@@ -19,14 +16,13 @@ WIDEST = 100
 def nodes(
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[show NAME [KIND]]",
-            help="A node type (`iterate`, `browser_action`), one of its kinds (`browser_action click`, or just `click`), "
+        flags.argument(
+            "[show NAME [KIND]]",
+            "A node type (`iterate`, `browser_action`), one of its kinds (`browser_action click`, or just `click`), "
             "or what nodes have in common: `step`, `container`, `target`, `rule`, `retry`, `confirm`.",
-            show_default=False,
         ),
     ] = None,
-    as_json: JsonFlag = False,
+    as_json: flags.JsonFlag = False,
 ) -> None:
     """List the node types, or show all about one: what it does, its fields, its value."""
     name, kind = named(words or [])
@@ -60,7 +56,6 @@ def named(words: list[str]) -> tuple[str | None, str | None]:
 
 
 def shown(entry: reference.Entry) -> str:
-    """Render the reference of a node."""
     pieces = [entry.name, *(_filled(each) for each in entry.text.split("\n\n"))]
     about = [f"Value: {_lower(entry.value)}"] if entry.value else []
     if entry.effect:

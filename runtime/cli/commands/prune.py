@@ -10,8 +10,7 @@ import typer
 
 from nodes.errors import LogError, UsageError
 from runtime.cli import console, flags
-from runtime.cli.commands.runs import moment, table
-from runtime.display.text import count, one_line, size
+from runtime.display.text import count, one_line, size, when
 from runtime.workspace import host, retention
 from runtime.workspace import prune as workspace_prune
 
@@ -19,32 +18,23 @@ from runtime.workspace import prune as workspace_prune
 def prune(
     older_than: Annotated[
         str | None,
-        typer.Option(
-            "--older-than",
-            metavar="TIME",
-            help="Whole runs whose last entry is so old: `45min`, `12h`, `30d`, `2w`.",
-            show_default=False,
-        ),
+        flags.option("--older-than TIME", "Whole runs whose last entry is so old: `45min`, `12h`, `30d`, `2w`."),
     ] = None,
-    keep_last: Annotated[
-        int | None,
-        typer.Option("--keep-last", metavar="N", min=0, help="Whole runs, but the N youngest.", show_default=False),
-    ] = None,
+    keep_last: Annotated[int | None, flags.option("--keep-last N", "Whole runs, but the N youngest.", min=0)] = None,
     state: Annotated[
         list[str] | None,
-        typer.Option(
-            "--state",
-            metavar="STATE",
-            help="Whole runs that are passed, failed, paused, interrupted, out-of-budget or died; once for each state. By default passed.",
+        flags.option(
+            "--state STATE",
+            "Whole runs that are passed, failed, paused, interrupted, out-of-budget or died; once for each state. By default passed.",
         ),
     ] = None,
     sessions: Annotated[
         bool,
-        typer.Option(
-            "--sessions", help="Whole sessions (`runops chat`) in place of runs, with `--older-than` or `--keep-last`."
+        flags.option(
+            "--sessions", "Whole sessions (`runops chat`) in place of runs, with `--older-than` or `--keep-last`."
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Take nothing away, and say what would go.")] = False,
+    dry_run: Annotated[bool, flags.option("--dry-run", "Take nothing away, and say what would go.")] = False,
     as_json: flags.JsonFlag = False,
 ) -> None:
     """Take away what nobody needs: what runs left behind that are over, and what belongs to no run.
@@ -54,7 +44,11 @@ def prune(
 
     A session goes only with `--sessions`, unless it is an hour old and nothing was ever said in it.
     """
-    _refuse_odd(older_than, keep_last, state, sessions=sessions)
+    if sessions and state:
+        said = "`--sessions` and `--state` exclude each other: a session has no such state"
+        raise UsageError("usage", said, fix="leave one of them out")
+    if sessions and older_than is None and keep_last is None:
+        raise UsageError("usage", "`--sessions` does not say which", fix="add `--older-than TIME` or `--keep-last N`")
     wanted = retention.Selection(
         older_than=retention.span(older_than) if older_than is not None else None,
         keep_last=keep_last,
@@ -73,30 +67,18 @@ def prune(
                 gone=[dataclasses.asdict(each) for each in report.gone],
                 left=[dataclasses.asdict(each) for each in report.left],
                 bytes=report.bytes,
-                error=error.as_json() if error is not None else None,
+                error=error and error.as_json(),
             )
         )
     elif report.gone:
-        console.result("\n".join(table([["size", "what"], *rows(report.gone)])))
+        console.result("\n".join(console.table([["size", "what"], *rows(report.gone)])))
     tell(report, kept.place, dry_run=dry_run)
     if error is not None:
         console.say(console.failure(error))
         raise typer.Exit(error.exit)
 
 
-def _refuse_odd(older_than: str | None, keep_last: int | None, state: list[str] | None, *, sessions: bool) -> None:
-    if sessions and state:
-        raise UsageError(
-            "usage",
-            "`--sessions` and `--state` exclude each other: a session has no such state",
-            fix="leave one of them out",
-        )
-    if sessions and older_than is None and keep_last is None:
-        raise UsageError("usage", "`--sessions` does not say which", fix="add `--older-than TIME` or `--keep-last N`")
-
-
 def tell(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
-    """Print everything besides the list: what was not deleted, and the total size."""
     for each in report.left:
         whose = f"run {each.run}: " if each.run else ""
         console.say(f"left alone: {whose}{one_line(each.why)}")
@@ -109,7 +91,6 @@ def tell(report: workspace_prune.Report, home: str, *, dry_run: bool) -> None:
 
 
 def not_removed(failed: list[workspace_prune.Left]) -> LogError:
-    """Return the error for data that should have been deleted and was not."""
     return LogError(
         "not-removed",
         f"{count(len(failed), 'thing')} could not be removed: {failed[0].why}",
@@ -118,7 +99,6 @@ def not_removed(failed: list[workspace_prune.Left]) -> LogError:
 
 
 def rows(gone: list[workspace_prune.Deleted]) -> list[list[str]]:
-    """Return rows: runs, sessions and browsers one by one, everything else by its kind."""
     one_by_one = [[size(each.bytes), named(each)] for each in gone if each.kind in ("run", "session", "browser")]
     number, room = Counter(each.kind for each in gone), Counter[str]()
     for each in gone:
@@ -141,11 +121,7 @@ NOUNS = {
 
 
 def named(each: workspace_prune.Deleted) -> str:
-    """Describe a run, a session or a browser for people."""
     if each.kind == "browser":
         return f"browser of run {each.run} (process {each.process})"
-    ended = moment(each.ended or "")
-    when = ended.astimezone().strftime("%Y-%m-%d %H:%M:%S") if ended else ""
-    if each.kind == "session":
-        return f"session {each.run}  {when}  {one_line(each.workflow or '')}"
-    return f"run {each.run}  {each.state} {when}  {one_line(each.workflow or '')}"
+    kind, state = ("session", "") if each.kind == "session" else ("run", f"{each.state} ")
+    return f"{kind} {each.run}  {state}{when(each.ended or '')}  {one_line(each.workflow or '')}"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from runtime.cli import console, flags
-from runtime.cli.commands.runs import moment, table
-from runtime.display.text import duration, one_line
+from runtime.display.text import duration, one_line, when
 from runtime.workspace import active, host
 
 
@@ -20,9 +19,9 @@ def ps(as_json: flags.JsonFlag = False) -> None:
     if as_json:
         console.result(console.as_json(home=kept.place, alive=[dataclasses.asdict(each) for each in found]))
     elif found:
-        console.result("\n".join(table([HEAD, *(row(each) for each in found)])))
+        console.result("\n".join(console.table([HEAD, *(row(each) for each in found)])))
         for command in dict.fromkeys(each.next for each in found):
-            console.say(f"  {word_for(command)}  {command}")
+            console.say(f"  {WORDS.get(command.split()[1], 'again')}  {command}")
     else:
         console.say(f"nothing is active in {kept.place}\n  what ran: runops runs")
 
@@ -30,36 +29,27 @@ def ps(as_json: flags.JsonFlag = False) -> None:
 WORDS = {"show": "look ", "prune": "clear", "runs": "look "}
 
 
-def word_for(command: str) -> str:
-    """Return the word before a command to type."""
-    return WORDS.get(command.split()[1], "again")
-
-
 HEAD = ["run", "state", "process", "browser", "since", "workflow"]
 
 
 def row(each: active.Active) -> list[str]:
-    """Return one line of the list."""
-    since = moment(each.holder.since) if each.holder is not None else None
     return [
         each.run,
         each.state,
         process(each),
         browser(each),
-        since.astimezone().strftime("%Y-%m-%d %H:%M:%S") if since else "",
+        when(each.holder.since) if each.holder is not None else "",
         one_line(f"{'session: ' if each.kind == 'session' else ''}{each.workflow or '?'}"),
     ]
 
 
 def process(each: active.Active) -> str:
-    """Return the run's owner: its process id, and its machine where that is another one."""
     if each.holder is None:
         return "?" if each.state == "running" else ""
     return f"{each.holder.pid} on {one_line(each.holder.host)}" if each.holder.elsewhere else str(each.holder.pid)
 
 
 def browser(each: active.Active) -> str:
-    """Return the process id of the run's browser, and its future if no engine is connected to it."""
     if each.browser is None:
         return ""
     if each.browser.left is not None:

@@ -10,14 +10,10 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated
 
-import typer
-
 from nodes.csv_text import cell
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime.cli import console, signals
-from runtime.cli.commands.runs import table
-from runtime.cli.flags import JsonFlag
+from runtime.cli import console, flags, signals
 from runtime.display import escapes
 from runtime.display.text import count, one_line
 from runtime.query import query as over_runs
@@ -29,18 +25,12 @@ MOST_SHOWN = 1000
 
 def query(
     sql: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SELECT",
-            help="One SELECT; without it the views and their columns are listed.",
-            show_default=False,
-        ),
+        str | None, flags.argument("SELECT", "One SELECT; without it the views and their columns are listed.")
     ] = None,
-    as_json: JsonFlag = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
+    as_json: flags.JsonFlag = False,
+    as_csv: Annotated[bool, flags.option("--csv", "Print the rows as CSV.")] = False,
     timeout: Annotated[
-        float,
-        typer.Option("--timeout", metavar="SECONDS", min=0, help="How long the query may take, printing not counted."),
+        float, flags.option("--timeout SECONDS", "How long the query may take, printing not counted.", min=0)
     ] = over_runs.SECONDS,
 ) -> None:
     """Ask the logs of all runs and sessions, also while they are written: one SELECT in DuckDB's SQL over runs, steps, calls, costs, plans, descriptions, sessions."""
@@ -85,14 +75,13 @@ def _list_views(*, as_json: bool) -> None:
         return
     for name, columns in over_runs.VIEWS.items():
         rows = [[f"  {each.name}", each.type, each.text] for each in columns]
-        console.result("\n".join([name, *table(rows), ""]))
+        console.result("\n".join([name, *console.table(rows), ""]))
     console.say(
         """for example:  runops query "SELECT workflow, state, count(*) AS n FROM runs GROUP BY ALL ORDER BY n DESC" """.strip()
     )
 
 
 def _print_json(columns: list[str], batches: Iterator[list[dict[str, Json]]], left_out: list[Json]) -> None:
-    """Print one object, row by row."""
     opening = {"version": console.VERSION, "columns": columns, "left_out": left_out}
     comma = f'{escapes.as_json(opening)[:-1]}, "rows": ['
     for row in itertools.chain.from_iterable(batches):
@@ -114,7 +103,9 @@ def _print_csv(columns: list[str], batches: Iterator[list[dict[str, Json]]]) -> 
 def _print_table(columns: list[str], batches: Iterator[list[dict[str, Json]]]) -> None:
     found = list(itertools.islice(itertools.chain.from_iterable(batches), MOST_SHOWN + 1))
     shown = found[:MOST_SHOWN]
-    console.result("\n".join(table([columns, *([one_line(cell(row[name])) for name in columns] for row in shown)])))
+    console.result(
+        "\n".join(console.table([columns, *([one_line(cell(row[name])) for name in columns] for row in shown)]))
+    )
     if len(found) > MOST_SHOWN:
         console.say(f"there are more than {MOST_SHOWN} rows; `--csv` and `--json` print all")
     else:

@@ -1,8 +1,20 @@
-"""``runops resume``: resumes a run."""
+"""``runops resume``, ``decide`` and ``answer``: continue a run."""
 
 from __future__ import annotations
 
-from runtime.cli import flags, foreground_run
+import asyncio
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from nodes.errors import UsageError
+from nodes.values import Json, as_text
+from runtime.cli import console, flags, foreground_run
+from runtime.display import escapes
+from runtime.log.store import owners
+from runtime.report import endings
+from runtime.runs import answers
+from runtime.runs.runtime import Runtime
 from runtime.workspace import host, run_index
 
 
@@ -36,12 +48,106 @@ def resume(
     """
     here = host.load(headed=headed, keep_browser=keep_browser, linger=linger, budget=budget, model_calls=model_calls)
     run_id = run_index.find(here.kept, run)
-    foreground_run.go_on(
-        here,
-        run_id,
+    foreground_run.carry_out(
+        lambda carrier, listener: carrier.resume(
+            run_id, allow_changed=allow_changed, take_over=take_over, from_step=from_step, listener=listener
+        ),
+        here=here,
         as_json=as_json,
         quiet=quiet,
-        allow_changed=allow_changed,
-        take_over=take_over,
-        from_step=from_step,
     )
+
+
+def decide(
+    run: flags.RunArgument,
+    verdict: Annotated[
+        Literal["done", "not-done", "skip"],
+        flags.argument("VERDICT", "Whether the action happened; `skip`: pass over the step."),
+    ],
+    only: Annotated[bool, flags.option("--only", "Write the answer down, and do not continue yet.")] = False,
+    take_over: flags.TakeOverFlag = False,
+    as_json: flags.JsonFlag = False,
+    quiet: flags.QuietFlag = False,
+    headed: flags.HeadedFlag = None,
+    keep_browser: flags.KeepBrowserFlag = None,
+    linger: flags.LingerFlag = None,
+) -> None:
+    """Answer the question with which a run paused, and continue.
+
+    A run pauses where nobody can tell whether an action happened: it was killed in the middle of a click, or the answer was lost. Look at the
+    site. `done`: it happened, and is not done again. `not-done`: it did not, and is done now. `skip`: continue without it.
+    """
+    here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
+    run_id = run_index.find(here.kept, run)
+    taken = asyncio.run(Runtime.of(here).write_decision(run_id, verdict, take_over=take_over))
+    _continue(here, run_id, taken, only=only, as_json=as_json, quiet=quiet, decided=verdict)
+
+
+def answer(
+    run: flags.RunArgument,
+    pairs: Annotated[
+        list[str] | None, flags.argument("NAME=VALUE", "An answer; several are given one after another.")
+    ] = None,
+    only: Annotated[bool, flags.option("--only", "Write the answers down, and do not continue yet.")] = False,
+    take_over: flags.TakeOverFlag = False,
+    as_json: flags.JsonFlag = False,
+    quiet: flags.QuietFlag = False,
+    headed: flags.HeadedFlag = None,
+    keep_browser: flags.KeepBrowserFlag = None,
+    linger: flags.LingerFlag = None,
+) -> None:
+    """Answer the questions with which a run paused, and continue.
+
+    A run pauses where a `context` node asks. On a terminal, what is not given is asked for; elsewhere it is missing, unless it has a
+    default. An answer is kept in the log, so it must hold no secret, and is asked for once.
+    """
+    here = host.load(headed=headed, keep_browser=keep_browser, linger=linger)
+    run_id = run_index.find(here.kept, run)
+    past, _reading = run_index.load_history(here.kept, run_id)
+    questions = answers.asked(past, run_id)
+    answers.masker_of(past, here.secrets)  # reads the secrets, so that an error that quotes an answer is masked
+    known, missing = answers.read_all(questions, _given(pairs or []))
+    if missing and not sys.stdin.isatty():
+        raise answers.missing(run_id, missing, questions)
+    for name in missing:
+        known[name] = _asked(name, questions[name])
+    taken = asyncio.run(Runtime.of(here).write_answers(run_id, known, take_over=take_over))
+    _continue(here, run_id, taken, only=only, as_json=as_json, quiet=quiet, answered=known)
+
+
+def _continue(
+    here: host.Host, run_id: str, taken: owners.Holder | None, *, only: bool, as_json: bool, quiet: bool, **what: Json
+) -> None:
+    """Resume a run whose question is answered, or report that with ``only`` it is not resumed yet."""
+    foreground_run.say_taken(taken)
+    if not only:
+        console.say("the answer is written down")
+        foreground_run.carry_out(
+            lambda carrier, listener: carrier.resume(run_id, listener=listener), here=here, as_json=as_json, quiet=quiet
+        )
+    console.say(f"written down\n  again  runops resume {run_id}")
+    if as_json:
+        console.result(endings.AnswerKept(run=run_id, **what).as_json())
+
+
+def _given(pairs: list[str]) -> Mapping[str, str]:
+    given: dict[str, str] = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign or not name.strip():
+            raise UsageError("bad-answer", f"{pair!r} is no answer", fix="write NAME=VALUE")
+        if name.strip() in given:
+            raise UsageError("bad-answer", f"`{name.strip()}` is answered twice", fix="give it once")
+        given[name.strip()] = text
+    return given
+
+
+def _asked(name: str, question: answers.Question) -> Json:
+    choices = question.get("choices")
+    listed = f" ({', '.join(as_text(each) for each in choices)})" if choices else ""
+    while True:
+        text = console.ask(f"{question['question']}{listed}")
+        try:
+            return answers.read(name, question, text)
+        except UsageError as error:
+            console.say(f"{escapes.line(error.message)}\n  {escapes.line(error.fix or '')}")

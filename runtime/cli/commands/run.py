@@ -17,28 +17,18 @@ from runtime.workspace import host
 
 def run(
     ctx: typer.Context,
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH", help="Workflow files, and folders of them.", show_default=False)
-    ],
+    paths: Annotated[list[Path], flags.argument("PATH", "Workflow files, and folders of them.")],
     inputs: flags.InputFlag = None,
     inputs_file: Annotated[
-        Path | None,
-        typer.Option("--inputs", metavar="FILE", help="A JSON or YAML map of inputs; `-i` wins.", show_default=False),
+        Path | None, flags.option("--inputs FILE", "A JSON or YAML map of inputs; `-i` wins.")
     ] = None,
-    fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", "-x", help="Begin no other run once one did not pass.")
-    ] = False,
-    report: Annotated[
-        Path | None,
-        typer.Option("--junit", metavar="FILE", help="Write a JUnit XML report there.", show_default=False),
-    ] = None,
+    fail_fast: Annotated[bool, flags.option("--fail-fast, -x", "Begin no other run once one did not pass.")] = False,
+    report: Annotated[Path | None, flags.option("--junit FILE", "Write a JUnit XML report there.")] = None,
     key: Annotated[
         str | None,
-        typer.Option(
-            "--resume-if-exists",
-            metavar="KEY",
-            help="Continue with the run of this key where there is one, else begin it. Takes one file.",
-            show_default=False,
+        flags.option(
+            "--resume-if-exists KEY",
+            "Continue with the run of this key where there is one, else begin it. Takes one file.",
         ),
     ] = None,
     allow_changed: flags.AllowChangedFlag = False,
@@ -47,10 +37,8 @@ def run(
     headed: flags.HeadedFlag = None,
     browser: Annotated[
         Literal["own", "shared"] | None,
-        typer.Option(
-            "--browser",
-            help="`own`: a process for this run, which survives a crash; `shared`: an isolated context.",
-            show_default=False,
+        flags.option(
+            "--browser", "`own`: a process for this run, which survives a crash; `shared`: an isolated context."
         ),
     ] = None,
     keep_browser: flags.KeepBrowserFlag = None,
@@ -94,7 +82,6 @@ def run(
 
 
 def _check_key(paths: Sequence[Path], key: str | None, *, fail_fast: bool, allow_changed: bool) -> None:
-    """Raise UsageError ``usage`` for flags that do not go together."""
     if key is None:
         if allow_changed:
             raise UsageError(

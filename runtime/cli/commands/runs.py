@@ -6,12 +6,10 @@ import dataclasses
 import datetime as dt
 from typing import Annotated
 
-import typer
-
 from nodes.errors import UsageError
-from runtime.cli import console
+from runtime.cli import console, flags
 from runtime.display import costs
-from runtime.display.text import cut, duration, one_line, width_of
+from runtime.display.text import duration, one_line, when
 from runtime.log.store import store
 from runtime.workspace import host, run_index, session_index
 
@@ -19,24 +17,17 @@ from runtime.workspace import host, run_index, session_index
 def runs(
     sessions: Annotated[
         bool,
-        typer.Option(
-            "--sessions", help="List the sessions of this project (`runops chat`, `runops build`), and no runs."
-        ),
+        flags.option("--sessions", "List the sessions of this project (`runops chat`, `runops build`), and no runs."),
     ] = False,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", metavar="N", min=1, help="Only the N newest.", show_default=False),
-    ] = None,
+    limit: Annotated[int | None, flags.option("--limit, -n N", "Only the N newest.", min=1)] = None,
     state: Annotated[
         store.State | None,
-        typer.Option(
-            "--state",
-            metavar="STATE",
-            help="Only runs that are running, passed, failed, paused, interrupted, out-of-budget, died or damaged.",
-            show_default=False,
+        flags.option(
+            "--state STATE",
+            "Only runs that are running, passed, failed, paused, interrupted, out-of-budget, died or damaged.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list as one JSON object.")] = False,
+    as_json: Annotated[bool, flags.option("--json", "Print the list as one JSON object.")] = False,
 ) -> None:
     """List the runs of this project, oldest first: what became of each, when it started, how long it took. A session is none: `--sessions` lists these."""
     kept = host.load().kept
@@ -53,12 +44,11 @@ def runs(
     if as_json:
         console.result(
             console.as_json(
-                home=kept.place,
-                runs=[{**dataclasses.asdict(each), "seconds": seconds_of(each)} for each in found],
+                home=kept.place, runs=[{**dataclasses.asdict(each), "seconds": seconds_of(each)} for each in found]
             )
         )
     elif found:
-        console.result("\n".join(table([HEAD, *(row(each) for each in found)])))
+        console.result("\n".join(console.table([HEAD, *(row(each) for each in found)])))
     else:
         if state is not None:
             console.say(f"no run in {kept.place} is {state}")
@@ -73,7 +63,7 @@ def _sessions(kept: store.Kept, *, as_json: bool) -> None:
         told = [dataclasses.asdict(each) for each in found]
         console.result(console.as_json(home=kept.place, sessions=told))
     elif found:
-        console.result("\n".join(table([SESSION_HEAD, *(session_row(each) for each in found)])))
+        console.result("\n".join(console.table([SESSION_HEAD, *(session_row(each) for each in found)])))
     else:
         console.say(f"no sessions in {kept.place}\n  begin one: runops chat")
 
@@ -82,12 +72,11 @@ SESSION_HEAD = ["session", "state", "started", "messages", "cost", "about"]
 
 
 def session_row(session: session_index.SessionSummary) -> list[str]:
-    """Return one line of the list of sessions."""
     about = session.about or session.begins
     return [
         session.id,
         session.state,
-        _started(session.started),
+        when(session.started),
         str(session.messages),
         costs.price(session.costs) if session.costs is not None else "",
         one_line(session.problem or f"{session.purpose}{': ' if about else ''}{about}"),
@@ -98,42 +87,20 @@ HEAD = ["run", "state", "started", "took", "steps", "workflow"]
 
 
 def row(run: run_index.RunSummary) -> list[str]:
-    """Return one line of the list."""
     seconds = seconds_of(run)
     return [
         run.id,
         run.state,
-        _started(run.started),
+        when(run.started),
         duration(seconds) if seconds is not None else "",
         str(run.steps),
         one_line(run.problem or run.workflow),
     ]
 
 
-def _started(at: str) -> str:
-    started = moment(at)
-    return started.astimezone().strftime("%Y-%m-%d %H:%M:%S") if started else ""
-
-
 def seconds_of(run: run_index.RunSummary) -> float | None:
     """Return the seconds from the run's first entry to its last; for an active run, to now."""
-    started, ended = moment(run.started), moment(run.ended)
-    if started is None or ended is None:
+    if not run.started or not run.ended:
         return None
-    return round(((dt.datetime.now(dt.UTC) if run.state == "running" else ended) - started).total_seconds(), 3)
-
-
-def moment(text: str) -> dt.datetime | None:
-    """Parse a time of the log."""
-    return dt.datetime.fromisoformat(text) if text else None
-
-
-def table(rows: list[list[str]]) -> list[str]:
-    """Align rows in columns; on a terminal the last column is cut to fit, elsewhere nothing is."""
-    wide = [max(width_of(cells[column]) for cells in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  ".join(cell + " " * (wide[column] - width_of(cell)) for column, cell in enumerate(cells)).rstrip()
-        for cells in rows
-    ]
-    columns = console.columns()
-    return [cut(line, columns) for line in lines] if columns else lines
+    ended = dt.datetime.now(dt.UTC) if run.state == "running" else dt.datetime.fromisoformat(run.ended)
+    return round((ended - dt.datetime.fromisoformat(run.started)).total_seconds(), 3)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from nodes.errors import UsageError
-from runtime.cli import console
+from runtime.cli import console, flags
 from runtime.display import escapes
 from runtime.report import schemas
 from runtime.system import regular_files
@@ -17,15 +15,12 @@ from runtime.system import regular_files
 def schema(
     of: Annotated[
         schemas.Name,
-        typer.Option(
-            "--of",
-            metavar="NAME",
-            help="Of what: `workflow` files; `run` or `session` (`show --json`); `run-ending` (`resume --json`), `batch-ending` (`run --json`), `chat-ending`, `build-ending`, `repair-ending`.",
+        flags.option(
+            "--of NAME",
+            "Of what: `workflow` files; `run` or `session` (`show --json`); `run-ending` (`resume --json`), `batch-ending` (`run --json`), `chat-ending`, `build-ending`, `repair-ending`.",
         ),
     ] = "workflow",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.", show_default=False)
-    ] = None,
+    output: Annotated[Path | None, flags.option("--output, -o FILE", "Write it there.")] = None,
 ) -> None:
     """Print the JSON Schema of workflow files (draft 2020-12), so that an editor can complete and check them; or that of a report.
 

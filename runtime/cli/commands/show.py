@@ -3,57 +3,54 @@
 from __future__ import annotations
 
 import sys
+from importlib import metadata
 from typing import Annotated
 
-import typer
-
-from nodes.errors import UsageError
-from runtime.cli import console
-from runtime.cli.commands import show_window
-from runtime.context.report_text import lines as in_lines
+from nodes.errors import SetupError, UsageError
+from runtime.cli import console, flags
+from runtime.context import report as context_report
+from runtime.context import report_text
 from runtime.log.store import store
 from runtime.log.writer import Texts
 from runtime.report import markdown, of_run, of_session, session_text, text
 from runtime.workspace import host, run_index, session_index
 
+WINDOWS = "runops.windows"
+"""The entry-point group for reporters. The value of an entry is the import path of a function (host, conversation) -> report."""
+
 
 def show(
     conversation: Annotated[
         str,
-        typer.Argument(
-            metavar="RUN|SESSION",
-            help="A run or a session: its id, a beginning or an end of it that no other has; `last` is the last run.",
-            show_default=False,
+        flags.argument(
+            "RUN|SESSION",
+            "A run or a session: its id, a beginning or an end of it that no other has; `last` is the last run.",
         ),
     ],
     at: Annotated[
         str | None,
-        typer.Option(
-            "--at",
-            metavar="PATH",
-            help="Only the step at this path and what is below it, in full; of a session the call at this path, or the line of this number.",
-            show_default=False,
+        flags.option(
+            "--at PATH",
+            "Only the step at this path and what is below it, in full; of a session the call at this path, or the line of this number.",
         ),
     ] = None,
     as_nodes: Annotated[
         str | None,
-        typer.Option(
-            "--as-nodes",
-            metavar="PATH",
-            help="Print the workflow of the `agent` at this path with what it did in its place, as nodes that ask no model.",
-            show_default=False,
+        flags.option(
+            "--as-nodes PATH",
+            "Print the workflow of the `agent` at this path with what it did in its place, as nodes that ask no model.",
         ),
     ] = None,
     window: Annotated[
         bool,
-        typer.Option(
+        flags.option(
             "--window",
-            help="What a model would be sent now: sizes, shares, what is left out, and why. Of a run: in a chat about it.",
+            "What a model would be sent now: sizes, shares, what is left out, and why. Of a run: in a chat about it.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    as_json: Annotated[bool, flags.option("--json", "Print everything as one JSON object.")] = False,
     as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print it as Markdown, for a summary of a CI job or a ticket.")
+        bool, flags.option("--markdown", "Print it as Markdown, for a summary of a CI job or a ticket.")
     ] = False,
 ) -> None:
     """Show what a run did, step by step: outcomes, values, errors with what was seen, and what is open. Of a session: what was said, what it keeps, what it cost.
@@ -67,8 +64,9 @@ def show(
     kept = here.kept
     found = run_index.find(kept, conversation)
     if window:
-        report = show_window.report(here, found)
-        shown = console.as_json(conversation=found, **report.as_json()) if as_json else "\n".join(in_lines(report))
+        report = _window(here, found)
+        in_json = as_json and console.as_json(conversation=found, **report.as_json())
+        shown = in_json or "\n".join(report_text.lines(report))
     elif session_index.kind(kept, found) == "session":
         if as_nodes is not None:
             raise UsageError("usage", f"{found} is a session, and `--as-nodes` is for runs", fix="leave it out")
@@ -81,6 +79,28 @@ def show(
     else:
         shown = _run(kept, found, at, as_json=as_json, as_markdown=as_markdown)
     console.result(shown)
+
+
+def _window(here: host.Host, conversation: str) -> context_report.Report:
+    """Report the next request of a session, or of a chat about a run, by the package that knows it; nothing is written or sent.
+
+    Raises SetupError ``window-not-offered`` if no installed package has a reporter, and the reporter's errors.
+    """
+    for entry in metadata.entry_points(group=WINDOWS):
+        try:
+            reporter = entry.load()
+        except (ImportError, AttributeError) as error:
+            raise SetupError(
+                "window-not-offered",
+                f"what tells the windows of conversations cannot be loaded: {error}",
+                fix="install RunOps anew, or fix the package that offers it",
+            ) from error
+        return reporter(here, conversation)
+    raise SetupError(
+        "window-not-offered",
+        "no installed package tells the windows of conversations",
+        fix="install RunOps anew: the Director tells them",
+    )
 
 
 def _session(kept: store.Kept, session: str, at: str | None, *, as_json: bool, as_markdown: bool) -> str:
@@ -107,7 +127,6 @@ def _run(kept: store.Kept, run: str, at: str | None, *, as_json: bool, as_markdo
 
 
 def _style() -> text.Style:
-    """Return the capabilities of stdout."""
     try:
         "".join(session_text.MARKS.values()).encode(sys.stdout.encoding or "ascii")
         marks = True

@@ -22,36 +22,23 @@ from runtime.workspace import host
 
 def try_node(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The workflow file.", show_default=False)],
-    node: Annotated[
-        str,
-        typer.Argument(
-            metavar="NODE", help="The node: its id, or a path to it in a file that is used.", show_default=False
-        ),
-    ],
+    file: Annotated[Path, flags.argument("FILE", "The workflow file.")],
+    node: Annotated[str, flags.argument("NODE", "The node: its id, or a path to it in a file that is used.")],
     inputs: flags.InputFlag = None,
     pins: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="What another node, an item, `loop.index`, `vars.NAME` or `run.taken.ID` is; `NAME=@FILE` takes it from a file.",
+        flags.option(
+            "--set NAME=VALUE",
+            "What another node, an item, `loop.index`, `vars.NAME` or `run.taken.ID` is; `NAME=@FILE` takes it from a file.",
         ),
     ] = None,
-    url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", help="Open this page first.", show_default=False)
-    ] = None,
+    url: Annotated[str | None, flags.option("--url URL", "Open this page first.")] = None,
     session: Annotated[
         str | None,
-        typer.Option(
-            "--session",
-            metavar="NAME",
-            help="Take over the signed-in state that `save_session` kept by this name.",
-            show_default=False,
-        ),
+        flags.option("--session NAME", "Take over the signed-in state that `save_session` kept by this name."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Stop before the action, and tell what was found ready.")
+        bool, flags.option("--dry-run", "Stop before the action, and tell what was found ready.")
     ] = False,
     as_json: flags.JsonFlag = False,
     quiet: flags.QuietFlag = False,

@@ -10,8 +10,7 @@ import typer
 
 from nodes.errors import UsageError
 from nodes.values import Json
-from runtime.cli import console
-from runtime.cli.flags import JsonFlag
+from runtime.cli import console, flags
 from runtime.display import escapes
 from runtime.display.stream import Talk, coloured
 from runtime.display.text import count, one_line
@@ -24,8 +23,7 @@ from runtime.settings import settings
 
 
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Workflow files.", show_default=False)],
-    as_json: JsonFlag = False,
+    files: Annotated[list[Path], flags.argument("FILES...", "Workflow files.")], as_json: flags.JsonFlag = False
 ) -> None:
     """Check workflow files, without a browser or the network.
 
@@ -67,14 +65,12 @@ def validate(
 
 
 def problems_of(error: UsageError, file: Path) -> list[Json]:
-    """Return the mistakes of a file, for programs."""
     if isinstance(error, WorkflowInvalid):
         return [each.as_json() for each in error.diagnostics]
     return [{"code": error.code, "message": error.message, "file": str(file), "help": [error.fix] if error.fix else []}]
 
 
 def _asks(each: selection.ModelUse) -> dict[str, Json]:
-    """Describe a node that asks a model, for programs; ``model`` is null where the settings choose it."""
     return {
         "node": each.node.id,
         "type": each.node.type,
@@ -86,7 +82,6 @@ def _asks(each: selection.ModelUse) -> dict[str, Json]:
 
 
 def _lines(asking: list[dict[str, Json]], loaded: workflow.Loaded) -> list[str]:
-    """Render the same for people; a node in a used file with its place."""
     return [
         "  ".join(
             filter(

@@ -3,9 +3,8 @@
 See ``docs/testing.md``; ``runtime.testing.scripted_model`` scripts its model.
 """
 
-from runtime.testing.responses.profile import FIELDS, IGNORING, OPENAI, REFUSING, Profile
-from runtime.testing.responses.record import Received
-from runtime.testing.responses.server import KEY, Server, serve
+from runtime.testing.responses.rules import FIELDS, IGNORING, OPENAI, REFUSING, Profile
+from runtime.testing.responses.server import KEY, Received, Server, serve
 from runtime.testing.responses.shapes import asked_text, four_bytes
 
 __all__ = [

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from nodes.values import Json
 from runtime.testing import scripted_model
 from runtime.testing.responses import rules, shapes
-from runtime.testing.responses.profile import OPENAI, Profile
-from runtime.testing.responses.rules import ApiError, Item
+from runtime.testing.responses.rules import ApiError, Item, Profile
 from runtime.testing.scripted_model import Answer, AskedFor, Broken, Failure
 
 
 @dataclasses.dataclass(slots=True)
 class Made:
-    """The result of a request to the model."""
-
     answer: Answer | Broken | Failure
     """The script's answer."""
     asked: AskedFor
@@ -31,8 +27,6 @@ class Made:
 
 @dataclasses.dataclass(slots=True)
 class _Kept:
-    """A response that can be fetched and continued."""
-
     begun: dict[str, Any]
     ended: dict[str, Any]
     thread: list[Item]
@@ -46,43 +40,30 @@ class _Kept:
 
     @property
     def now(self) -> dict[str, Any]:
-        """The response in its current state."""
         return self.ended if self.state == "ended" else {**self.begun, "status": self.state}
 
     def look(self, now: float) -> None:
-        """Count one more poll, which may find it finished."""
         if self.state in ("cancelled", "ended"):
             return
         self.polls += 1
         done = self.polls > self.answer.polls and now - self.since >= self.answer.seconds
-        if done and (self.answer.gate is None or self.answer.gate.is_set()):
-            self.state = "ended"
-        else:
-            self.state = "in_progress"
+        open_gate = self.answer.gate is None or self.answer.gate.is_set()
+        self.state = "ended" if done and open_gate else "in_progress"
 
 
+@dataclasses.dataclass
 class Api:
-    """Creates and keeps responses. It may be used from several threads; requests to the model are answered one after another."""
+    model: scripted_model.Model
+    profile: Profile
+    models: tuple[str, ...] | None
+    """The names that it has; None for any."""
+    ending: Mapping[str, str]
+    """Shutdown dates of some models."""
+    tokens: shapes.Tokens
+    clock: Callable[[], float]
 
-    def __init__(
-        self,
-        model: scripted_model.Model,
-        *,
-        profile: Profile = OPENAI,
-        models: tuple[str, ...] | None = None,
-        ending: Mapping[str, str] | None = None,
-        tokens: shapes.Tokens = shapes.four_bytes,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """``models`` are those it has, None for any; ``ending`` maps some to shutdown dates; ``clock`` times background work in seconds."""
+    def __post_init__(self) -> None:
         self.problems = list[str]()
-        """Violations by clients, and requests that the script could not answer."""
-        self._model = model
-        self._profile = profile
-        self._models = models
-        self._ending = ending or {}
-        self._tokens = tokens
-        self._clock = clock
         self._lock = threading.RLock()
         self._kept = dict[str, _Kept]()
         self._forgotten = set[str]()
@@ -91,40 +72,37 @@ class Api:
         self._made = 0
 
     def create(self, body: Json) -> Made:
-        """Ask the model. Raises ApiError for a request that breaks the protocol, and where the script has no answer."""
         with self._lock:
-            read = rules.check_fields(body, self._profile)
+            read = rules.check_fields(body, self.profile)
             self._check_model(read["model"])
-            rules.check_format(read, self._profile)
+            rules.check_format(read, self.profile)
             thread = self._before(read.get("previous_response_id")) + rules.items_of(read.get("input"))
             rules.check_thread(thread, self._kept_items())
             self._asked += 1
             asked = AskedFor(self._asked, read, tuple(thread))
-            answer = self._answer(asked)
-            return self._make(asked, answer)
+            return self._make(asked, self._answer(asked))
 
     def _answer(self, asked: AskedFor) -> Answer | Broken | Failure:
         try:
-            return self._model.answer(asked)
+            return self.model.answer(asked)
         except scripted_model.ScriptError as error:
             self.problems.append(str(error))
-            refused = ApiError(500, f"The scripted model cannot answer: {error}.", code="script", violation=False)
-            refused.kind = "server_error"
-            raise refused from error
+            said = f"The scripted model cannot answer: {error}."
+            raise ApiError(said, "script", status=500, violation=False, kind="server_error") from error
 
     def _make(self, asked: AskedFor, answer: Answer | Broken | Failure) -> Made:
         said = (answer.before or Answer()) if isinstance(answer, Broken) else answer
         if isinstance(said, Failure):
             return Made(answer, asked, {}, {})
         self._made += 1
-        keeps = self._profile.keeps and asked.body.get("store") is not False
+        keeps = self.profile.keeps and asked.body.get("store") is not False
         begun = shapes.beginning(self._made, asked.body, keeps=keeps)
         sealed = "reasoning.encrypted_content" in (asked.body.get("include") or ())
         read = shapes.asked_text(asked.body, asked.items)
-        ended = shapes.ended(begun, said, read, self._tokens, sealed=sealed)
+        ended = shapes.ended(begun, said, read, self.tokens, sealed=sealed)
         self._check_limit(asked, ended)
         if keeps and isinstance(answer, Answer):
-            kept = _Kept(begun, ended, list(asked.items), answer, self._clock())
+            kept = _Kept(begun, ended, list(asked.items), answer, self.clock())
             if begun["background"]:
                 kept.state = "queued"
                 self._faults[begun["id"]] = list(answer.poll_faults)
@@ -140,14 +118,9 @@ class Api:
             )
 
     def _check_model(self, name: str) -> None:
-        if self._models is not None and name not in self._models:
-            raise ApiError(
-                self._profile.unknown_model,
-                f"The requested model '{name}' does not exist.",
-                code="model_not_found",
-                param="model",
-                violation=False,
-            )
+        if self.models is not None and name not in self.models:
+            said, status = f"The requested model '{name}' does not exist.", self.profile.unknown_model
+            raise ApiError(said, "model_not_found", "model", status, violation=False)
 
     def _before(self, previous: str | None) -> list[Item]:
         if previous is None:
@@ -155,34 +128,31 @@ class Api:
         kept = self._kept.get(previous)
         if kept is None:
             raise ApiError(
-                400,
                 f"Previous response with id '{previous}' not found.",
-                code="previous_response_not_found",
-                param="previous_response_id",
+                "previous_response_not_found",
+                "previous_response_id",
                 violation=previous not in self._forgotten,
             )
         if kept.state != "ended":
-            raise ApiError(400, f"Previous response '{previous}' is not completed.", param="previous_response_id")
+            raise ApiError(f"Previous response '{previous}' is not completed.", param="previous_response_id")
         return [*kept.thread, *kept.ended["output"]]
 
     def _kept_items(self) -> set[str]:
         return {item["id"] for kept in self._kept.values() for item in kept.ended["output"]}
 
     def retrieve(self, name: str) -> dict[str, Any] | Failure:
-        """Return the response in its current state, or this poll's fault. Raises ApiError for one that is not kept."""
         with self._lock:
             kept = self._find(name)
             if faults := self._faults.get(name):
                 return faults.pop(0)
-            kept.look(self._clock())
+            kept.look(self.clock())
             return kept.now
 
     def again(self, name: str) -> Made:
-        """Return the response, to be streamed once more. Raises ApiError for one that is not kept, or was cancelled."""
         with self._lock:
             kept = self._find(name)
             if kept.state == "cancelled":
-                raise ApiError(400, f"Response with id '{name}' was cancelled.", violation=False)
+                raise ApiError(f"Response with id '{name}' was cancelled.", violation=False)
             return Made(kept.answer, AskedFor(0, {}, tuple(kept.thread)), kept.begun, kept.ended)
 
     def end(self, name: str) -> None:
@@ -193,17 +163,15 @@ class Api:
                 kept.state = "ended"
 
     def cancel(self, name: str) -> dict[str, Any]:
-        """Cancel a background response, if it is unfinished. Raises ApiError for any other response."""
         with self._lock:
             kept = self._find(name)
             if not kept.begun["background"]:
-                raise ApiError(400, "Cannot cancel a synchronous response.")
+                raise ApiError("Cannot cancel a synchronous response.")
             if kept.state in ("queued", "in_progress"):
                 kept.state = "cancelled"
             return kept.now
 
     def delete(self, name: str) -> dict[str, Any]:
-        """Delete a response. Raises ApiError for one that is not kept."""
         with self._lock:
             self._find(name)
             del self._kept[name]
@@ -215,16 +183,12 @@ class Api:
             self._forgotten |= self._kept.keys()
             self._kept.clear()
 
-    def models(self) -> dict[str, Any]:
-        """Return the list of models."""
-        names = self._models if self._models is not None else ("scripted",)
-        return {"object": "list", "data": [shapes.model(name, self._ending.get(name)) for name in names]}
+    def list_models(self) -> dict[str, Any]:
+        names = self.models if self.models is not None else ("scripted",)
+        return {"object": "list", "data": [shapes.model(name, self.ending.get(name)) for name in names]}
 
     def _find(self, name: str) -> _Kept:
         if name not in self._kept:
-            raise ApiError(
-                404,
-                f"Response with id '{name}' not found.",
-                violation=name not in self._forgotten and self._profile.keeps,
-            )
+            violation = name not in self._forgotten and self.profile.keeps
+            raise ApiError(f"Response with id '{name}' not found.", status=404, violation=violation)
         return self._kept[name]

@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Collection, Sequence
+from typing import Literal
 
 from nodes.values import Json
 from runtime.testing.responses import schemas
-from runtime.testing.responses.profile import Profile
+
+FIELDS = frozenset({
+    "background", "include", "input", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model", "parallel_tool_calls",
+    "previous_response_id", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier",
+    "store", "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
+})  # fmt: skip
+"""The fields of a request that OpenAI's API knows, except those of conversations and of stored prompts."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Profile:
+    """A server's abilities, since compatible servers differ; by default those of OpenAI's."""
+
+    fields: frozenset[str] = FIELDS
+    """The known fields. ``previous_response_id`` is needed for chaining, ``store`` for keeping, ``background`` for background work."""
+    unknown: Literal["refuse", "ignore"] = "refuse"
+    """Reaction to an unknown field: 400, or it is ignored."""
+    schemas: Literal["strict", "any", "none"] = "strict"
+    """``strict``: a strict schema must follow the API's rules; ``any``: every schema is accepted; ``none``: a schema for JSON is a 400."""
+    unknown_model: Literal[400, 404] = 404
+    """The status for an unknown model. Servers differ; the code is ``model_not_found`` everywhere."""
+
+    @property
+    def keeps(self) -> bool:
+        return "store" in self.fields
+
+
+OPENAI = Profile()
+"""All abilities; unknown fields are refused."""
+
+IGNORING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "ignore", "any")
+"""Accepts every field without keeping state: a request that continues another one is answered as if there were none before."""
+
+REFUSING = Profile(FIELDS - {"previous_response_id", "store", "background"}, "refuse", "none")
+"""A server without state and schemas, which refuses both."""
 
 LEAST_OUTPUT = 16
 """Tokens: the lowest ``max_output_tokens``."""
@@ -16,131 +52,118 @@ LEAST_OUTPUT = 16
 Item = dict[str, Json]
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_ROLES = {
-    "user": ("input_text", "input_image", "input_file"),
-    "system": ("input_text", "input_image", "input_file"),
-    "developer": ("input_text", "input_image", "input_file"),
-    "assistant": ("output_text", "refusal"),
+_ASKED = ("input_text", "input_image", "input_file")
+_ROLES = {"user": _ASKED, "system": _ASKED, "developer": _ASKED, "assistant": ("output_text", "refusal")}
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "a boolean": bool,
+    "an integer": int,
+    "a string": str,
+    "an array": list,
+    "an object": dict,
+    "one of a string or array of objects": (str, list),
 }
-_FIELDS: dict[str, tuple[tuple[str, type | tuple[type, ...]], ...]] = {
-    "message": (("role", str), ("content", (str, list))),
-    "function_call": (("call_id", str), ("name", str), ("arguments", str)),
-    "function_call_output": (("call_id", str), ("output", (str, list))),
-    "reasoning": (("id", str), ("summary", list)),
+_REQUEST = {
+    "instructions": "a string",
+    "store": "a boolean",
+    "stream": "a boolean",
+    "background": "a boolean",
+    "tools": "an array",
+    "text": "an object",
+    "max_output_tokens": "an integer",
+}
+_ITEMS = {
+    "message": {"role": "a string", "content": "one of a string or array of objects"},
+    "function_call": {"call_id": "a string", "name": "a string", "arguments": "a string"},
+    "function_call_output": {"call_id": "a string", "output": "one of a string or array of objects"},
+    "reasoning": {"id": "a string", "summary": "an array"},
 }
 """The kinds of input items that the fake knows, with the fields that each must have."""
-_WORD_FOR: dict[type | tuple[type, ...], str] = {
-    str: "a string",
-    list: "an array",
-    (str, list): "one of a string or array of objects",
-    bool: "a boolean",
-    int: "an integer",
-    dict: "an object",
-}
 
 
+@dataclasses.dataclass(eq=False)
 class ApiError(Exception):
-    """A request is refused, with this status and the API's words."""
+    """A request is refused in the API's words."""
 
-    def __init__(
-        self, status: int, message: str, *, code: str | None = None, param: str | None = None, violation: bool = True
-    ) -> None:
-        """``violation``: no client that follows the protocol would have sent it."""
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.code = code
-        self.param = param
-        self.violation = violation
-        self.kind = "invalid_request_error"
+    message: str
+    code: str | None = None
+    param: str | None = None
+    status: int = 400
+    violation: bool = True
+    """True if no client that follows the protocol would have sent it."""
+    kind: str = "invalid_request_error"
 
 
-def check_fields(body: Json, profile: Profile) -> dict[str, Json]:
+def check_fields(body: Json, profile: Profile) -> Item:
     """Return the known fields of a request. Raises ApiError for forbidden fields, and for values of a wrong kind."""
     if not isinstance(body, dict):
-        raise ApiError(400, "We could not parse the JSON body of your request.")
+        raise ApiError("We could not parse the JSON body of your request.")
     sent: Item = body
     for name in sorted(sent.keys() - profile.fields):
         if profile.unknown == "refuse":
-            raise ApiError(400, f"Unknown parameter: '{name}'.", code="unknown_parameter", param=name)
+            raise ApiError(f"Unknown parameter: '{name}'.", "unknown_parameter", name)
     read: Item = {name: value for name, value in sent.items() if name in profile.fields}
     if not read.get("model"):
         raise _missing("model")
     if not read.get("input") and not read.get("previous_response_id"):
-        raise ApiError(
-            400, "One of \"input\" or \"previous_response_id\" must be provided.", code="missing_required_parameter"
-        )  # fmt: skip
-    for name, kind in (("instructions", str), ("store", bool), ("stream", bool), ("background", bool), ("tools", list), ("text", dict)):  # fmt: skip
+        raise ApiError('One of "input" or "previous_response_id" must be provided.', "missing_required_parameter")
+    for name, kind in _REQUEST.items():
         if read.get(name) is not None:
-            _kind(read[name], kind, name)
-    _check_limit(read.get("max_output_tokens"))
+            _check_kind(read[name], kind, name)
+    limit = read.get("max_output_tokens")
+    if limit is not None and limit < LEAST_OUTPUT:
+        raise ApiError(
+            f"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= {LEAST_OUTPUT}, but got {limit} instead.",
+            "integer_below_min_value",
+            "max_output_tokens",
+        )
     if read.get("background") and read.get("store") is False:
-        raise ApiError(400, "Background mode requires 'store' to be true.", code="invalid_value", param="background")
+        raise ApiError("Background mode requires 'store' to be true.", "invalid_value", "background")
     return read
 
 
-def _check_limit(limit: Json) -> None:
-    if limit is None:
-        return
-    _kind(limit, int, "max_output_tokens")
-    if limit < LEAST_OUTPUT:
-        raise ApiError(
-            400,
-            f"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= {LEAST_OUTPUT}, but got {limit} instead.",
-            code="integer_below_min_value",
-            param="max_output_tokens",
-        )
-
-
-def check_format(body: dict[str, Json], profile: Profile) -> None:
-    """Raise ApiError unless the format of the answer and the tools are valid."""
+def check_format(body: Item, profile: Profile) -> None:
     form = form_of(body)
     if form.get("type") == "json_schema":
         if profile.schemas == "none":
-            raise ApiError(400, "This server does not support 'json_schema'.", code="unsupported_value", param="text.format")  # fmt: skip
-        _name(form, "text.format")
+            raise ApiError("This server does not support 'json_schema'.", "unsupported_value", "text.format")
+        _check_name(form, "text.format")
         if not isinstance(form.get("schema"), dict):
             raise _missing("text.format.schema")
         begin = f"Invalid schema for response_format '{form['name']}': "
-        _check_schema(form, form["schema"], profile, begin, ("invalid_json_schema", "text.format.schema"))
+        _check_schema(form, form["schema"], profile, begin, "invalid_json_schema", "text.format.schema")
     elif form.get("type") == "json_object":
         if "json" not in json.dumps([body.get("input"), body.get("instructions")]).lower():
             raise ApiError(
-                400,
                 "Response input messages must contain the word 'json' in some form to use 'text.format' of type 'json_object'.",
                 param="input",
             )
-    elif form.get("type") != "text":
-        raise _value(form.get("type"), ("text", "json_object", "json_schema"), "text.format.type")
+    else:
+        _check_value(form.get("type"), ("text", "json_object", "json_schema"), "text.format.type")
     for number, tool in enumerate(body.get("tools") or ()):
         _check_tool(tool, f"tools[{number}]", profile)
 
 
 def form_of(body: Item) -> Item:
-    """Return the format that a request asks for. Raises ApiError where it is none."""
     asked: Item = body.get("text") or {}
     form: Item = asked.get("format") or {"type": "text"}
-    _kind(form, dict, "text.format")
+    _check_kind(form, "an object", "text.format")
     return form
 
 
-def _check_tool(given: Json, place: str, profile: Profile) -> None:
-    _kind(given, dict, place)
-    tool: Item = given
-    if tool.get("type") != "function":
-        raise _value(tool.get("type"), ("function",), f"{place}.type")
-    _name(tool, place)
+def _check_tool(tool: Item, place: str, profile: Profile) -> None:
+    _check_kind(tool, "an object", place)
+    _check_value(tool.get("type"), ("function",), f"{place}.type")
+    _check_name(tool, place)
     begin = f"Invalid schema for function '{tool['name']}': "
-    _check_schema(tool, tool.get("parameters"), profile, begin, ("invalid_function_parameters", f"{place}.parameters"))
+    _check_schema(tool, tool.get("parameters"), profile, begin, "invalid_function_parameters", f"{place}.parameters")
 
 
-def _check_schema(asked: Item, schema: Json, profile: Profile, begin: str, names: tuple[str, str]) -> None:
-    if not asked.get("strict") or profile.schemas != "strict":
-        return
-    try:
-        schemas.check(schema)
-    except schemas.SchemaError as error:
-        raise ApiError(400, f"{begin}{error}", code=names[0], param=names[1]) from None
+def _check_schema(asked: Item, schema: Json, profile: Profile, begin: str, code: str, param: str) -> None:
+    if asked.get("strict") and profile.schemas == "strict":
+        try:
+            schemas.check(schema)
+        except schemas.SchemaError as error:
+            raise ApiError(f"{begin}{error}", code, param) from None
 
 
 def items_of(given: Json) -> list[Item]:
@@ -149,35 +172,27 @@ def items_of(given: Json) -> list[Item]:
         return []
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
-    _kind(given, list, "input")
+    _check_kind(given, "an array", "input")
     for number, item in enumerate(given):
         _check_item(item, f"input[{number}]")
     return [{"type": "message", **item} for item in given]
 
 
-def _check_item(given: Json, place: str) -> None:
-    _kind(given, dict, place)
-    item: Item = given
+def _check_item(item: Item, place: str) -> None:
+    _check_kind(item, "an object", place)
     kind = item.get("type", "message")
-    if kind not in _FIELDS:
-        raise _value(kind, tuple(_FIELDS), f"{place}.type")
-    for name, wanted in _FIELDS[kind]:
+    _check_value(kind, _ITEMS, f"{place}.type")
+    for name, wanted in _ITEMS[kind].items():
         if item.get(name) is None:
             raise _missing(f"{place}.{name}")
-        _kind(item[name], wanted, f"{place}.{name}")
-    if kind == "message":
-        _check_message(item, place)
-
-
-def _check_message(item: Item, place: str) -> None:
-    if item["role"] not in _ROLES:
-        raise _value(item["role"], tuple(_ROLES), f"{place}.role")
-    if isinstance(item["content"], list):
-        parts: list[Item] = item["content"]
-        for number, part in enumerate(parts):
-            _kind(part, dict, f"{place}.content[{number}]")
-            if part.get("type") not in _ROLES[item["role"]]:
-                raise _value(part.get("type"), _ROLES[item["role"]], f"{place}.content[{number}].type")
+        _check_kind(item[name], wanted, f"{place}.{name}")
+    if kind != "message":
+        return
+    _check_value(item["role"], _ROLES, f"{place}.role")
+    parts: list[Item] = item["content"] if isinstance(item["content"], list) else []
+    for number, part in enumerate(parts):
+        _check_kind(part, "an object", f"{place}.content[{number}]")
+        _check_value(part.get("type"), _ROLES[item["role"]], f"{place}.content[{number}].type")
 
 
 def check_thread(items: Sequence[Item], kept: Collection[str]) -> None:
@@ -186,82 +201,65 @@ def check_thread(items: Sequence[Item], kept: Collection[str]) -> None:
     ``kept`` holds the ids of all stored items: reasoning without its content is known only if stored.
     """
     _check_calls(items)
-    for number, item in enumerate(items):
+    for item, after in zip(items, [*items[1:], None], strict=True):
         if item["type"] != "reasoning":
             continue
         if not item.get("encrypted_content") and item["id"] not in kept:
             raise ApiError(
-                404,
                 f"Item with id '{item['id']}' not found. Items are not persisted when `store` is set to false. "
                 "Try again with `store` set to true, or remove this item from your input.",
                 param="input",
+                status=404,
             )
-        after = items[number + 1] if number + 1 < len(items) else None
         if after is None or (after["type"] == "message" and after["role"] != "assistant"):
             raise ApiError(
-                400,
                 f"Item '{item['id']}' of type 'reasoning' was provided without its required following item.",
                 param="input",
             )
 
 
 def _check_calls(items: Sequence[Item]) -> None:
-    calls, outputs = set[str](), set[str]()
+    seen: dict[str, set[str]] = {"function_call": set(), "function_call_output": set()}
     for item in items:
-        if item["type"] == "function_call":
-            _once(item["call_id"], calls, "function call")
-        elif item["type"] == "function_call_output":
-            if item["call_id"] not in calls:
-                raise ApiError(
-                    400, f"No tool call found for function call output with call_id {item['call_id']}.", param="input"
-                )
-            _once(item["call_id"], outputs, "function call output")
-    for item in items:
-        if item["type"] == "function_call" and item["call_id"] not in outputs:
-            raise ApiError(400, f"No tool output found for function call {item['call_id']}.", param="input")
-
-
-def _once(call_id: str, seen: set[str], what: str) -> None:
-    if call_id in seen:
-        raise ApiError(400, f"Duplicate {what} with call_id {call_id}.", code="duplicate_call_id", param="input")
-    seen.add(call_id)
+        if (kind := item["type"]) not in seen:
+            continue
+        call = item["call_id"]
+        if kind == "function_call_output" and call not in seen["function_call"]:
+            raise ApiError(f"No tool call found for function call output with call_id {call}.", param="input")
+        if call in seen[kind]:
+            what = kind.replace("_", " ")
+            raise ApiError(f"Duplicate {what} with call_id {call}.", "duplicate_call_id", "input")
+        seen[kind].add(call)
+    for call in sorted(seen["function_call"] - seen["function_call_output"]):
+        raise ApiError(f"No tool output found for function call {call}.", param="input")
 
 
 def _missing(param: str) -> ApiError:
-    return ApiError(400, f"Missing required parameter: '{param}'.", code="missing_required_parameter", param=param)
+    return ApiError(f"Missing required parameter: '{param}'.", "missing_required_parameter", param)
 
 
-def _value(found: Json, wanted: tuple[str, ...], param: str) -> ApiError:
-    names = ", ".join(f"'{each}'" for each in wanted)
-    return ApiError(400, f"Invalid value: '{found}'. Supported values are: {names}.", code="invalid_value", param=param)
+def _check_value(found: Json, wanted: Collection[str], param: str) -> None:
+    if found not in wanted:
+        names = ", ".join(f"'{each}'" for each in wanted)
+        raise ApiError(f"Invalid value: '{found}'. Supported values are: {names}.", "invalid_value", param)
 
 
-def _kind(value: Json, wanted: type | tuple[type, ...], param: str) -> None:
-    if isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool)):
+def _check_kind(value: Json, wanted: str, param: str) -> None:
+    if isinstance(value, _TYPES[wanted]) and (wanted == "a boolean" or not isinstance(value, bool)):
         return
-    raise ApiError(
-        400,
-        f"Invalid type for '{param}': expected {_WORD_FOR[wanted]}, but got {_found(value)} instead.",
-        code="invalid_type",
-        param=param,
+    kind = (
+        "null" if value is None else next((word for word, it in _TYPES.items() if isinstance(value, it)), "a decimal")
     )
+    raise ApiError(f"Invalid type for '{param}': expected {wanted}, but got {kind} instead.", "invalid_type", param)
 
 
-def _found(value: Json) -> str:
-    for kind in (bool, int, str, list, dict):
-        if isinstance(value, kind):
-            return _WORD_FOR[kind]
-    return "null" if value is None else "a decimal"
-
-
-def _name(asked: Item, place: str) -> None:
+def _check_name(asked: Item, place: str) -> None:
     name = asked.get("name")
     if not name:
         raise _missing(f"{place}.name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ApiError(
-            400,
             f"Invalid '{place}.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.",
-            code="invalid_value",
-            param=f"{place}.name",
+            "invalid_value",
+            f"{place}.name",
         )

@@ -25,7 +25,6 @@ class SchemaError(ValueError):
 
 
 def check(schema: Json) -> None:
-    """Raise SchemaError unless a strict request may contain this schema."""
     root: dict[str, Json] = schema if isinstance(schema, dict) else {}
     if root.get("type") != "object":
         raise SchemaError(f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{root.get('type')}\"'.")
@@ -35,8 +34,6 @@ def check(schema: Json) -> None:
 
 
 class _Walk:
-    """One traversal of a schema, with totals over all of it."""
-
     def __init__(self, root: dict[str, Any]) -> None:
         self.root = root
         self.properties = 0

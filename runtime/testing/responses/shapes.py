@@ -32,15 +32,9 @@ def asked_text(body: dict[str, Json], items: Sequence[Item]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def response_id(number: int) -> str:
-    """Return the id of the response with this number."""
-    return f"resp_{number:04d}"
-
-
 def beginning(number: int, body: dict[str, Json], *, keeps: bool) -> dict[str, Any]:
-    """Return a response that has only begun. ``body`` are the fields of its request; ``keeps``: the server stores it."""
     return {
-        "id": response_id(number),
+        "id": f"resp_{number:04d}",
         "object": "response",
         "created_at": BEGINNING + number,
         "status": "in_progress",
@@ -135,5 +129,4 @@ def _usage(answer: Answer, read: str, output: Sequence[Item], tokens: Tokens) ->
 
 
 def model(name: str, ends: str | None) -> dict[str, Any]:
-    """Return a row of the list of models."""
     return {"id": name, "object": "model", "created": BEGINNING, "owned_by": "runops", "shutdown_date": ends}
