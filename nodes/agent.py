@@ -87,40 +87,33 @@ class Agent(Leaf):
     @property
     @override
     def allowance(self) -> Budget:
-        """Return the budget of the step."""
         return self.budget or BUDGET
 
     @property
     @override
     def effect_class(self) -> EffectClass:
-        """An agent with only observing tools changes nothing."""
         return self.effect or ("read" if LOOKING.issuperset(self.tools) else self.effect_default)
 
     @property
     @override
     def moves_page(self) -> bool:
-        """An agent with only observing tools leaves the page as it is."""
         return not LOOKING.issuperset(self.tools)
 
     @property
     @override
     def postconditions(self) -> list[Rule]:
-        """Return the rules that hold once the goal is reached."""
         return [*self.success, *self.verify]
 
     @property
     @override
     def value_pending(self) -> bool:
-        """Return whether the step still needs a value although the goal is known to be reached."""
         return self.output is not None
 
     def summary(self) -> str:
-        """The beginning of the goal."""
         words = " ".join(str(self.goal).split())
         return f"agent: {words[:80]}{'…' if len(words) > 80 else ''}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Return the agent's value."""
         await ctx.act()
         return await ctx.agent.work(
             Task(

@@ -142,7 +142,6 @@ class Leaf(Node):
 
     @property
     def seconds(self) -> float:
-        """Return the time limit of one attempt."""
         return self.timeout or self.usual_seconds or (LEAF_SECONDS if self.asks is None else MODEL_SECONDS)
 
     @property

@@ -57,16 +57,13 @@ class Cognition(Leaf):
     @property
     @override
     def allowance(self) -> Budget:
-        """Return the budget of the step."""
         return self.budget or budgets.default()
 
     def summary(self) -> str:
-        """The beginning of the instruction."""
         words = " ".join(str(self.instruction).split())
         return f"ask: {words[:80]}{'…' if len(words) > 80 else ''}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Return the model's answer."""
         await ctx.act()
         return await ctx.model.answer(
             f"{RULES}\n\n{self.instruction}",

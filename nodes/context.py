@@ -28,7 +28,6 @@ class Question(Part):
     """The default answer. Without it one is required."""
 
     def as_asked(self) -> dict[str, Json]:
-        """Return the question as data, without keys that the file omits."""
         return self.model_dump(mode="json", exclude_unset=True) | {"type": self.type}
 
 
@@ -61,7 +60,6 @@ class Context(Leaf):
         return self
 
     def summary(self) -> str:
-        """Return the names that are set and asked for."""
         ways = {"set": self.set, "ask for": self.ask}
         return ", ".join(f"{way} {', '.join(names)}" for way, names in ways.items() if names)
 

@@ -72,7 +72,6 @@ class RunOpsError(Exception):
         return self if self.path is not None else self.replaced(path=path)
 
     def as_json(self) -> dict[str, Json]:
-        """Return the error as it is logged: code, who must act, message, phase, and evidence and fix if there are any."""
         out: dict[str, Json] = {
             "code": self.code,
             "who": self.who,

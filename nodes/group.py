@@ -52,11 +52,9 @@ class Group(Container):
         return self
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
-        """Yield its one block; none if it uses a file."""
         if self.nodes is not None:
             yield ("nodes",), self.nodes
 
     async def run(self, ctx: BlockContext) -> Json:
-        """Run the block, or the file."""
         last = await (ctx.callee(self, "with_", self.secrets or []) if self.nodes is None else ctx.block(self.nodes))
         return last if self.value is None else ctx.render(self, "value")

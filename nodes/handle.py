@@ -54,7 +54,6 @@ class Handle(Container):
         return self
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
-        """Yield ``try``, ``catch``, ``finally``."""
         yield ("try",), self.try_
         if self.catch is not None:
             yield ("catch",), self.catch

@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 
 
 def to_key(value: Json) -> str | int | float:
-    """Return a non-empty text, or a number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
         raise Unfit(f"is {'empty' if value == '' else kind_of(value)}, and a key is a text or a number")
     return value
 
 
 def to_count(value: Json) -> int:
-    """Return a whole number from 1."""
     count = to_integer(value)
     if count < 1:
         raise Unfit(f"is {count}, and a number from 1 is wanted")
@@ -73,11 +71,9 @@ class Iterate(Container):
     ``message`` of each. It covers the same errors as ``on_error``."""
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
-        """Yield its one block."""
         yield ("nodes",), self.nodes
 
     async def run(self, ctx: BlockContext) -> Json:
-        """Keep the list and run the block for each item, or run it as the condition decides."""
         return await (self._again(ctx) if self.over is None else self._items(ctx))
 
     async def _items(self, ctx: BlockContext) -> list[Json]:

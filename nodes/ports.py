@@ -142,19 +142,13 @@ class Services(Protocol):
     """What one attempt of a leaf may use beyond the page."""
 
     @property
-    def artifacts(self) -> Artifacts:
-        """The files of the run."""
-        ...
+    def artifacts(self) -> Artifacts: ...
 
     @property
-    def sql(self) -> Sql:
-        """SQL over the values in scope."""
-        ...
+    def sql(self) -> Sql: ...
 
     @property
-    def python(self) -> Python:
-        """Functions of the project."""
-        ...
+    def python(self) -> Python: ...
 
     @property
     def model(self) -> Model:
@@ -167,9 +161,7 @@ class Services(Protocol):
         ...
 
     @property
-    def sessions(self) -> Sessions:
-        """The signed-in states of the project."""
-        ...
+    def sessions(self) -> Sessions: ...
 
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
         """Return a person's answers to the step's questions; if there are none yet, the run pauses (Paused ``question``)."""
@@ -185,9 +177,7 @@ class LeafContext(Services, Protocol):
         ...
 
     @property
-    def tabs(self) -> Tabs:
-        """All tabs of the run."""
-        ...
+    def tabs(self) -> Tabs: ...
 
     @property
     def left(self) -> float:
@@ -316,18 +306,15 @@ class Item:
 
     @property
     def segment(self) -> str:
-        """Return the item in a step path: ``[#1007]`` by key, ``[3]`` by index."""
         return f"[{self.index}]" if self.key is None else f"[#{escaped(self.key)}]"
 
     @property
     def bound(self) -> dict[str, Json]:
-        """Return the names bound in its block."""
         own = {} if self.name is None else {self.name: self.value, f"{self.name}_loop": self.loop}
         return {"loop": self.loop, **own}
 
     @property
     def loop(self) -> dict[str, Json]:
-        """Return the value of ``loop`` inside the block."""
         return {
             "index": self.index,
             "first": self.index == 1,
@@ -359,7 +346,6 @@ class Ended:
 
 
 def escaped(key: str | float) -> str:
-    """Return a key as written in a step path, which a slash or a bracket in it would break."""
     text = str(key)
     for mark in "%/]\n":
         text = text.replace(mark, f"%{ord(mark):02X}")

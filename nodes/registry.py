@@ -38,8 +38,11 @@ class NodeType:
 
     @property
     def models(self) -> list[type[Node]]:
-        """Return every model of the type."""
         return list(self.variants.values()) or [self.base]
+
+    def label(self, model: type[Node]) -> str:
+        """Return the name of one of its models in messages: ``browser_action click``, ``iterate``."""
+        return " ".join([self.name, *(name for name, each in self.variants.items() if each is model)])
 
 
 def _single(model: type[Node]) -> NodeType:
@@ -47,12 +50,7 @@ def _single(model: type[Node]) -> NodeType:
 
 
 def _variants(base: type[Node], field: str, models: tuple[type[Node], ...]) -> NodeType:
-    return NodeType(
-        _literal(base, "type"),
-        base,
-        field,
-        {_literal(model, field): model for model in models},
-    )
+    return NodeType(_literal(base, "type"), base, field, {_literal(model, field): model for model in models})
 
 
 def _literal(model: type[Node], field: str) -> str:
@@ -80,6 +78,11 @@ def node_types() -> Mapping[str, NodeType]:
     types = {each.name: each for each in BUILT_IN}
     types |= {name: NodeType(name, model, None, {}) for name, model in plugins.models().items()}
     return types
+
+
+def type_of(model: type[Node]) -> NodeType | None:
+    """Return the node type of a model, or of the base of its models."""
+    return next((each for each in node_types().values() if model is each.base or model in each.models), None)
 
 
 def parse_block(value: Any) -> list[Node]:
@@ -124,16 +127,12 @@ def _pick(value: dict[str, Any], field: str, choices: Mapping[str, Any], what: s
     if name is None:
         error = PydanticCustomError("missing", "Field required")
     else:
-        error = PydanticCustomError(
-            "choice",
-            "`{name}` is not a {what}",
-            {"name": str(name), "what": what, "choices": list(choices)},
-        )
+        context = {"name": str(name), "what": what, "choices": list(choices)}
+        error = PydanticCustomError("choice", "`{name}` is not a {what}", context)
     raise ValidationError.from_exception_data("node", [{"type": error, "loc": (field,), "input": value}])
 
 
 def _moved(error: ValidationError, index: int) -> list[InitErrorDetails]:
-    """Return the problems of one node, located within its block."""
     moved: list[InitErrorDetails] = []
     for each in error.errors():
         kind = PydanticCustomError(

@@ -46,14 +46,12 @@ class Route(Container):
     """Value of the route, in place of that of the taken block."""
 
     def blocks(self) -> Iterator[tuple[tuple[str | int, ...], list[Node]]]:
-        """Yield the block of each branch, then ``otherwise``."""
         for index, branch in enumerate(self.branches):
             yield ("branches", index, "nodes"), branch.nodes
         if self.otherwise is not None:
             yield (OTHERWISE,), self.otherwise
 
     async def run(self, ctx: BlockContext) -> Json:
-        """Decide once, then run the taken block."""
         taken = ctx.decide(lambda: self._first_that_holds(ctx))
         ctx.note_taken(taken)
         nodes = self._block_of(taken)

@@ -70,7 +70,6 @@ class Rule(Part):
 
     @property
     def kind(self) -> str:
-        """Return the kind of the rule, one of KINDS."""
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
 
     def __str__(self) -> str:

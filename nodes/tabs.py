@@ -25,5 +25,4 @@ class InTab(Leaf):
     @property
     @override
     def works_in(self) -> str | None:
-        """Return the named tab."""
         return self.tab

@@ -50,7 +50,6 @@ def _known_role(role: str) -> str:
 
 
 def to_frames(value: Json) -> list[str]:
-    """Return one text or a list of texts."""
     frames = value if isinstance(value, list) else [value]
     if not frames:
         raise Unfit("is an empty list, and at least one frame is wanted")

@@ -46,14 +46,12 @@ def to_text(value: Json) -> str:
 
 
 def to_integer(value: Json) -> int:
-    """Accept whole numbers only, no booleans, no text."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
         raise Unfit(f"is {kind_of(value)}, and a whole number is wanted")
     return int(value)
 
 
 def to_number(value: Json) -> float:
-    """Accept numbers only, no booleans, no text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unfit(f"is {kind_of(value)}, and a number is wanted")
     return value
@@ -67,14 +65,12 @@ def to_condition(value: Json) -> bool:
 
 
 def to_list(value: Json) -> list[Json]:
-    """Accept lists only."""
     if not isinstance(value, list):
         raise Unfit(f"is {kind_of(value)}, and a list is wanted")
     return value
 
 
 def to_json(value: Json) -> Json:
-    """Accept any value."""
     return value
 
 

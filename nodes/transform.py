@@ -79,7 +79,6 @@ class Transform(Leaf):
         return self
 
     def summary(self) -> str:
-        """Return the kind, and for ``fields`` the names."""
         if self.fields is not None:
             return f"make {', '.join(self.fields)}"
         if self.python is not None:

@@ -32,7 +32,6 @@ class OnElement(BrowserAction):
     """The element."""
 
     def summary(self) -> str:
-        """Return the action and its target."""
         return f"{self.does} {self.target}"
 
     async def run(self, ctx: LeafContext) -> Json:

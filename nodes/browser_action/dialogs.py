@@ -44,15 +44,12 @@ class Dialog(BrowserAction):
     @property
     @override
     def effect_class(self) -> EffectClass:
-        """Accepting does what the dialog asks; dismissing leaves things as they are."""
         return self.effect or ("effect" if self.answer == "accept" else "idempotent")
 
     def summary(self) -> str:
-        """Return the answer, and the dialog that it answers."""
         return f"{self.answer} dialog" + (f' "{self.text}"' if self.text else "")
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Wait for the dialog, then answer it."""
         message = await ctx.page.asked(self.text)
         await ctx.act()
         await ctx.page.answer(accept=self.answer == "accept", text=self.value)

@@ -27,7 +27,6 @@ class Hover(OnElement):
     """Move the mouse over an element."""
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        """Move the mouse there."""
         await ctx.page.hover(target)
 
 
@@ -45,11 +44,9 @@ class Drag(BrowserAction):
     """The element on which it is dropped."""
 
     def summary(self) -> str:
-        """Return the start and the end."""
         return f"drag {self.target} to {self.to}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Find both elements, then drag."""
         target, to = await ctx.located(self.target), await ctx.located(self.to)
         await ctx.page.ready(target, self.does)
         await ctx.page.ready(to, self.does)
@@ -92,12 +89,10 @@ class Scroll(BrowserAction):
         return self
 
     def summary(self) -> str:
-        """Return the target and the position."""
         where = f" to {self.to}" if self.to else f" by {self.by.x}, {self.by.y}" if self.by else ""
         return f"scroll {self.target or 'the page'}{where}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Scroll at once, without the smooth scrolling that pages ask for."""
         target = await ctx.located(self.target) if self.target else None
         await ctx.act()
         return await ctx.page.scroll(target, self.to, (self.by.x, self.by.y) if self.by else None)

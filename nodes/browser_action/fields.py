@@ -31,7 +31,6 @@ class Fill(OnElement):
     """The text; may be a secret."""
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        """Fill the field."""
         await ctx.page.fill(target, self.value, secret=ctx.holds_secret(self.value))
 
 
@@ -47,7 +46,6 @@ class Check(OnElement):
     """``false`` clears the box."""
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        """Set the box."""
         await ctx.page.check(target, self.checked)
 
 
@@ -61,16 +59,13 @@ class Uncheck(OnElement):
     """Take the check mark from a box."""
 
     def summary(self) -> str:
-        """Return the action and its target."""
         return f"uncheck {self.target}"
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        """Set the box."""
         await ctx.page.check(target, False)
 
 
 def to_options(value: Json) -> list[str]:
-    """Return one text or a list of texts."""
     options = value if isinstance(value, list) else [value]
     if not options:
         raise Unfit("is an empty list, and at least one option is wanted")
@@ -89,6 +84,5 @@ class Select(OnElement):
     """Label or value of the option; a list chooses several."""
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        """Choose the options."""
         options = [self.value] if isinstance(self.value, str) else self.value
         return await ctx.page.select(target, options)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def to_paths(value: Json) -> list[str]:
-    """Return one path or a list of paths, each given as a text or as the value of a step that kept a file."""
     paths = value if isinstance(value, list) else [value]
     if not paths:
         raise Unfit("is an empty list, and at least one file is wanted")
@@ -28,7 +27,6 @@ def to_paths(value: Json) -> list[str]:
 
 
 def to_path(value: Json) -> str:
-    """Return a path, given as a text or in the value of a step that kept a file."""
     return to_text(value["path"] if isinstance(value, dict) and "path" in value else value)
 
 
@@ -62,14 +60,12 @@ class Upload(OnElement):
         return await super().run(ctx)
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        """Choose the files."""
         files = [ctx.artifacts.find(path) for path in self.paths]
         await ctx.page.upload(target, files)
         return [file.name for file in files]
 
     @property
     def paths(self) -> list[str]:
-        """Return the paths, as they are written."""
         return [self.files] if isinstance(self.files, str) else self.files
 
 
@@ -100,11 +96,9 @@ class Download(BrowserAction):
         return self
 
     def summary(self) -> str:
-        """Return the source of the file."""
         return f"download {self.url or self.target}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Fetch the file, then keep it."""
         target = await ctx.located(self.target) if self.target else None
         if target is not None and self.effect_class == "effect":
             await ctx.page.ready(target, self.does)
@@ -137,11 +131,9 @@ class Screenshot(BrowserAction):
         return self
 
     def summary(self) -> str:
-        """Return what is shown."""
         return f"screenshot of {self.target or 'the page'}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Take the picture, then keep it."""
         target = await ctx.located(self.target) if self.target else None
         await ctx.act()
         picture = await ctx.page.screenshot(target, full_page=self.full_page, hide=ctx.holds_secret)
@@ -161,7 +153,6 @@ class Pdf(BrowserAction):
     """Name of the file; by default the id of the node, with ``.pdf``."""
 
     def summary(self) -> str:
-        """Return the action."""
         return "print the page to a PDF"
 
     async def run(self, ctx: LeafContext) -> Json:

@@ -89,16 +89,13 @@ class Type(OnElement):
     @property
     @override
     def effect_class(self) -> EffectClass:
-        """For a text with references it is known only once they are resolved."""
         return self.effect or (self.effect_default if _BREAKS.isdisjoint(self.value) else "effect")
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        """Type."""
         await ctx.page.type(target, self.value, self.delay, secret=ctx.holds_secret(self.value))
 
 
 def to_keys(value: Json) -> str:
-    """Return one key, or several pressed together: ``Enter``, ``a``, ``Control+Shift+K``."""
     text = to_text(value)
     # A plus is a key too: `Control++`.
     *held, last = re.split(r"(?<!^)(?<!\+)\+", text)
@@ -131,11 +128,9 @@ class Press(BrowserAction):
     """Name for the tab that the key opens. The step waits for that tab; later nodes use it by ``tab``. The current tab stays the current one."""
 
     def summary(self) -> str:
-        """Return the key, and its target."""
         return f"press {self.key} in {self.target}" if self.target else f"press {self.key}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Find the element, then press; the address is read once ``verify`` holds."""
         page = ctx.page
         target = await ctx.located(self.target) if self.target else None
         if target is not None and self.effect_class == "effect":

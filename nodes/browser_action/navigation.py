@@ -31,11 +31,9 @@ class Goto(BrowserAction):
     page; ``auto`` does so only for the first ``goto`` of a run, after a resume and after a failed step."""
 
     def summary(self) -> str:
-        """Return the address."""
         return f"goto {self.url}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Load the address."""
         demand_whole(self.url)
         await ctx.act()
         left = ctx.page.url
@@ -58,7 +56,6 @@ class InHistory(BrowserAction):
     effect_default: ClassVar[EffectClass] = "idempotent"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Go there; the address is read once ``verify`` holds."""
         await ctx.act()
         await self.move(ctx.page)
         await ctx.verify()
@@ -76,7 +73,6 @@ class Back(InHistory):
     """Go back to the previous page."""
 
     async def move(self, page: Page) -> None:
-        """Go back."""
         await page.back()
 
 
@@ -87,7 +83,6 @@ class Forward(InHistory):
     """Go forward to the page that `back` left."""
 
     async def move(self, page: Page) -> None:
-        """Go forward."""
         await page.forward()
 
 
@@ -100,7 +95,6 @@ class Reload(BrowserAction):
     """Reload the page."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Reload the page; a form is sent again only if the author calls that an action."""
         await ctx.act()
         await ctx.page.reload(resend=self.effect_class == "effect")
         await ctx.verify()
@@ -122,11 +116,9 @@ class Wait(BrowserAction):
         return self
 
     def summary(self) -> str:
-        """Return the rules."""
         return f"wait for {', '.join(str(rule) for rule in self.verify)}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Wait."""
         await ctx.act()
         await ctx.verify()
         return ctx.page.url

@@ -22,7 +22,6 @@ class Opener(OnElement):
     """Name for the tab that the action opens. The step waits for that tab; later nodes use it by ``tab``. The current tab stays the current one."""
 
     async def do(self, ctx: LeafContext, target: Target) -> Json:
-        """Do it, and wait for the tab; the address is read once ``verify`` holds."""
         page = ctx.page
         async with page.opening(self.opens):
             await self.strike(page, target)
@@ -43,7 +42,6 @@ class Click(Opener):
     """Click an element."""
 
     async def strike(self, page: Page, target: Target) -> None:
-        """Click."""
         await page.click(target)
 
 
@@ -56,5 +54,4 @@ class DoubleClick(Opener):
     """Click an element twice."""
 
     async def strike(self, page: Page, target: Target) -> None:
-        """Click twice."""
         await page.dblclick(target)

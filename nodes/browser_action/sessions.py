@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def to_name(value: Json) -> str:
-    """Return a name: letters, digits, ``_``, ``-`` and dots, beginning with a letter or digit."""
     text = to_text(value)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", text):
         raise Unfit("is no name: letters, digits, `_`, `-` and dots, at most 80, beginning with a letter or a digit")
@@ -45,11 +44,9 @@ class SaveSession(Session):
     """Save the signed-in state."""
 
     def summary(self) -> str:
-        """Return the name of the state."""
         return f"save_session {self.name}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read the state, then save it."""
         await ctx.act()
         saved_at = await ctx.sessions.save(self.name, await ctx.page.signed_in())
         return {"name": self.name, "saved_at": saved_at}
@@ -68,11 +65,9 @@ class LoadSession(Session):
     """Seconds after which a state is too old; by default it never is."""
 
     def summary(self) -> str:
-        """Return the name of the state."""
         return f"load_session {self.name}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Check that the state exists, then load it."""
         state = await ctx.sessions.load(self.name)
         if state is None or (self.max_age is not None and state.age > self.max_age):
             why = "there is none" if state is None else f"it is {state.age:.0f} s old, and may be {self.max_age:g}"

@@ -36,11 +36,9 @@ class OpenTab(OnTabs):
     """Address to load in it; without one the tab stays as it is, a new one blank."""
 
     def summary(self) -> str:
-        """Return the tab and the address."""
         return f"open tab {self.tab}" + (f" at {self.url}" if self.url else "")
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Open it, then load the address."""
         if self.url is not None:
             demand_whole(self.url)
         await ctx.act()
@@ -60,11 +58,9 @@ class SwitchTab(OnTabs):
     """The tab. The first one is called ``main``."""
 
     def summary(self) -> str:
-        """Return the tab."""
         return f"switch to tab {self.tab}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Switch."""
         await ctx.act()
         await ctx.tabs.switch(self.tab)
         await ctx.verify()
@@ -83,11 +79,9 @@ class CloseTab(OnTabs):
     """The tab; the current one by default."""
 
     def summary(self) -> str:
-        """Return the tab."""
         return f"close tab {self.tab}" if self.tab else "close the current tab"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Close it."""
         await ctx.act()
         await ctx.tabs.close(self.tab)
         await ctx.verify()

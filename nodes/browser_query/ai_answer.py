@@ -104,7 +104,6 @@ def _single(schema: dict[str, Json], refs: bool) -> dict[str, Json]:
 
 
 def _says_values(schema: dict[str, Json]) -> bool:
-    """Return whether the schema also declares the parts of its values."""
     if "$ref" in schema or "anyOf" in schema:
         return True
     types = _types(schema)
@@ -135,7 +134,6 @@ def _types_of(values: list[Json]) -> list[str]:
 
 
 def values(answer: Json, *, refs: bool) -> tuple[Json, list[Value]]:
-    """Return the answer without its refs, and its single values in order."""
     found: list[Value] = []
     return _taken_apart(answer, (), found, refs), found
 
@@ -185,7 +183,6 @@ def is_choice(value: Json, path: Path, output: Output) -> bool:
 
 
 def _same(schema: Json, defs: dict[str, Json]) -> Iterator[dict[str, Json]]:
-    """Yield the schemas that apply to the same value."""
     if not isinstance(schema, dict):
         return
     words: dict[str, Json] = schema

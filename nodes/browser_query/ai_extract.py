@@ -103,16 +103,13 @@ class AiExtract(BrowserQuery):
     @property
     @override
     def allowance(self) -> Budget:
-        """Return the budget of the step."""
         return self.budget or budgets.default()
 
     def summary(self) -> str:
-        """The beginning of the instruction."""
         words = " ".join(str(self.instruction).split())
         return f"read with a model: {words[:80]}{'…' if len(words) > 80 else ''}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Observe once, ask, and search the answer in the observation."""
         target = await ctx.located(self.target) if self.target else None
         await ctx.act()
         view = await ctx.page.look(target)
@@ -141,7 +138,6 @@ class AiExtract(BrowserQuery):
         return ai_answer.with_refs(settled, found)
 
     def _tell_folded(self, ctx: LeafContext, page: str) -> None:
-        """Report that the model saw only a part of the page, so that its values may be incomplete."""
         folded = [line.strip().partition(":")[0] for line in page.split("\n") if line.lstrip().startswith(FOLDED)]
         if folded:
             message = (
@@ -172,7 +168,6 @@ class AiExtract(BrowserQuery):
         )
 
     def _known_refs(self, ctx: LeafContext, view: View, values: Sequence[Value]) -> dict[Path, str]:
-        """Return the refs that exist on the page; others are flagged."""
         unknown = [each for each in values if each.ref is not None and not view.has(each.ref)]
         if unknown:
             told = [f"{answers.place_of(each.path)} ({each.ref})" for each in unknown]

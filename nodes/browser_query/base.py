@@ -25,5 +25,4 @@ class OfElement(BrowserQuery):
     """The element."""
 
     def summary(self) -> str:
-        """Return the query and its target."""
         return f"{getattr(self, 'query', 'read')} {self.target}"

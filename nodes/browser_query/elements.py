@@ -23,7 +23,6 @@ class Text(OfElement):
     """Type of the value: ``text``, ``number`` or ``integer``."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read the text."""
         target = await ctx.located(self.target)
         await ctx.act()
         return read_as(self.as_, await ctx.page.text(target), f"the text of {target}")
@@ -38,7 +37,6 @@ class Value(OfElement):
     """Type of the value: ``text``, ``number`` or ``integer``."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read the value."""
         target = await ctx.located(self.target)
         await ctx.act()
         return read_as(self.as_, await ctx.page.value(target), f"the value of {target}")
@@ -51,7 +49,6 @@ class Exists(OfElement):
     """Check whether an element is there."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Check once."""
         await ctx.act()
         return await ctx.page.count(self.target) > 0
 
@@ -63,7 +60,6 @@ class Count(OfElement):
     """Count elements."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Count once."""
         await ctx.act()
         return await ctx.page.count(self.target)
 
@@ -77,7 +73,6 @@ class Attribute(OfElement):
     """Name of the attribute, such as ``href``."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read the attribute."""
         target = await ctx.located(self.target)
         await ctx.act()
         return await ctx.page.attribute(target, self.attribute)
@@ -93,7 +88,6 @@ class State(OfElement):
     """Read an element's state."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read all of it at once."""
         target = await ctx.located(self.target)
         await ctx.act()
         return await ctx.page.state(target)

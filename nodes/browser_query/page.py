@@ -23,11 +23,9 @@ class Url(BrowserQuery):
     """Read the address."""
 
     def summary(self) -> str:
-        """Return the query."""
         return "read the address"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read the address."""
         await ctx.act()
         return ctx.page.url
 
@@ -39,11 +37,9 @@ class Title(BrowserQuery):
     """Read the title."""
 
     def summary(self) -> str:
-        """Return the query."""
         return "read the title"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read the title."""
         await ctx.act()
         return await ctx.page.title()
 
@@ -62,11 +58,9 @@ class Observation(BrowserQuery):
     """Limit of the text, in characters."""
 
     def summary(self) -> str:
-        """Return what is observed."""
         return f"observe {self.target or 'the page'}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Observe once."""
         target = await ctx.located(self.target) if self.target else None
         await ctx.act()
         view = await ctx.page.look(target)
@@ -90,11 +84,9 @@ class Assert(BrowserQuery):
         return self
 
     def summary(self) -> str:
-        """Return the rules."""
         return f"assert {', '.join(str(rule) for rule in self.rules)}"
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Wait for each rule; the first that does not hold is the finding."""
         await ctx.act()
         for rule in self.rules:
             try:

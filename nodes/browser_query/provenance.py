@@ -203,7 +203,6 @@ def _day(text: str) -> dt.date | None:
 
 
 def _forms(day: dt.date) -> Iterator[re.Pattern[str]]:
-    """Yield the ways to write the day: numbers in any of the three orders, or with the English name of the month."""
     year, month, number = rf"(?:{day.year:04}|'?{day.year % 100:02})", rf"0?{day.month}", rf"0?{day.day}"
     name = MONTHS[day.month - 1]
     named = rf"{name[:3]}(?:{name[3:]}{'|t' if name == 'september' else ''})?\.?"

@@ -55,7 +55,6 @@ class Extract(OfElement):
     """Least number of rows. 0 reads at once, without waiting: wait for the page first."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read all rows at once, then turn texts into typed values."""
         target = await ctx.located(self.target)
         await ctx.act()
         try:
@@ -124,7 +123,6 @@ class Table(OfElement):
     """Least number of rows. 0 reads at once, without waiting, and is an empty list if there is no such table: wait for the page first."""
 
     async def run(self, ctx: LeafContext) -> Json:
-        """Read the whole table at once."""
         target = await ctx.located(self.target)
         await ctx.act()
         grid = await ctx.page.table(target, self.min)

@@ -196,7 +196,6 @@ class _Fit:
         return found | {name: self.settled(each, other) for name, each in value.items() if name not in properties}
 
     def problems(self, value: Json, place: str) -> tuple[str, ...]:
-        """Return the problems, one line each; ``place`` is the value's path in the answer."""
         found: dict[str, None] = {}
         for error in self._judge.errors(value, self._schema):
             found.update(dict.fromkeys(self._lines(error, place)))
@@ -206,7 +205,6 @@ class _Fit:
         return tuple(lines)
 
     def places(self, value: Json) -> list[tuple[tuple[str | int, ...], str]]:
-        """Return the path of each problem, and the problem."""
         errors = self._judge.errors(value, self._schema)
         return [(tuple(error.absolute_path), line) for error in errors for line in self._lines(error, "$")]
 
@@ -246,7 +244,6 @@ def _step(step: str | int) -> str:
 
 
 def _kind(value: Json) -> str:
-    """Describe a value: a number as itself, else the word for its kind."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -257,7 +254,6 @@ def _kind(value: Json) -> str:
 
 
 def short(value: Json) -> str:
-    """Return the value as JSON, shortened to fit into a sentence."""
     return _cut(json.dumps(value, ensure_ascii=False), LONGEST)
 
 

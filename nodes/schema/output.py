@@ -69,7 +69,6 @@ class Output:
 
     @property
     def wrapped(self) -> bool:
-        """True if the value is sent in an object."""
         return self.meant.get("type") != "object"
 
     @property

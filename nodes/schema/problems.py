@@ -107,7 +107,6 @@ class Problem:
 
 
 def problems(schema: dict[str, Json]) -> list[Problem]:
-    """Return all mistakes in the schema; empty if it is usable."""
     if len(json.dumps(schema)) > LARGEST:
         return [Problem((), f"the schema has more than {LARGEST:,} characters: ask for less at once")]
     defs = schema.get("$defs")
@@ -141,7 +140,6 @@ def _problems(schema: Json, path: Path, defs: Json) -> Iterator[Problem]:
 
 
 def _inside(key: str, value: Json) -> Iterator[tuple[Path, Json]]:
-    """Yield the schemas under a keyword, each with its path below it."""
     if key in ONES:
         yield (), value
     elif key in MAPS and isinstance(value, dict):
@@ -218,7 +216,6 @@ def _circles(schema: dict[str, Json]) -> Iterator[Problem]:
 
 
 def _rests(schema: dict[str, Json]) -> Iterator[Problem]:
-    """Yield a keyword for all other fields next to patterns for some: the library would match those patterns without a limit."""
     words = dict(_words(schema, ()))
     place = next((place for place, word in words.items() if word == "unevaluatedProperties"), None)
     if place is not None and "patternProperties" in words.values():
@@ -228,7 +225,6 @@ def _rests(schema: dict[str, Json]) -> Iterator[Problem]:
 
 
 def _words(schema: Json, path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield every keyword of a schema and of those within it, with its path."""
     if isinstance(schema, dict):
         for key, value in cast("dict[str, Json]", schema).items():
             yield (*path, key), key
@@ -256,7 +252,6 @@ def named(reference: str) -> str:
 
 @functools.cache
 def checker() -> jsonschema.FormatChecker:
-    """Return the checker of formats, the same on every machine."""
     import jsonschema
 
     found = jsonschema.FormatChecker(formats=())
@@ -267,7 +262,6 @@ def checker() -> jsonschema.FormatChecker:
 
 
 def _checks(check: Callable[[str], bool], value: object) -> bool:
-    """Return whether a text has the format; values other than texts pass."""
     return not isinstance(value, str) or check(value)
 
 

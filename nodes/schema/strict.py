@@ -88,7 +88,6 @@ def _form(schema: Json) -> dict[str, Json]:
 
 
 def _types(schema: dict[str, Json]) -> list[str]:
-    """Return the types that a schema names, or that its keywords imply."""
     said: Json = schema.get("type")
     if said is not None:
         return [said] if isinstance(said, str) else said
@@ -150,7 +149,6 @@ def _type_of(value: Json) -> str:
 
 
 def nullable(schema: dict[str, Json]) -> dict[str, Json]:
-    """Return the strict schema of ``schema`` or null."""
     if "anyOf" in schema:
         if any("null" in _types(each) for each in schema["anyOf"]):
             return schema
@@ -167,7 +165,6 @@ def nullable(schema: dict[str, Json]) -> dict[str, Json]:
 
 
 def _described(schema: dict[str, Json], found: dict[str, Json]) -> dict[str, Json]:
-    """Return ``found`` with the description, and with the narrowing keywords in words."""
     narrow = ", ".join(
         f"{key} {json.dumps(each, ensure_ascii=False)}" for key, each in schema.items() if key in NARROWING
     )
@@ -201,7 +198,6 @@ def _references(schema: Any) -> Iterator[str]:
 
 
 def _fits(schema: dict[str, Json]) -> bool:
-    """Return whether servers accept the size of the strict schema."""
     size = _Size(schema.get("$defs", {}))
     size.add(schema, 0, ())
     for name, each in size.defs.items():
@@ -225,7 +221,6 @@ class _Size:
         self.long_list = False
 
     def add(self, schema: dict[str, Json], depth: int, within: tuple[str, ...]) -> None:
-        """Count a schema that is ``depth`` maps deep."""
         properties: dict[str, Json] = schema.get("properties", {})
         depth += "properties" in schema
         self.depth = max(self.depth, depth)

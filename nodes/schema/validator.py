@@ -95,7 +95,6 @@ class Validator:
                 yield from validator.descend(value[name], wanted, path=name)
 
     def unnamed(self, value: dict[str, Json], schema: dict[str, Json]) -> list[str]:
-        """Return the names in a map that its schema does not mention."""
         named: dict[str, Json] = schema.get("patternProperties", {})
         known: dict[str, Json] = schema.get("properties", {})
         return [
@@ -112,7 +111,6 @@ class Validator:
 
 
 def _alone(error: ValidationError) -> ValidationError:
-    """Return a copy that belongs to no other error."""
     copy: Any = type(error).create_from(error)
     copy.parent = None
     return copy

@@ -54,11 +54,9 @@ class Texts:
     """Given texts: the files that a run was started with."""
 
     def __init__(self, texts: Mapping[str, str], folder: str = "") -> None:
-        """``texts`` by path below ``folder``, the root file's folder."""
         self._texts = {joined(folder, path): text for path, text in texts.items()}
 
     def read(self, name: str) -> str:
-        """Return the text of one of them."""
         if name not in self._texts:
             raise _not_found(name, self._texts)
         return self._texts[name]
@@ -68,33 +66,26 @@ class Project:
     """Files of a project: nothing outside it is read."""
 
     def __init__(self, folder: Path) -> None:
-        """``folder`` is the project's."""
         self._folder = folder.resolve()
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file of the project; refuses a link that leaves the project."""
         file = Path(name)
         try:
             real = file.resolve()
         except (OSError, RuntimeError) as error:
             raise Unusable("use-not-read", f"{name} cannot be read: {error}") from None
         if not real.is_relative_to(self._folder):
-            raise Unusable(
-                "use-outside",
-                f"{name} is outside the project in {self._folder}",
-                "a workflow uses files of its own project: copy it there",
-            )
+            message = f"{name} is outside the project in {self._folder}"
+            raise Unusable("use-outside", message, "a workflow uses files of its own project: copy it there")
         try:
             with regular_files.opened(real) as opened:
                 if real.suffix not in SUFFIXES:
                     # Diagnostics show lines of a file, and those of `.env` are private.
-                    endings = " or ".join(SUFFIXES)
-                    raise Unusable(
-                        "use-not-yaml", f"{name} is no YAML file", f"name a workflow file: it ends with {endings}"
-                    )
+                    fix = f"name a workflow file: it ends with {' or '.join(SUFFIXES)}"
+                    raise Unusable("use-not-yaml", f"{name} is no YAML file", fix)
                 return opened.read(yaml_text.LARGEST_FILE + 1)
         except FileNotFoundError:
-            raise _not_found(name, _workflows_in(file.parent)) from None
+            raise _not_found(name, workflows_in(file.parent)) from None
         except IsADirectoryError:
             raise Unusable("use-not-found", f"{name} is a folder", "name the workflow file in it") from None
         except (OSError, ValueError) as error:
@@ -108,7 +99,7 @@ def _not_found(name: str, known: Iterable[str]) -> Unusable:
     return Unusable("use-not-found", f"there is no file {name}", meant, "the path is relative to this file's folder")
 
 
-def _workflows_in(folder: Path) -> list[str]:
+def workflows_in(folder: Path) -> list[str]:
     try:
         return [str(each) for each in folder.iterdir() if each.suffix in SUFFIXES]
     except OSError:
@@ -116,7 +107,6 @@ def _workflows_in(folder: Path) -> list[str]:
 
 
 def joined(folder: str, path: str) -> str:
-    """Join a path to a folder and normalize it."""
     return os.path.normpath(os.path.join(folder, path))  # noqa: PTH118 — a PurePath keeps `..`
 
 
@@ -129,11 +119,8 @@ def named(user: str, use: str) -> str:
 
 def units(anatomy: Anatomy) -> list[NodeSource]:
     """Return the groups that use a file, in file order; without those that have a reference in the path (a separate mistake)."""
-    return [
-        unit
-        for unit in anatomy.every_unit()
-        if unit.model is Group and (use := unit.text("use")) and OPENING not in use
-    ]
+    groups = (unit for unit in anatomy.every_unit() if unit.model is Group)
+    return [unit for unit in groups if (use := unit.text("use")) and OPENING not in use]
 
 
 class Calls:
@@ -147,12 +134,10 @@ class Calls:
     def report(
         self, unit: NodeSource, field: str, code: str, message: str, *fix: str | None, at: Sequence[str | int] = ()
     ) -> None:
-        """Report a mistake in a field of the group, or in the part ``at`` a path within it; for an unknown name at its key."""
-        mark = self._document.mark(self._anatomy.written((*unit.path, field, *at)), key=code == "unknown-input")
-        self.problems.append(self._document.source.diagnostic(code, message, mark, help=fix))
+        path = self._anatomy.written((*unit.path, field, *at))
+        self.problems.append(self._document.problem(code, message, path, *fix, key=code == "unknown-input"))
 
     def check(self, unit: NodeSource, callee: Loaded) -> None:
-        """Check that the group passes the inputs and secrets of the file."""
         self._inputs(unit, callee.workflow, str(callee.path))
         self._secrets(unit, callee.workflow, str(callee.path))
 
@@ -169,9 +154,8 @@ class Calls:
                 meant = f"did you mean `{close}`?" if close else None
                 self.report(unit, "with", "unknown-input", f"{file} has no input `{name}`", meant or has, at=[name])
             elif not (isinstance(value, str) and OPENING in value) and (wrong := mismatch(declared, value)):
-                self.report(
-                    unit, "with", "wrong-type", f"`{name}` {wrong}", "values are taken as they are written", at=[name]
-                )
+                fix = "values are taken as they are written"
+                self.report(unit, "with", "wrong-type", f"`{name}` {wrong}", fix, at=[name])
         missing = [name for name, each in callee.inputs.items() if each.required and name not in given]
         if missing:
             listed = ", ".join(f"`{name}`" for name in missing)

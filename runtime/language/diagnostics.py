@@ -70,7 +70,6 @@ class Diagnostic:
         return {"code": self.code, "message": self.message, "file": self.file, **place, **more}
 
     def render(self, *, colour: bool = False) -> str:
-        """Return it as text for people: the sentence, the place, the line with the mistake underlined, and the help."""
 
         def paint(text: str, *codes: int) -> str:
             return escapes.styled(text, *codes) if colour and text else text
@@ -113,7 +112,6 @@ HIDDEN = re.compile("[\u200b-\u200d\u2060\ufeff]")
 
 
 def visible(text: str) -> str:
-    """Return ``text`` with tabs as four spaces, and control and invisible characters as escapes."""
     return escapes.line(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\t", "    ")))
 
 
@@ -121,7 +119,6 @@ class WorkflowInvalid(UsageError):
     """A workflow file is invalid. Has every mistake in it and in the files that it uses, in the order of each file."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], file: str | None = None) -> None:
-        """``file`` is the requested file; default: that of the first mistake."""
         self.diagnostics = tuple(diagnostics)
         first = self.diagnostics[0]
         file = file or first.file
@@ -135,7 +132,6 @@ class WorkflowInvalid(UsageError):
         )
 
     def render(self, *, colour: bool | None = None) -> str:
-        """Return every mistake as text for people; by default in colour if stderr is a terminal that wants it."""
         if colour is None:
             colour = coloured(Talk(sys.stderr))
         return "\n\n".join(each.render(colour=colour) for each in self.diagnostics)
@@ -159,7 +155,6 @@ class Source:
         return Mark(line, start - first + 1, max(min(stop, ends), min(start + 1, ends + 1)) - first + 1, start, stop)
 
     def line(self, number: int) -> str:
-        """Return one line, counted from 1, without its break."""
         start = self._starts[number - 1]
         stop = self._starts[number] if number < len(self._starts) else len(self.text)
         return self.text[start:stop].rstrip("\r\n")
@@ -167,6 +162,5 @@ class Source:
     def diagnostic(
         self, code: str, message: str, mark: Mark | None, *, label: str = "", help: Sequence[str | None] = ()
     ) -> Diagnostic:
-        """Create a diagnostic of this text."""
         line = "" if mark is None else self.line(mark.line)
         return Diagnostic(code, message, self.name, mark, line, label, tuple(each for each in help if each))

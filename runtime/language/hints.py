@@ -37,19 +37,16 @@ class Hint:
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The hint with its place."""
         mark = self.file.mark(self.node, "id")
         made = self.file.document.source.diagnostic(self.code, self.text, mark, help=[self.fix])
         return dataclasses.replace(made, level="hint")
 
 
 def of(file: Loaded) -> list[Hint]:
-    """Return the hints of one file, without those of the files that it uses."""
     return [*_of_lists(file), *_of_retries(file), *_without_goto(file)]
 
 
 def _effects(file: Loaded) -> Iterator[tuple[Leaf, tuple[Node, ...]]]:
-    """Yield the side effects of a file, each with the nodes around it."""
     for node, around in file.index.values():
         if isinstance(node, Leaf) and node.effect_class == "effect" and not _in_confirm(around):
             yield node, around
@@ -125,7 +122,6 @@ def _leafs(node: Node) -> bool:
 
 
 def _asks_one_page(nodes: Sequence[Node], each: _List) -> bool:
-    """Return True if a ``confirm`` reads the list without paging through it."""
     steps = [step for node in nodes for step in (node, *_below(node))]
     if any(_leafs(step) for step in steps):
         return False
@@ -157,7 +153,6 @@ def _verified(node: Leaf) -> Iterator[Target]:
 
 
 def _kind(target: Target) -> str:
-    """Return a target without the fields that select one of several elements."""
     return target.model_dump_json(exclude_none=True, exclude=set(_WHICH))
 
 

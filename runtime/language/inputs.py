@@ -18,7 +18,7 @@ from runtime.language.yaml_text import plain
 
 Kind = Literal["string", "number", "integer", "boolean", "list", "map"]
 
-WORDS: dict[str, str] = {
+WORDS: dict[Kind, str] = {
     "string": "text",
     "number": "a number",
     "integer": "a whole number",
@@ -40,7 +40,6 @@ class Input(Part):
 
     @property
     def required(self) -> bool:
-        """True if a run needs a value for the input."""
         return "default" not in self.model_fields_set
 
     @model_validator(mode="after")

@@ -73,7 +73,6 @@ class NodeSource:
 
     @property
     def id(self) -> str | None:
-        """The node's id, if it has a usable one."""
         return self.text("id")
 
     def text(self, field: str) -> str | None:
@@ -83,7 +82,6 @@ class NodeSource:
 
     @property
     def type(self) -> str:
-        """The node's type, as written."""
         return self.text("type") or "node"
 
     def slot(self, field: str) -> ReferenceSite | None:
@@ -120,7 +118,6 @@ class Anatomy:
             pending += reversed(inner)
 
     def every_slot(self) -> Iterator[ReferenceSite]:
-        """Yield all references of the file."""
         yield from self.slots
         for unit in self.every_unit():
             yield from unit.slots
@@ -156,11 +153,9 @@ class Anatomy:
         return clean
 
     def _choice(self, model: type[Part], field: str, value: Json, path: Path) -> Json:
-        """Return a ``type``, ``action`` or ``query`` with corrected spelling."""
         if not issubclass(model, Node) or not isinstance(value, str):
             return value
-        kinds = registry.node_types()
-        kind = next((each for each in kinds.values() if model is each.base or model in each.models), None)
+        kinds, kind = registry.node_types(), registry.type_of(model)
         choices: Mapping[str, Any] = kinds if field == "type" else kind.variants if kind and field == kind.field else {}
         if not choices or value in choices or not (close := errors.near(value, choices)):
             return value
@@ -177,7 +172,8 @@ class Anatomy:
     @staticmethod
     def _guessable(model: type[Part], fields: Mapping[str, str]) -> dict[str, bool]:
         """Return the fields that a misspelt one can mean, True if required; for an unknown node only those that identify it."""
-        known = issubclass(model, Node) and any(model in kind.models for kind in registry.node_types().values())
+        kind = registry.type_of(model) if issubclass(model, Node) else None
+        known = kind is not None and model in kind.models
         return {
             field: model.model_fields[name].is_required()
             for field, name in fields.items()
@@ -237,11 +233,8 @@ class Anatomy:
         clean = self._part(item, model or Leaf, path, unit)
         for key, value in item.items():
             # The owner of these nodes is unknown, but reading them makes their ids known.
-            if (
-                isinstance(value, list)
-                and not any(each == (*path, key) for each, _block in unit.blocks)
-                and key in ("nodes", "otherwise")
-            ):
+            read = any(each == (*path, key) for each, _block in unit.blocks)
+            if key in ("nodes", "otherwise") and isinstance(value, list) and not read:
                 clean[key] = self._block(value, (*path, key), unit)
         unit.data = clean
         return clean
@@ -289,7 +282,6 @@ def _texts_for_secrets(value: Any, shape: Shape, path: Path) -> Iterator[tuple[P
 
 @functools.cache
 def shape_of(model: type[Part], name: str) -> Shape:
-    """Return the accepted content of a field."""
     field = model.model_fields[name]
     return _shape(field.annotation, tuple(field.metadata))
 
@@ -315,7 +307,6 @@ def _shape(annotation: Any, metadata: tuple[Any, ...]) -> Shape:
 
 
 def _merged(shapes: list[Shape]) -> Shape:
-    """Merge alternatives into one shape that accepts all of them."""
     found: dict[str, Any] = {}
     for shape in shapes:
         for field in dataclasses.fields(Shape):

@@ -49,9 +49,9 @@ def allowed(
 
 def _spelt_out(nodes: Sequence[Node]) -> Iterator[str]:
     for node in nodes:
-        addresses = (
-            [node.url] if isinstance(node, Goto) else (node.with_ or {}).values() if isinstance(node, Group) else ()
-        )
+        addresses: list[Json] = [node.url] if isinstance(node, Goto) else []
+        if isinstance(node, Group):
+            addresses += (node.with_ or {}).values()
         for address in addresses:
             if isinstance(address, str) and (found := LITERAL.match(address)):
                 yield found[1]
@@ -68,43 +68,22 @@ class _NoClock(Clock):
 
 
 def check(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
-    """Report invalid entries of ``allowed_origins``, and agents in a file without that field."""
     declared = anatomy.clean.get("allowed_origins")
     problems: list[Diagnostic] = []
     if declared is None:
-        problems += [
-            document.source.diagnostic(
-                "agent-without-origins",
-                "an `agent` goes where its model and the pages lead it, and this file does not say how far",
-                document.mark((*unit.path, "type")),
-                help=[
-                    'write `allowed_origins: ["https://shop.test"]` at the top of the file, with every site that it may open'
-                ],
-            )
-            for unit in anatomy.every_unit()
-            if unit.model is Agent
-        ]
+        message = "an `agent` goes where its model and the pages lead it, and this file does not say how far"
+        fix = 'write `allowed_origins: ["https://shop.test"]` at the top of the file, with every site that it may open'
+        agents = (unit for unit in anatomy.every_unit() if unit.model is Agent)
+        problems += [document.problem("agent-without-origins", message, (*unit.path, "type"), fix) for unit in agents]
     for index, entry in enumerate(declared if isinstance(declared, list) else []):
         if not isinstance(entry, str) or OPENING in entry:
             continue
-        path = ("allowed_origins", index)
-        known = origin(entry)
-        if known is None:
-            problems.append(
-                document.source.diagnostic(
-                    "bad-origin",
-                    f"`{entry}` is not an origin",
-                    document.mark(path),
-                    help=["an origin is like https://shop.test"],
-                )
-            )
+        message = fix = ""
+        if (known := origin(entry)) is None:
+            message, fix = f"`{entry}` is not an origin", "an origin is like https://shop.test"
         elif urllib.parse.urlsplit(entry.strip()).path not in ("", "/"):
-            problems.append(
-                document.source.diagnostic(
-                    "bad-origin",
-                    "an origin has no path: all documents of a site are allowed, or none",
-                    document.mark(path),
-                    help=[f"write `{known}`"],
-                )
-            )
+            message = "an origin has no path: all documents of a site are allowed, or none"
+            fix = f"write `{known}`"
+        if message:
+            problems.append(document.problem("bad-origin", message, ("allowed_origins", index), fix))
     return problems

@@ -87,5 +87,4 @@ def _line_with_secret(text: str, masker: masking.Masker) -> int | None:
 
 
 def workflows(loaded: workflow.Loaded) -> list[workflow.Workflow]:
-    """Return the workflows of a file and of those that it uses; layout and comments do not count."""
     return [each.workflow for each in loaded.files()]

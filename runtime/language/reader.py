@@ -91,8 +91,9 @@ class _Reading:
             return None
         data: Json = document.data
         if not isinstance(data, dict):
-            message = "a workflow file is a map that begins with `version: 1`"
-            problems.append(document.source.diagnostic("not-a-workflow", message, document.mark(())))
+            problems.append(
+                document.problem("not-a-workflow", "a workflow file is a map that begins with `version: 1`", ())
+            )
             return None
         anatomy = Anatomy(cast("dict[str, Json]", data), workflow.Workflow)
         problems += model_errors.misspelt(anatomy, document)
@@ -126,7 +127,6 @@ class _Reading:
     def _callees(
         self, anatomy: Anatomy, document: Document, problems: list[Diagnostic], users: tuple[str, ...]
     ) -> dict[str, workflow.Loaded | None]:
-        """Return the file that each group uses; None for an unusable one."""
         calls = callees.Calls(anatomy, document)
         used: dict[str, workflow.Loaded | None] = {}
         for unit in callees.units(anatomy):
@@ -165,7 +165,7 @@ def _other_browser(
     has = "has no `browser`" if root.browser is None else "makes another one"
     message = f"this file works in the browser of {name}, which {has}"
     fix = "leave `browser` out here, or write the same there"
-    return [document.source.diagnostic("browser-differs", message, document.mark(("browser",)), help=[fix])]
+    return [document.problem("browser-differs", message, ("browser",), fix)]
 
 
 def _fitted(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) -> workflow.Workflow | None:
@@ -180,14 +180,9 @@ def _compiled(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) 
     compiled: dict[str, Compiled] = {}
     for slot in anatomy.every_slot():
         if slot.ref is None:
-            mark = document.mark(slot.path)
+            fix = INSTEAD.get(slot.field, "write the value itself")
             problems.append(
-                document.source.diagnostic(
-                    "no-reference-here",
-                    f"`{slot.path[-1]}` takes no references",
-                    mark,
-                    help=[INSTEAD.get(slot.field, "write the value itself")],
-                )
+                document.problem("no-reference-here", f"`{slot.path[-1]}` takes no references", slot.path, fix)
             )
             continue
         try:
@@ -199,10 +194,5 @@ def _compiled(anatomy: Anatomy, document: Document, problems: list[Diagnostic]) 
 
 
 def _similar(path: pathlib.Path) -> str | None:
-    try:
-        close = errors.near(
-            path.name, [each.name for each in path.parent.iterdir() if each.suffix in (".yaml", ".yml")]
-        )
-    except OSError:
-        return None
+    close = errors.near(path.name, [pathlib.PurePath(each).name for each in callees.workflows_in(path.parent)])
     return f"did you mean {path.parent / close}?" if close else None

@@ -60,7 +60,6 @@ class Field:
 
     @property
     def notes(self) -> list[str]:
-        """Short notes: the accepted values, and if it is required, has a default, or takes references."""
         notes = [self.kind]
         if self.required:
             notes.append("required")
@@ -106,12 +105,10 @@ class Entry:
     """Parts used in its fields that have no separate entry."""
 
     def as_json(self) -> dict[str, Json]:
-        """Return it as JSON."""
         return dataclasses.asdict(self)
 
 
 def summaries() -> list[Summary]:
-    """Return every node type with one sentence and the names of its kinds."""
     return [
         Summary(kind.name, sentence(_documented(kind.base)), tuple(kind.variants))
         for kind in registry.node_types().values()
@@ -198,7 +195,6 @@ def _without_value(text: str) -> tuple[str, str | None]:
 
 
 def _parts(*annotations: Any) -> list[type[Part]]:
-    """Return each part in these annotations that has no separate entry, once."""
     found: list[type[Part]] = []
     for each in annotations:
         if not (isinstance(each, type) and issubclass(each, Part)):
@@ -271,7 +267,6 @@ def _refs(annotation: Any, metadata: Any) -> list[Ref]:
 
 
 def sentence(text: str) -> str:
-    """Return the first sentence of a text."""
     return re.split(r"(?<=[.:]) (?=[A-Z])", text.split("\n\n", maxsplit=1)[0].replace("\n", " "))[0]
 
 
@@ -281,7 +276,6 @@ def plain(text: str) -> str:
 
 
 def filter_table() -> str:
-    """Return every filter as a Markdown table: ours with their docstrings, Jinja's by name."""
     rows = [
         f"| `{builtins.usage(name)}` | {_row(function)} |"
         for name, function in sorted(filters.OWN.items())
@@ -299,7 +293,6 @@ FILTERS = re.compile(r"(?<=<!-- filters -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
 def with_filters(page: str) -> str:
-    """Insert the table of filters between the marks of a page of the manual."""
     return FILTERS.sub(lambda _found: f"{filter_table()}\n", page, count=1)
 
 

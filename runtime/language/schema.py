@@ -56,7 +56,6 @@ def _name(ref: str) -> str:
 
 
 def tidied(value: Json) -> Json:
-    """Return a piece of schema without empty defaults, each paragraph of a description on one line."""
     if isinstance(value, list):
         return [tidied(each) for each in value]
     if not isinstance(value, dict):
@@ -72,7 +71,6 @@ def tidied(value: Json) -> Json:
 
 
 def _put_blocks(model: type[Part], definition: dict[str, Any]) -> None:
-    """Declare that the items of each block are nodes."""
     for name, field in model.model_fields.items():
         if shape_of(model, name).block:
             place = definition["properties"][field.alias or name]
@@ -83,7 +81,6 @@ def _put_blocks(model: type[Part], definition: dict[str, Any]) -> None:
 
 
 def _parts_with_blocks(nodes: list[type[Node]]) -> list[type[Part]]:
-    """Return the parts of nodes that have blocks, such as the branches of a route."""
     found: list[type[Part]] = []
     for model in nodes:
         for name in model.model_fields:
@@ -114,5 +111,4 @@ def _type(kind: NodeType, refs: Mapping[type[Part], str]) -> dict[str, Json]:
 
 
 def _when(field: str, value: str, then: Json) -> dict[str, Json]:
-    """Require ``then`` if the field has that value."""
     return {"if": {"required": [field], "properties": {field: {"const": value}}}, "then": then}

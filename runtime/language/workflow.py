@@ -82,7 +82,6 @@ class Loaded:
     """File that each ``group`` with ``use`` runs, by the group's id. Groups that use the same file share one object."""
 
     def mark(self, node_id: str, *field: str | int) -> Mark | None:
-        """Return the place of a node or of one of its fields in the text."""
         place = self.places.get(node_id)
         return None if place is None else self.document.mark((*place, *field))
 
@@ -101,11 +100,9 @@ class Loaded:
         return None if found is None else found.place
 
     def nodes(self) -> list[Node]:
-        """Return every node of the file."""
         return [node for node, _around in self.index.values()]
 
     def files(self) -> list[Loaded]:
-        """Return the file and every file that it uses, directly or not, each once."""
         found: dict[pathlib.Path, Loaded] = {}
         pending: list[Loaded] = [self]
         while pending:
@@ -164,24 +161,20 @@ class Found:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the node's behaviour."""
         return self.file.fingerprints[self.node.id]
 
     @property
     def place(self) -> str:
-        """File, line and column of the node."""
         mark = self.file.mark(self.node.id)
         return f"{self.file.path}:{mark.line}:{mark.column}" if mark is not None else str(self.file.path)
 
 
 def in_order(problems: list[Diagnostic]) -> list[Diagnostic]:
-    """Sort the problems in the order of the file, each once."""
     once = dict.fromkeys(problems)
     return sorted(once, key=lambda each: (each.mark.start, each.mark.stop) if each.mark else (0, 0))
 
 
 def indexed(nodes: list[Node], around: tuple[Node, ...]) -> Iterator[tuple[str, tuple[Node, tuple[Node, ...]]]]:
-    """Yield each node by its id, with the nodes around it."""
     for node in nodes:
         yield node.id, (node, around)
         for _field, block in node.blocks():

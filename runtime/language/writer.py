@@ -51,7 +51,6 @@ def text(data: dict[str, Json]) -> str:
 
 
 def inline(value: Json) -> str:
-    """Return data in one line, as used in brackets."""
     found = _inline(value)
     assert found is not None, "data holds no comments"
     return found
@@ -95,7 +94,6 @@ def _items(items: Sequence[Any], indent: str) -> Iterator[str]:
 
 
 def _inline(value: Json) -> str | None:
-    """Return the value in one line; None if a part of it needs several."""
     if isinstance(value, dict):
         parts = {key: _inline(each) for key, each in value.items()}
         if None in parts.values():
@@ -124,7 +122,6 @@ def _escaped(character: str) -> str:
 
 
 def _literal_block(value: str, indent: str) -> list[str] | None:
-    """Return a text as lines of a literal block, if that is read back as the same text; else None."""
     lines = value.removesuffix("\n").split("\n")
     fit = all(line.isprintable() and line == line.rstrip() for line in lines) and not value.startswith((" ", "\n"))
     if len(lines) < 2 or not fit or not lines[-1]:

@@ -12,7 +12,7 @@ import difflib
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 from yaml import events
@@ -66,6 +66,10 @@ class Document:
                 return self.keys[path]
         return self.values.get(path)
 
+    def problem(self, code: str, message: str, path: Path, *help: str | None, key: bool = False) -> Diagnostic:
+        """Return the diagnostic of a value, or of its key."""
+        return self.source.diagnostic(code, message, self.mark(path, key=key), help=help)
+
     def within(self, path: Path, value: str, start: int, end: int) -> Mark | None:
         """Return the place in the file of characters ``start`` to ``end`` of the text ``value`` at ``path``.
 
@@ -103,37 +107,25 @@ def read(name: str, content: bytes | str) -> Document:
 
 def _decoded(name: str, content: bytes | str) -> tuple[str, Diagnostic | None]:
     if len(content) > LARGEST_FILE:
-        return "", Diagnostic(
-            "file-too-large", f"a workflow file has at most {LARGEST_FILE >> 20} MiB", name, help=(DATA,)
-        )
+        message = f"a workflow file has at most {LARGEST_FILE >> 20} MiB"
+        return "", Diagnostic("file-too-large", message, name, help=(DATA,))
     if isinstance(content, bytes):
         if b"\0" in content and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
-            return "", Diagnostic(
-                "not-text",
-                "this is a binary file: it holds a NUL byte",
-                name,
-                help=("name a workflow file: YAML text that begins with `version: 1`",),
-            )
+            help = ("name a workflow file: YAML text that begins with `version: 1`",)
+            return "", Diagnostic("not-text", "this is a binary file: it holds a NUL byte", name, help=help)
         try:
             content = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             source = Source(name, content[: error.start].decode())
-            problem = source.diagnostic(
-                "not-text", "the file is not in UTF-8", source.mark(error.start, error.start), help=["save it as UTF-8"]
-            )
-            end = len(source.text)
-            return "", dataclasses.replace(
-                problem, mark=source.mark(end, end), source=source.line(source.mark(end, end).line)
-            )
+            end = source.mark(len(source.text), len(source.text))
+            return "", source.diagnostic("not-text", "the file is not in UTF-8", end, help=["save it as UTF-8"])
     text = content.removeprefix("\ufeff")
     if found := UNPRINTABLE.search(text):
         source = Source(name, text)
         character = "NUL" if found[0] == "\0" else f"U+{ord(found[0]):04X}"
-        mark = source.mark(found.start(), found.end())
+        message = f"the control character {character} may not stand in YAML"
         help = ['in a quoted text it can be written as an escape: "\\x1b"']
-        return text, source.diagnostic(
-            "not-text", f"the control character {character} may not stand in YAML", mark, help=help
-        )
+        return text, source.diagnostic("not-text", message, source.mark(*found.span()), help=help)
     return text, None
 
 
@@ -180,7 +172,6 @@ class _Builder:
         self._documents = 0
 
     def run(self) -> Diagnostic | None:
-        """Build the document; return the mistake that made the rest unreadable."""
         try:
             for event in self._events():
                 self._take(event)
@@ -197,16 +188,14 @@ class _Builder:
         except yaml.YAMLError as error:
             raise _Stop(self._syntax(error)) from None
         except (ValueError, OverflowError, RecursionError) as error:
-            raise _Stop(
-                self._source.diagnostic("yaml-syntax", f"this is not YAML: {error}", self._source.mark(0, 0))
-            ) from None
+            problem = self._source.diagnostic("yaml-syntax", f"this is not YAML: {error}", self._source.mark(0, 0))
+            raise _Stop(problem) from None
 
     def _syntax(self, error: yaml.YAMLError) -> Diagnostic:
         place = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         index = min(place.index, len(self._source.text)) if place is not None else 0
         problem = getattr(error, "problem", None) or "it cannot be read"
-        context = getattr(error, "context", None)
-        label = f"{context}" if context else ""
+        label = str(getattr(error, "context", None) or "")
         line = self._source.line(self._source.mark(index, index).line)
         hints: list[str | None] = [
             "a value that begins with `{{` must stand in quotes" if re.search(r":\s+\{\{|-\s+\{\{", line) else None,
@@ -221,12 +210,8 @@ class _Builder:
         if isinstance(event, events.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                self._stop(
-                    "several-documents",
-                    "the file holds several documents",
-                    event,
-                    "a file is one workflow: take the `---` away",
-                )
+                fix = "a file is one workflow: take the `---` away"
+                self._stop("several-documents", "the file holds several documents", event, fix)
         elif isinstance(event, events.ScalarEvent):
             self._scalar(event)
         elif isinstance(event, events.AliasEvent):
@@ -285,23 +270,15 @@ class _Builder:
         top = self._stack[-1]
         mark = self._mark(event)
         if not isinstance(key, str):
-            self._problem(
-                "key-not-text",
-                f"the key `{event.value}` is not a text",
-                mark,
-                [f'write it in quotes: `"{event.value}"`'],
-            )
+            help = f'write it in quotes: `"{event.value}"`'
+            self._problem("key-not-text", f"the key `{event.value}` is not a text", mark, help)
             top.lost = True
             key = event.value
         path = (*top.path, key)
         if key in top.data:
             first = self._document.keys[path]
-            self._problem(
-                "duplicate-key",
-                f"`{key}` stands twice in the same map",
-                mark,
-                [f"the first is in line {first.line}, column {first.column}"],
-            )
+            help = f"the first is in line {first.line}, column {first.column}"
+            self._problem("duplicate-key", f"`{key}` stands twice in the same map", mark, help)
             top.lost = True
         elif not top.lost:
             self._document.keys[path] = mark
@@ -313,25 +290,18 @@ class _Builder:
         if self._wants_key():
             self._stop("key-not-text", f"an alias, `*{event.anchor}`, cannot be a key", event)
         if event.anchor not in self._anchors:
-            self._stop(
-                "unknown-anchor", f"there is no anchor `&{event.anchor}` above", event, self._near_anchor(event.anchor)
-            )
+            message = f"there is no anchor `&{event.anchor}` above"
+            self._stop("unknown-anchor", message, event, self._near_anchor(event.anchor))
         meant = self._anchors[event.anchor]
         if meant is None:
-            self._stop(
-                "recursive-alias",
-                f"`*{event.anchor}` stands within what it stands for",
-                event,
-                "write out what is meant",
-            )
-        assert meant is not None
+            message = f"`*{event.anchor}` stands within what it stands for"
+            self._stop("recursive-alias", message, event, "write out what is meant")
         self._count(event, meant.nodes)
         path = self._next_path()
         self._borrow_marks(meant.path, path, meant.data)
         self._put(meant.data, event.start_mark.index, event.end_mark.index, path)
 
     def _borrow_marks(self, source: Path, target: Path, data: Any) -> None:
-        """Copy the places of the anchor's content to the alias."""
         pending: list[tuple[Path, Any]] = [((), data)]
         while pending:
             inner, each = pending.pop()
@@ -349,16 +319,14 @@ class _Builder:
             stop -= 1
         if not self._stack:
             self._document.data = value
+        elif (top := self._stack[-1]).mapping:
+            lost, top.lost = top.lost, False
+            key, top.key = top.key, None
+            if lost:
+                return
+            top.data[key] = value
         else:
-            top = self._stack[-1]
-            if not top.mapping:
-                top.data.append(value)
-            else:
-                lost, top.lost = top.lost, False
-                key, top.key = top.key, None
-                if lost:
-                    return
-                top.data[key] = value
+            top.data.append(value)
         self._document.values[path] = self._source.mark(start, stop)
 
     def _wants_key(self) -> bool:
@@ -376,25 +344,18 @@ class _Builder:
     def _count(self, event: Any, more: int) -> None:
         self._nodes += more
         if self._nodes > MOST_NODES:
-            self._stop(
-                "too-many-values",
-                f"the file stands for more than {MOST_NODES} values, aliases counted as what they stand for",
-                event,
-                DATA,
-            )
+            message = f"the file stands for more than {MOST_NODES} values, aliases counted as what they stand for"
+            self._stop("too-many-values", message, event, DATA)
 
     def _near_anchor(self, name: str) -> str:
         close = difflib.get_close_matches(name, self._anchors, n=1)
-        return (
-            f"did you mean `*{close[0]}`?"
-            if close
-            else f'a text that begins with `*` must stand in quotes: `"*{name}"`'
-        )
+        quotes = f'a text that begins with `*` must stand in quotes: `"*{name}"`'
+        return f"did you mean `*{close[0]}`?" if close else quotes
 
     def _refuse_tag(self, event: Any) -> None:
         tag = event.tag.removeprefix(CORE)
         name = f"!!{tag}" if tag != event.tag else event.tag
-        self._problem("tag", f"the tag `{name}` is not part of the language", self._mark(event), ["take it away"])
+        self._problem("tag", f"the tag `{name}` is not part of the language", self._mark(event), "take it away")
 
     def _refuse_key(self, event: Any, mapping: bool) -> None:
         braces = mapping and self._source.text.startswith("{{", event.start_mark.index - 1)
@@ -404,10 +365,10 @@ class _Builder:
     def _mark(self, event: Any) -> Mark:
         return self._source.mark(event.start_mark.index, event.end_mark.index)
 
-    def _problem(self, code: str, message: str, mark: Mark, help: list[str | None]) -> None:
-        self._document.problems.append(self._source.diagnostic(code, message, mark, help=help))
+    def _problem(self, code: str, message: str, mark: Mark, help: str) -> None:
+        self._document.problems.append(self._source.diagnostic(code, message, mark, help=[help]))
 
-    def _stop(self, code: str, message: str, event: Any, help: str | None = None) -> None:
+    def _stop(self, code: str, message: str, event: Any, help: str | None = None) -> NoReturn:
         mark = self._source.mark(event.start_mark.index, max(event.end_mark.index, event.start_mark.index + 1))
         raise _Stop(self._source.diagnostic(code, message, mark, help=[help]))
 

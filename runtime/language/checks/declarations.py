@@ -38,6 +38,12 @@ NEEDED = {
 }
 
 
+ONLY_READS = (
+    "it only finds out what happened: it takes nodes that read, `goto`, `click` with `effect: read`,"
+    " and `iterate` and `route` around them"
+)
+
+
 class Declared:
     """The names that a file declares."""
 
@@ -69,7 +75,6 @@ class Declared:
                 self._report("missing-field", "`after_crash: confirm` needs a `confirm`", (*unit.path, "after_crash"))
 
     def line(self, unit: NodeSource) -> int | str:
-        """Return the line of a node."""
         mark = self._document.mark(self._anatomy.written((*unit.path, "id")))
         return mark.line if mark else "?"
 
@@ -87,7 +92,6 @@ class Declared:
             self.units[name] = unit
 
     def _way_to_loop(self, unit: NodeSource) -> None:
-        """Require exactly one of three kinds of loop, with the fields that belong to it."""
         found = [field for field in WAYS if field in unit.data]
         if not found:
             ways = "a list (`over`), or a condition (`while` or `until`)"
@@ -95,24 +99,19 @@ class Declared:
             return
         way, *more = found
         for field in more:
-            message = f"`{way}` and `{field}` exclude each other"
-            self._report(
-                "conflicting-fields", message, (*unit.path, field), "a loop continues by one of them: leave one out"
-            )
+            message, fix = f"`{way}` and `{field}` exclude each other", "a loop continues by one of them: leave one out"
+            self._report("conflicting-fields", message, (*unit.path, field), fix)
         if more:
             return
         for field in WAYS[way][0]:
             if field not in unit.data:
-                self._report(
-                    "missing-field", f"`iterate` with `{way}` needs `{field}`", (*unit.path, way), NEEDED[field]
-                )
+                message = f"`iterate` with `{way}` needs `{field}`"
+                self._report("missing-field", message, (*unit.path, way), NEEDED[field])
         for field in WAYS[way][1]:
             if field in unit.data:
-                fix = (
-                    "for `over` the bound is `limit`"
-                    if field == "max"
-                    else f"it belongs to `over`, and `{way}` has no list"
-                )
+                fix = f"it belongs to `over`, and `{way}` has no list"
+                if field == "max":
+                    fix = "for `over` the bound is `limit`"
                 self._report("conflicting-fields", f"`{field}` has no meaning with `{way}`", (*unit.path, field), fix)
 
     def _item(self, unit: NodeSource) -> None:
@@ -124,9 +123,8 @@ class Declared:
             self._report("reserved-name", message, path, "choose another name")
         around = [each for each in self._loops if each.path == unit.path[: len(each.path)]]
         if name in (each.text("as") for each in around):
-            self._report(
-                "name-collision", f"the loop around this one has an item `{name}` too", path, "choose another name"
-            )
+            message = f"the loop around this one has an item `{name}` too"
+            self._report("name-collision", message, path, "choose another name")
         self._loops.append(unit)
         for each in (name, f"{name}_loop"):
             if each in self.units:
@@ -152,16 +150,12 @@ class Declared:
                 for _path, block in unit.blocks:
                     self._in_confirm(block)
             elif not _only_finds_out(unit):
-                self._report(
-                    "not-in-confirm",
-                    f"`{unit.data.get('action') or unit.type}` does not belong in a `confirm`",
-                    (*unit.path, "action" if "action" in unit.data else "type"),
-                    "it only finds out what happened: it takes nodes that read, `goto`, `click` with `effect: read`, and `iterate` and `route` around them",
-                )
+                path = (*unit.path, "action" if "action" in unit.data else "type")
+                message = f"`{unit.data.get('action') or unit.type}` does not belong in a `confirm`"
+                self._report("not-in-confirm", message, path, ONLY_READS)
 
     def _report(self, code: str, message: str, path: Path, fix: str | None = None) -> None:
-        mark = self._document.mark(self._anatomy.written(path))
-        self.problems.append(self._document.source.diagnostic(code, message, mark, help=[fix]))
+        self.problems.append(self._document.problem(code, message, self._anatomy.written(path), fix))
 
 
 def _only_finds_out(unit: NodeSource) -> bool:
@@ -184,13 +178,11 @@ def names_in(value: Json) -> list[str] | None:
 
 
 def variables_of(unit: NodeSource) -> list[str]:
-    """Return the variables that a node sets."""
     fields = ("set", "ask") if unit.model is Context else ()
     return [name for field in fields for name in names_in(unit.data.get(field)) or []]
 
 
 def branches_of(unit: NodeSource) -> list[tuple[Path, Mapping[str, Json]]]:
-    """Return the branches of a route as written, each with its path."""
     value = unit.data.get("branches")
     items: list[Json] = value if isinstance(value, list) else []
     return [((*unit.path, "branches", index), each) for index, each in enumerate(items) if isinstance(each, dict)]

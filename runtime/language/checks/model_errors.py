@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,6 +12,7 @@ from nodes import errors as nodes_errors
 from nodes import registry
 from nodes.base import Leaf, Node
 from nodes.part import Part
+from nodes.registry import NodeType
 from nodes.targets import ROLES
 from nodes.template import kind_of
 from nodes.values import Json
@@ -39,7 +40,6 @@ WANTED = {
 
 
 def explain(error: ValidationError, anatomy: Anatomy, document: Document) -> list[Diagnostic]:
-    """Return one diagnostic for each mistake."""
     grouped: dict[tuple[Path, bool], list[Error]] = {}
     for each in error.errors(include_url=False):
         # Alternatives fail together at one place: they are one mistake.
@@ -51,7 +51,6 @@ def explain(error: ValidationError, anatomy: Anatomy, document: Document) -> lis
 
 
 def misspelt(anatomy: Anatomy, document: Document) -> list[Diagnostic]:
-    """Return one diagnostic for each misspelt field, type, action and query with a likely meaning."""
     nothing: list[Error] = [{"type": "", "input": None}]
     fields = [
         _Mismatch(path, nothing, anatomy, document).unknown_field(meant) for path, meant in anatomy.misspelt.items()
@@ -94,18 +93,12 @@ class _Mismatch:
         self.field = self._field()
 
     def _field(self) -> str:
-        """Return the place in words: the field, or the item of a list."""
         if not self.path:
             return "the file"
         last = self.path[-1]
-        return (
-            f"`{last}`"
-            if isinstance(last, str)
-            else f"item {last + 1} of `{next((each for each in reversed(self.path) if isinstance(each, str)), '')}`"
-        )
+        return f"`{last}`" if isinstance(last, str) else f"item {last + 1} of `{_last_name(self.path)}`"
 
     def diagnostic(self) -> Diagnostic:
-        """Return the mistake."""
         kind = self.error["type"]
         if kind == "extra_forbidden":
             return self.unknown_field(None)
@@ -119,14 +112,10 @@ class _Mismatch:
             return self._wrong_type()
         return self.say(*self._plainly())
 
-    def say(self, code: str, message: str, *help: str | None, key: bool = False, label: str = "") -> Diagnostic:
-        """Create a diagnostic at the place, or at its key."""
-        return self.document.source.diagnostic(
-            code, message, self.document.mark(self.path, key=key), label=label, help=help
-        )
+    def say(self, code: str, message: str, *help: str | None, key: bool = False) -> Diagnostic:
+        return self.document.problem(code, message, self.path, *help, key=key)
 
     def unknown_field(self, meant: str | None) -> Diagnostic:
-        """Report an unknown field; ``meant`` is the likely intended one."""
         key = str(self.path[-1])
         owner = self.path[:-1]
         model = self.anatomy.parts.get(owner)
@@ -147,21 +136,18 @@ class _Mismatch:
         if not owner:
             return "a workflow"
         if model is not None and issubclass(model, Node):
-            name = _name_of(model)
-            return f"`{name}`" if name else "a node"
-        last = next((each for each in reversed(owner) if isinstance(each, str)), "")
+            kind = registry.type_of(model)
+            return f"`{kind.label(model)}`" if kind else "a node"
+        last = _last_name(owner)
         return f"`{last}`" if isinstance(owner[-1], str) else f"an item of `{last}`"
 
     def _elsewhere(self, key: str, model: type[Part] | None) -> str | None:
-        """Return a sentence about other nodes that have the field."""
         if model is None or not issubclass(model, Node):
             return None
-        owners = [_name_of(each) for each in _siblings(model) if key in _fields(each)]
-        if not owners:
-            owners = [_name_of(each) for each in _all_models() if key in _fields(each)]
-        if not owners:
-            return None
-        return f"it is a field of {', '.join(f'`{each}`' for each in owners[:4])}{' and others' if len(owners) > 4 else ''}"
+        kind = registry.type_of(model)
+        owners = (_owners(key, [kind]) if kind else []) or _owners(key, registry.node_types().values())
+        more = " and others" if len(owners) > 4 else ""
+        return f"it is a field of {', '.join(f'`{each}`' for each in owners[:4])}{more}" if owners else None
 
     def _missing(self) -> Diagnostic:
         key = str(self.path[-1])
@@ -173,7 +159,7 @@ class _Mismatch:
             kind = registry.node_types().get(str(model.model_fields["type"].default))
             help = _choices(kind.variants) if kind else None
         elif model is not None and (name := _python_name(model, key)):
-            help = _first_sentence(model.model_fields[name].description)
+            help = (model.model_fields[name].description or "").split("\n")[0].rstrip(".")
         return self.document.source.diagnostic(
             "missing-field", f"{self._what(owner, model)} needs `{key}`", mark, label=f"`{key}` is missing", help=[help]
         )
@@ -182,24 +168,16 @@ class _Mismatch:
         field = self.path[-1]
         model = self.anatomy.parts.get(self.path[:-1])
         choices = _literals(model, str(field)) if model is not None else []
-        if not self.path[:-1] and field == "version":
-            return self.say(
-                "unknown-version",
-                f"version {self.value!r} of the file language is not known",
-                "this RunOps reads `version: 1`",
-            )
+        if self.path == ("version",):
+            message = f"version {self.value!r} of the file language is not known"
+            return self.say("unknown-version", message, "this RunOps reads `version: 1`")
         wanted = ", ".join(f"`{_yaml(each)}`" for each in choices) or str(self.error.get("ctx", {}).get("expected", ""))
-        close = (
-            nodes_errors.near(self.value, [each for each in choices if isinstance(each, str)])
-            if isinstance(self.value, str)
-            else None
-        )
-        given = f"`{self.value}`" if isinstance(self.value, str) else kind_of(self.value)
-        return self.say(
-            "unknown-choice",
-            f"{self.field} cannot be {given}",
-            f"did you mean `{close}`?" if close else f"it is one of {wanted}",
-        )
+        given, fix = kind_of(self.value), f"it is one of {wanted}"
+        if isinstance(self.value, str):
+            given = f"`{self.value}`"
+            if close := nodes_errors.near(self.value, [each for each in choices if isinstance(each, str)]):
+                fix = f"did you mean `{close}`?"
+        return self.say("unknown-choice", f"{self.field} cannot be {given}", fix)
 
     def _wrong_type(self) -> Diagnostic:
         wanted = list(dict.fromkeys(WANTED[each["type"]] for each in self.errors if each["type"] in WANTED))
@@ -215,26 +193,22 @@ class _Mismatch:
         return self.say("wrong-type", f"{self.field} must be {' or '.join(wanted)}, and is {given}", help)
 
     def _plainly(self) -> tuple[str, str, str | None]:
-        """Return code, message and help for the remaining errors: bounds, patterns, and the models' own rules."""
         kind, context = self.error["type"], self.error.get("ctx", {})
         build = BOUNDS.get(kind)
         if build is not None:
             return "out-of-bounds", f"{self.field} {build(context)}", None
         if kind == "string_pattern_mismatch":
-            return "bad-name" if "A-Za-z_" in str(context.get("pattern")) else "bad-text", *self._pattern(
-                str(context.get("pattern"))
-            )
+            pattern = str(context.get("pattern"))
+            if "A-Za-z_" in pattern:
+                fix = "a name has letters, digits and `_`, and begins with no digit"
+                return "bad-name", f"`{self.value}` is no name", fix
+            return "bad-text", f"{self.field} is not written as it must be", f"it must match {pattern}"
         message = str(self.error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
         if message.endswith("is not an ARIA role"):
             close = nodes_errors.near(str(self.value), ROLES)
             return "unknown-choice", message, f"did you mean `{close}`?" if close else None
         # Models use `needed` if one of several fields is required.
         return "missing-field" if kind == "needed" else "invalid", message, None
-
-    def _pattern(self, pattern: str) -> tuple[str, str | None]:
-        if "A-Za-z_" in pattern:
-            return f"`{self.value}` is no name", "a name has letters, digits and `_`, and begins with no digit"
-        return f"{self.field} is not written as it must be", f"it must match {pattern}"
 
 
 BOUNDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
@@ -255,31 +229,15 @@ BOUNDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 """Message for each of pydantic's errors of bounds."""
 
 
-def _name_of(model: type[Node]) -> str:
-    """Return the usual name of a node model: ``browser_action click`` for a kind, ``iterate`` for a type."""
-    for kind in registry.node_types().values():
-        if kind.base is model:
-            return kind.name
-        for variant, each in kind.variants.items():
-            if each is model:
-                return f"{kind.name} {variant}"
-    return ""
+def _last_name(path: Path) -> str:
+    return next((each for each in reversed(path) if isinstance(each, str)), "")
 
 
-def _siblings(model: type[Node]) -> list[type[Node]]:
-    for kind in registry.node_types().values():
-        if model in kind.models or kind.base is model:
-            return [each for each in kind.models if each is not model]
-    return []
-
-
-def _all_models() -> Iterator[type[Node]]:
-    for kind in registry.node_types().values():
-        yield from kind.models
+def _owners(key: str, kinds: Iterable[NodeType]) -> list[str]:
+    return [kind.label(model) for kind in kinds for model in kind.models if key in _fields(model)]
 
 
 def _fields(model: type[Part]) -> list[str]:
-    """Return the fields of a model by their names in files, the common fields of all nodes last."""
     envelope = Leaf.model_fields if issubclass(model, Leaf) else Node.model_fields if issubclass(model, Node) else {}
     names = sorted(model.model_fields, key=lambda name: name in envelope)
     return [model.model_fields[name].alias or name for name in names]
@@ -302,21 +260,14 @@ def _literals(model: type[Part], field: str) -> list[Any]:
     return found
 
 
-def _choices(names: Any) -> str:
-    return f"there are {', '.join(str(each) for each in names)}"
-
-
-def _first_sentence(text: str | None) -> str | None:
-    return text.split("\n")[0].rstrip(".") if text else None
+def _choices(names: Iterable[object]) -> str:
+    return f"there are {', '.join(map(str, names))}"
 
 
 def _unquoted(value: str, kinds: set[str]) -> str | None:
     if "bool_type" in kinds:
-        return (
-            "write `true` or `false`, without quotes"
-            if value.lower() in ("true", "false", "yes", "no", "on", "off")
-            else None
-        )
+        words = ("true", "false", "yes", "no", "on", "off")
+        return "write `true` or `false`, without quotes" if value.lower() in words else None
     digits = value.replace(".", "", 1).lstrip("-")
     return "write the number without quotes" if digits.isdigit() else None
 

@@ -24,7 +24,6 @@ MEGABYTES = 64
 
 
 def check(loaded: Loaded) -> list[Diagnostic]:
-    """Every mistake in the SQL of a file and of those that it uses."""
     statements = [
         (file, node, around)
         for file in loaded.files()
@@ -54,18 +53,12 @@ def _of(
         first, name = table.name[0].casefold(), ".".join(table.name)
         if len(table.name) == 1 and first in read.own:
             continue
-        if first == "inputs":
-            found = name.casefold() in {each.casefold() for each in known}
-        else:
-            found = first == "vars" or first in {each.casefold() for each in known}
-        if not found:
+        wanted = name.casefold() if first == "inputs" else first
+        if first != "vars" and wanted not in {each.casefold() for each in known}:
             meant = next((each for each in known if each.rpartition(".")[2].casefold() == first), None)
-            meant = meant or near(name, known)
-            fix = (
-                f"did you mean `{meant}`?"
-                if meant
-                else "name a list of maps as references do: `orders`, `inputs.prices`"
-            )
+            fix = "name a list of maps as references do: `orders`, `inputs.prices`"
+            if meant := meant or near(name, known):
+                fix = f"did you mean `{meant}`?"
             yield wrong("sql-unknown-table", f"there is no table `{name}` here", fix)
     if missing := sorted(read.params - (node.params or {}).keys()):
         names = ", ".join(f"`{name}`" for name in missing)

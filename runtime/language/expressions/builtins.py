@@ -25,21 +25,8 @@ ON_TEXT = ("capitalize", "lower", "striptags", "title", "trim", "truncate", "upp
 
 KEPT = (
     *ON_TEXT,
-    *(
-        "abs",
-        "count",
-        "d",
-        "default",
-        "dictsort",
-        "filesizeformat",
-        "first",
-        "last",
-        "length",
-        "list",
-        "map",
-        "max",
-        "min",
-    ),
+    *("abs", "count", "d", "default", "dictsort", "filesizeformat", "first", "last", "length", "list", "map", "max"),
+    "min",
     *("reject", "rejectattr", "reverse", "select", "selectattr", "sort", "unique", "urlencode"),
 )
 """Jinja's pure filters, unchanged except for limits."""
@@ -64,7 +51,6 @@ CONCATENATE = "~"
 
 
 def concatenate(pieces: list[Json]) -> str:
-    """Join all values to one text."""
     texts = [as_text(normalise(piece)) for piece in pieces]
     limits.check_text(sum(map(len, texts)))
     return "".join(texts)
@@ -122,7 +108,6 @@ TESTS: dict[str, Callable[..., bool]] = {
 
 
 def signature(name: str) -> inspect.Signature:
-    """Return the parameters of a filter, without the value before the pipe."""
     whole = inspect.signature(OWN.get(name) or jinja_filters.FILTERS[name])
     hidden = 2 if hasattr(FILTERS[name], "jinja_pass_arg") else 1
     return whole.replace(parameters=list(whole.parameters.values())[hidden:], return_annotation=inspect.Signature.empty)

@@ -27,14 +27,12 @@ class Unusable(ValueError):
 
 
 def check_text(length: int) -> int:
-    """Return ``length``. Raises Unusable if it exceeds LARGEST_TEXT."""
     if length > LARGEST_TEXT:
         raise Unusable(f"the result would have more than {LARGEST_TEXT} characters")
     return length
 
 
 def check_items(count: int) -> int:
-    """Return ``count``. Raises Unusable if it exceeds LARGEST_LIST."""
     if count > LARGEST_LIST:
         raise Unusable(f"the result would have more than {LARGEST_LIST} items")
     return count
@@ -46,7 +44,6 @@ def check_weight(value: object) -> None:
 
 
 def _weigh(value: object, left: int, depth: int) -> int:
-    """Return the rest of the allowance."""
     if isinstance(value, str):
         left -= len(value) + 1
     elif isinstance(value, Mapping):
@@ -101,24 +98,14 @@ def settle(result: object, *, weigh: bool) -> Json:
 
 
 def check_number(value: int) -> int:
-    """Return ``value``. Raises Unusable if it has more than LARGEST_NUMBER bits."""
     if value.bit_length() > LARGEST_NUMBER:
         raise Unusable("the result is too large a number")
     return value
 
 
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    sign: getattr(operator, name)
-    for sign, name in {
-        "+": "add",
-        "-": "sub",
-        "*": "mul",
-        "/": "truediv",
-        "//": "floordiv",
-        "%": "mod",
-        "**": "pow",
-    }.items()
-}
+NAMES = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow"}
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {sign: getattr(operator, name) for sign, name in NAMES.items()}
 
 
 def operate(sign: str, left: Any, right: Any) -> Any:

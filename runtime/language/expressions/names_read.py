@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterator
 
 from jinja2 import nodes
@@ -31,17 +32,10 @@ class Use:
 
     @property
     def root(self) -> str:
-        """The name itself."""
         return str(self.chain[0])
 
     @property
-    def offset(self) -> int:
-        """Offset of the name in the text."""
-        return self.offsets[0]
-
-    @property
     def guarded(self) -> bool:
-        """True if the expression itself handles a missing value of the name."""
         return self.sure_of(self.chain[:1])
 
     def sure_of(self, chain: Chain, facts: frozenset[Fact] = NOTHING) -> bool:
@@ -116,89 +110,47 @@ def chain_of(tree: nodes.Node | None) -> tuple[Chain, tuple[int, ...], list[node
 @functools.lru_cache(maxsize=512)  # a chain of `and` requests the facts of its prefixes many times
 def facts_of(tree: nodes.Node, *, truth: bool) -> frozenset[Fact]:
     """Return the facts that hold if the condition ``tree`` is ``truth``."""
-    if isinstance(tree, nodes.Not):
-        return facts_of(tree.node, truth=not truth) | holds(tree, truth=truth)
     if isinstance(tree, nodes.And | nodes.Or):
-        both = facts_of(tree.left, truth=truth), facts_of(tree.right, truth=truth)
-        if isinstance(tree, nodes.And) == truth:
-            return both[0] | both[1] | holds(tree, truth=truth)
-        return (both[0] & both[1]) | holds(tree, truth=truth) | _evaluated(tree.left)
-    return _defined_by(tree, truth) | _evaluated(tree) | holds(tree, truth=truth) | _taken(tree, truth)
-
-
-def holds(tree: nodes.Node, *, truth: bool) -> frozenset[Fact]:
-    """Return the condition as a fact, independent of layout; nothing if its value may change between evaluations."""
-    if tree.find(nodes.Call) is not None:
-        return NOTHING
-    form = repr(tree) if truth else f"Not(node={tree!r})"
-    return frozenset({("holds", form)})
+        left, right = facts_of(tree.left, truth=truth), facts_of(tree.right, truth=truth)
+        facts = left | right if isinstance(tree, nodes.And) == truth else (left & right) | _names(tree.left)
+        return facts if isinstance(tree, nodes.And) or not truth else facts | _holds(tree)
+    if isinstance(tree, nodes.Not):
+        facts = facts_of(tree.node, truth=not truth)
+    elif isinstance(tree, nodes.Test) and _takes_missing(tree) and (found := chain_of(tree.node)[0]):
+        facts = _prefixes(found) if (tree.name == "defined") == truth else frozenset({("undefined", *found)})
+    else:
+        facts = _names(tree, tolerated=truth) | _taken(tree, truth)
+    return facts | _holds(tree) if truth else facts
 
 
 def parts_of(tree: nodes.Node) -> frozenset[Fact]:
     """Return the conditions joined by ``and`` as facts; nothing if one of them may change between evaluations."""
     if not isinstance(tree, nodes.And):
-        return holds(tree, truth=True)
+        return _holds(tree)
     left, right = parts_of(tree.left), parts_of(tree.right)
     return left | right if left and right else NOTHING
 
 
-def _evaluated(tree: nodes.Node) -> frozenset[Fact]:
-    """Return facts about names that must have a value because the condition could be evaluated."""
-    if isinstance(tree, nodes.And | nodes.Or):
-        return _evaluated(tree.left)
-    if isinstance(tree, nodes.CondExpr):
-        return _evaluated(tree.test)
-    found, _places, rest = chain_of(tree)
-    if found:
-        return _prefixes(found).union(*(_evaluated(each) for each in rest))
-    if _takes_missing(tree):
-        return NOTHING
-    return NOTHING.union(*(_evaluated(child) for child in tree.iter_child_nodes()))
+def _holds(tree: nodes.Node) -> frozenset[Fact]:
+    """Return the condition as a fact, independent of layout; nothing if its value may change between evaluations."""
+    return NOTHING if tree.find(nodes.Call) is not None else frozenset({("holds", repr(tree))})
+
+
+def _names(tree: nodes.Node, *, tolerated: bool = False) -> frozenset[Fact]:
+    """Return facts about the names that a condition reads in any case; ``tolerated`` includes those that may be missing."""
+    read = (use for use in _uses(tree, 0, NOTHING) if not use.facts and (tolerated or not use.tolerant))
+    return NOTHING.union(*(_prefixes(use.chain) for use in read))
 
 
 def _prefixes(chain: Chain) -> frozenset[Fact]:
     return frozenset(("defined", *chain[:length]) for length in range(1, len(chain) + 1))
 
 
-def _defined_by(tree: nodes.Node, truth: bool) -> frozenset[Fact]:
-    if isinstance(tree, nodes.Test) and tree.name in ("defined", "undefined"):
-        found, _places, rest = chain_of(tree.node)
-        if found and not rest:
-            return _prefixes(found) if (tree.name == "defined") == truth else frozenset({("undefined", *found)})
-    elif isinstance(tree, nodes.Filter) and truth:
-        found, fallback = _with_default(tree)
-        if found and not fallback:
-            return _prefixes(found)
-    elif isinstance(tree, nodes.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0].expr, nodes.Const):
-        found, fallback = _with_default(tree.expr)
-        same = fallback == tree.ops[0].expr.value
-        if found and (
-            (tree.ops[0].op == "eq" and truth and not same) or (tree.ops[0].op == "ne" and not truth and not same)
-        ):
-            return _prefixes(found)
-    return NOTHING
-
-
-def _with_default(tree: nodes.Node) -> tuple[Chain, object]:
-    """Return ``x`` and ``c`` of ``x | default(c)`` if ``c`` is a literal."""
-    if isinstance(tree, nodes.Filter) and tree.name in ("default", "d") and not tree.kwargs:
-        found, _places, rest = chain_of(tree.node)
-        if not rest and not tree.args:
-            return found, ""
-        if not rest and len(tree.args) == 1 and isinstance(tree.args[0], nodes.Const):
-            return found, tree.args[0].value
-    return (), None
-
-
 def _taken(tree: nodes.Node, truth: bool) -> frozenset[Fact]:
     if not isinstance(tree, nodes.Compare) or len(tree.ops) != 1 or tree.ops[0].op != ("eq" if truth else "ne"):
         return NOTHING
-    sides = (tree.expr, tree.ops[0].expr)
-    for side, other in (sides, sides[::-1]):
-        inner = side.node if isinstance(side, nodes.Filter) and side.name in ("default", "d") else side
-        found, _places, rest = chain_of(inner)
-        if found[:2] != ("run", "taken") or len(found) != 3 or rest:
-            continue
-        if isinstance(other, nodes.Const) and isinstance(other.value, str):
-            return frozenset({("taken", found[2], other.value)})
+    for side, other in itertools.permutations((tree.expr, tree.ops[0].expr)):
+        found = chain_of(side.node if isinstance(side, nodes.Filter) and _takes_missing(side) else side)[0]
+        if found[:2] == ("run", "taken") and len(found) == 3 and isinstance(other, nodes.Const):
+            return frozenset({("taken", found[2], str(other.value))})
     return NOTHING

@@ -6,7 +6,6 @@ read as an expression again.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -20,6 +19,7 @@ from nodes.values import Json, NotJson, as_text, normalise
 from runtime.language.expressions import limits, names_read, sandbox
 from runtime.language.expressions.limits import Unusable
 from runtime.language.expressions.names_read import Chain, Fact, Use
+from runtime.language.expressions.sandbox import ReferenceInvalid
 
 OPENING, CLOSING = "{{", "}}"
 STATEMENT = "{%"
@@ -35,21 +35,7 @@ class Clock(Protocol):
         """Return the time as ISO 8601 with its zone."""
         ...
 
-    def uuid(self) -> str:
-        """Return a new random UUID."""
-        ...
-
-
-class ReferenceInvalid(ValueError):
-    """A text is an invalid reference. ``start`` and ``end`` are the offsets of the mistake in the text."""
-
-    def __init__(self, code: str, message: str, start: int, end: int, fix: str | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.start = start
-        self.end = end
-        self.fix = fix
+    def uuid(self) -> str: ...
 
 
 class Compiled:
@@ -73,17 +59,10 @@ class Compiled:
         self._program: jinja2.Template | None = None
 
     def facts(self, *, truth: bool) -> frozenset[Fact]:
-        """Return the facts that hold if this condition is ``truth``."""
         return names_read.facts_of(self.trees[0], truth=truth) if self.exact else names_read.NOTHING
 
     @property
-    def whole(self) -> frozenset[Fact]:
-        """The condition itself as a fact; nothing if its value may change between evaluations."""
-        return names_read.holds(self.trees[0], truth=True) if self.exact else names_read.NOTHING
-
-    @property
     def parts(self) -> frozenset[Fact]:
-        """Conditions that it joins with ``and``, as facts; nothing if one of them may change between evaluations."""
         return names_read.parts_of(self.trees[0]) if self.exact else names_read.NOTHING
 
     def render(self, values: Mapping[str, Json], clock: Clock) -> Json:
@@ -138,20 +117,16 @@ class Compiled:
         return as_text(value)
 
     def _undefined(self, values: Mapping[str, Json], message: str) -> AuthorError:
-        """Return the error for a missing value, naming the first missing part of a chain."""
-        for use in self.names:
-            missing = None if use.tolerant else _first_missing(values, use.chain)
-            if missing is not None:
-                what, fix = missing
-                return AuthorError(
-                    "undefined-value", what, fix=fix, evidence={"expression": self.text, "name": written(use.chain)}
-                )
-        return AuthorError(
-            "undefined-value",
-            message,
-            fix="look at the value it reads (`runops show`), and correct the name, or say what holds without it: `… | default(…)`",
-            evidence={"expression": self.text},
+        evidence: dict[str, Json] = {"expression": self.text}
+        fix: str | None = (
+            "look at the value it reads (`runops show`), and correct the name, or say what holds without it: `… | default(…)`"
         )
+        for use in self.names:
+            if not use.tolerant and (missing := _first_missing(values, use.chain)):
+                message, fix = missing
+                evidence["name"] = written(use.chain)
+                break
+        return AuthorError("undefined-value", message, fix=fix, evidence=evidence)
 
     def _failed(self, message: str) -> AuthorError:
         return AuthorError(
@@ -173,9 +148,8 @@ def compile(text: str) -> Compiled:
         start = opening + len(OPENING)
         closing = _closing(text, start)
         if closing is None:
-            raise ReferenceInvalid(
-                "expression-syntax", "`{{` is never closed by `}}`", opening, start, _why_open(text, start)
-            )
+            message = "`{{` is never closed by `}}`"
+            raise ReferenceInvalid("expression-syntax", message, opening, start, _why_open(text, start))
         trees.append(_expression(text, start, closing))
         starts.append(start)
         pieces.append(len(trees) - 1)
@@ -210,7 +184,6 @@ TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[{}]""", re.DOTALL)
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Return the offset of the ``}}`` that closes the expression at ``start``: not inside a text, and not of a map."""
     depth = 0
     position = start
     while found := TOKEN.search(text, position):
@@ -234,13 +207,14 @@ def _expression(text: str, start: int, end: int) -> nodes.Expr:
     source = text[start:end]
     for sign, at in ((source[:1], start), (source[-1:], end - 1)):
         if sign and sign in "-+" and (at != start or source[1:2] == " "):
-            raise ReferenceInvalid(
-                "expression-syntax", f"`{sign}` at the border does nothing here", at, at + 1, "leave it out"
-            )
+            message = f"`{sign}` at the border does nothing here"
+            raise ReferenceInvalid("expression-syntax", message, at, at + 1, "leave it out")
     try:
         return sandbox.parse(source)
-    except sandbox.ExpressionInvalid as error:
-        raise ReferenceInvalid(error.code, error.message, start + error.start, start + error.end, error.fix) from None
+    except ReferenceInvalid as error:
+        error.start += start
+        error.end += start
+        raise
 
 
 def _simple(tree: nodes.Expr) -> Chain | None:
@@ -260,10 +234,8 @@ def _first_missing(values: Mapping[str, Json], chain: Chain) -> tuple[str, str |
     """Return the missing part with its fix; None if the whole chain has a value."""
     root = str(chain[0])
     if root not in values:
-        return (
-            f"`{root}` has no value here",
-            f"its step did not run: guard it (`{root} is defined`, `{root} | default(…)`)",
-        )
+        fix = f"its step did not run: guard it (`{root} is defined`, `{root} | default(…)`)"
+        return f"`{root}` has no value here", fix
     value = values[root]
     for length in range(1, len(chain)):
         inner = sandbox.SANDBOX.getitem(value, chain[length])
@@ -273,25 +245,14 @@ def _first_missing(values: Mapping[str, Json], chain: Chain) -> tuple[str, str |
     return None
 
 
-METHODS_INSTEAD = {
-    "items": "items",
-    "keys": "keys",
-    "values": "values",
-    "upper": "upper",
-    "lower": "lower",
-    "length": "length",
-}
-
-
 def _what_it_has(value: Json, name: str, key: str | int) -> tuple[str, str | None]:
     if isinstance(value, Mapping):
-        close = errors.near(str(key), value)
-        known = ", ".join(list(value)[:10])
-        filtered = f"for the filter write `| {key}`" if key in sandbox.SANDBOX.filters else None
-        return (
-            f"`{name}` has no `{key}`",
-            f"did you mean `{close}`?" if close else filtered or (f"it has {known}" if known else "it is empty"),
-        )
+        fix = f"it has {', '.join(list(value)[:10])}" if value else "it is empty"
+        if close := errors.near(str(key), value):
+            fix = f"did you mean `{close}`?"
+        elif key in sandbox.SANDBOX.filters:
+            fix = f"for the filter write `| {key}`"
+        return f"`{name}` has no `{key}`", fix
     if isinstance(value, list | str) and isinstance(key, int):
         return f"`{name}` has no item {key}: it has {len(value)}", None
     fix = f"for the filter write `{name} | {key}`" if key in sandbox.SANDBOX.filters else None
@@ -301,7 +262,6 @@ def _what_it_has(value: Json, name: str, key: str | int) -> tuple[str, str | Non
 
 
 def _in_words(error: Exception) -> str:
-    """Convert a Python error to a sentence about values."""
     message = str(error)
     if found := re.match(r"'(\S+)' not supported between instances of '(\w+)' and '(\w+)'", message):
         return f"`{found[1]}` does not compare {_kind(found[2])} and {_kind(found[3])}"
@@ -312,17 +272,19 @@ def _in_words(error: Exception) -> str:
     return message.splitlines()[0] if message else type(error).__name__
 
 
-@functools.cache
+KINDS = {
+    "str": "text",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+    "NoneType": "null",
+    "dict": "a map",
+    "list": "a list",
+}
+
+
 def _kind(name: str) -> str:
-    kinds = {
-        "str": "text",
-        "int": "a number",
-        "float": "a number",
-        "NoneType": "null",
-        "dict": "a map",
-        "list": "a list",
-    }
-    return kinds.get(name, "true or false" if name == "bool" else name)
+    return KINDS.get(name, name)
 
 
 def _short(text: str) -> str:

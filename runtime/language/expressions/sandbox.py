@@ -37,25 +37,16 @@ RESERVED = WORDS | frozenset(CALLS) | {"self"}
 """Names that no node, loop or variable may have."""
 
 KNOWN = (
-    *(
-        nodes.Name,
-        nodes.Const,
-        nodes.List,
-        nodes.Tuple,
-        nodes.Dict,
-        nodes.Pair,
-        nodes.Getattr,
-        nodes.Getitem,
-        nodes.Slice,
-    ),
+    *(nodes.Name, nodes.Const, nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair),
+    *(nodes.Getattr, nodes.Getitem, nodes.Slice),
     *(nodes.Filter, nodes.Test, nodes.Call, nodes.Keyword, nodes.CondExpr, nodes.Concat, nodes.Compare, nodes.Operand),
     *(nodes.And, nodes.Or, nodes.Not, nodes.Neg, nodes.Pos),
     *(nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow),
 )
 
 
-class ExpressionInvalid(ValueError):
-    """An expression is invalid. ``start`` and ``end`` are the offsets of the mistake in it."""
+class ReferenceInvalid(ValueError):
+    """A text is no valid reference. ``start`` and ``end`` are the offsets of the mistake in it."""
 
     def __init__(self, code: str, message: str, start: int, end: int | None = None, fix: str | None = None) -> None:
         super().__init__(message)
@@ -72,12 +63,10 @@ class Missing(StrictUndefined):
     __slots__ = ()
 
     def fail(self) -> NoReturn:
-        """Raise Jinja's UndefinedError."""
         raise UndefinedError(self._undefined_message)
 
     @property
     def why(self) -> str:
-        """Sentence about the missing value."""
         return self._undefined_message
 
     @property
@@ -121,18 +110,15 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return Missing(obj=obj, name=argument)  # pyright: ignore[reportArgumentType]  # Jinja passes positions too
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Do the same as ``getitem``: there are no attributes."""
         return self.getitem(obj, attribute)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Perform the operation within the limits."""
         for each in (left, right):
             if isinstance(each, Missing):
                 each.fail()
         return limits.operate(operator, left, right)
 
     def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
-        """Perform the operation on a number."""
         if isinstance(arg, Missing):
             arg.fail()
         if not isinstance(arg, int | float):
@@ -140,7 +126,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return -arg if operator == "-" else arg
 
     def tokens(self, source: str) -> TokenStream:
-        """Return Jinja's tokens of an expression, with the offset in place of the line."""
         return TokenStream(self.lexer.wrap(self._placed(source)), None, None)
 
     def _placed(self, source: str) -> Iterator[tuple[int, str, str]]:
@@ -157,67 +142,57 @@ SANDBOX = Sandbox()
 
 
 def parse(source: str) -> nodes.Expr:
-    """Return the checked syntax tree of one expression. Raises ExpressionInvalid for the first mistake."""
+    """Return the checked syntax tree of one expression. Raises ReferenceInvalid for the first mistake."""
     if len(source) > LONGEST:
-        raise ExpressionInvalid(
-            "expression-too-long", f"an expression has at most {LONGEST} characters, this one {len(source)}", 0
-        )
+        message = f"an expression has at most {LONGEST} characters, this one {len(source)}"
+        raise ReferenceInvalid("expression-too-long", message, 0)
     try:
         parser = Parser(SANDBOX, "")
         parser.stream = SANDBOX.tokens(source)
         if parser.stream.eos:
-            raise ExpressionInvalid("expression-syntax", "there is no expression between `{{` and `}}`", 0, len(source))
+            raise ReferenceInvalid("expression-syntax", "there is no expression between `{{` and `}}`", 0, len(source))
         tree = parser.parse_expression()
         if not parser.stream.eos:
             rest = parser.stream.current
-            raise ExpressionInvalid(
-                "expression-syntax",
-                f"`{rest.value}` does not continue from what stands before it",
-                rest.lineno,
-                rest.lineno + len(str(rest.value)),
-            )
+            message = f"`{rest.value}` does not continue from what stands before it"
+            raise ReferenceInvalid("expression-syntax", message, rest.lineno, rest.lineno + len(str(rest.value)))
     except TemplateSyntaxError as error:
         raise _syntax(error, source) from None
-    except (RecursionError, ValueError, OverflowError) as error:
-        if isinstance(error, ExpressionInvalid):
-            raise
-        raise ExpressionInvalid(
-            "expression-syntax",
-            "the expression cannot be read: it nests too deeply or holds too large a number",
-            0,
-            len(source),
-        ) from None
+    except ReferenceInvalid:
+        raise
+    except (RecursionError, ValueError, OverflowError):
+        message = "the expression cannot be read: it nests too deeply or holds too large a number"
+        raise ReferenceInvalid("expression-syntax", message, 0, len(source)) from None
     tree = _checked(tree, source, 0)
     tree.set_environment(SANDBOX)
     return tree
 
 
-def _syntax(error: TemplateSyntaxError, source: str) -> ExpressionInvalid:
+def _syntax(error: TemplateSyntaxError, source: str) -> ReferenceInvalid:
     message = error.message or "the expression cannot be read"
     if message.startswith("unexpected char"):
         character = source[error.lineno : error.lineno + 1]
         quote = character in ("'", '"')
         message = "this text is never closed" if quote else f"`{character}` means nothing in an expression"
     elif "end of template" in message or "end of print statement" in message:
-        return ExpressionInvalid("expression-syntax", "the expression ends too early", max(len(source.rstrip()) - 1, 0))
+        return ReferenceInvalid("expression-syntax", "the expression ends too early", max(len(source.rstrip()) - 1, 0))
     else:
         message = message.replace("end of print statement", "the end").replace("got ", "and not ")
-    return ExpressionInvalid("expression-syntax", message, min(error.lineno, max(len(source) - 1, 0)))
+    return ReferenceInvalid("expression-syntax", message, min(error.lineno, max(len(source) - 1, 0)))
 
 
 def _checked(tree: Any, source: str, depth: int) -> Any:
-    """Correct what Jinja would do differently; raise ExpressionInvalid for anything outside the language."""
+    """Correct what Jinja would do differently; raise ReferenceInvalid for anything outside the language."""
     at = tree.lineno
     if depth > DEEPEST:
-        raise ExpressionInvalid(
-            "expression-too-deep", f"the expression nests deeper than {DEEPEST} levels: make a step of a part of it", at
-        )
+        message = f"the expression nests deeper than {DEEPEST} levels: make a step of a part of it"
+        raise ReferenceInvalid("expression-too-deep", message, at)
     if not isinstance(tree, KNOWN):
-        raise ExpressionInvalid("expression-syntax", "this is not part of an expression", at)
+        raise ReferenceInvalid("expression-syntax", "this is not part of an expression", at)
     if isinstance(tree, nodes.Name):
         return _name(tree)
     if isinstance(tree, nodes.CondExpr) and tree.expr2 is None:
-        raise ExpressionInvalid("if-without-else", "`if` needs an `else`: without one the value may be missing", at)
+        raise ReferenceInvalid("if-without-else", "`if` needs an `else`: without one the value may be missing", at)
     if isinstance(tree, nodes.Call):
         return _call(tree, source)
     if isinstance(tree, nodes.Filter | nodes.Test):
@@ -227,11 +202,8 @@ def _checked(tree: Any, source: str, depth: int) -> Any:
         if isinstance(value, nodes.Node):
             setattr(tree, field, _checked(value, source, depth + 1))
         elif isinstance(value, list):
-            setattr(
-                tree,
-                field,
-                [_checked(each, source, depth + 1) if isinstance(each, nodes.Node) else each for each in value],
-            )
+            inner = [_checked(each, source, depth + 1) if isinstance(each, nodes.Node) else each for each in value]
+            setattr(tree, field, inner)
     if isinstance(tree, nodes.Concat):
         return nodes.Filter(nodes.List(tree.nodes, lineno=at), builtins.CONCATENATE, [], [], None, None, lineno=at)
     return tree
@@ -242,11 +214,10 @@ def _name(tree: nodes.Name) -> nodes.Expr:
     if tree.name == "null":
         return nodes.Const(None, lineno=tree.lineno)
     if tree.name in CALLS:
-        raise ExpressionInvalid(
-            "not-a-value", f"`{tree.name}` is a function", tree.lineno, end, f"write `{tree.name}()`"
-        )
+        fix = f"write `{tree.name}()`"
+        raise ReferenceInvalid("not-a-value", f"`{tree.name}` is a function", tree.lineno, end, fix)
     if tree.name == "self":
-        raise ExpressionInvalid("not-a-value", "`self` is not a value", tree.lineno, end)
+        raise ReferenceInvalid("not-a-value", "`self` is not a value", tree.lineno, end)
     return tree
 
 
@@ -254,23 +225,18 @@ def _call(tree: nodes.Call, source: str) -> nodes.Expr:
     called = tree.node
     if isinstance(called, nodes.Name) and called.name in CALLS:
         if tree.args or tree.kwargs or tree.dyn_args is not None or tree.dyn_kwargs is not None:
-            raise ExpressionInvalid("wrong-arguments", f"`{called.name}()` takes nothing", tree.lineno)
+            raise ReferenceInvalid("wrong-arguments", f"`{called.name}()` takes nothing", tree.lineno)
         return tree
     if isinstance(called, nodes.Name):
         word, at = called.name, called.lineno
     elif isinstance(called, nodes.Getattr):
         word, at = called.attr, _after(source, called.lineno, called.attr)
     else:
-        raise ExpressionInvalid("no-such-function", "only `now()` and `uuid()` can be called", tree.lineno)
-    if word in builtins.FILTERS:
-        fix = f"write `… | {word}`: it is a filter"
-    elif word in METHODS:
-        fix = METHODS[word]
-    else:
-        fix = "values have no methods: use a filter (`… | upper`)"
-    raise ExpressionInvalid(
-        "no-such-function", f"`{word}` cannot be called: only `now()` and `uuid()` can", at, at + len(word), fix
-    )
+        raise ReferenceInvalid("no-such-function", "only `now()` and `uuid()` can be called", tree.lineno)
+    fix = METHODS.get(word, "values have no methods: use a filter (`… | upper`)")
+    fix = f"write `… | {word}`: it is a filter" if word in builtins.FILTERS else fix
+    message = f"`{word}` cannot be called: only `now()` and `uuid()` can"
+    raise ReferenceInvalid("no-such-function", message, at, at + len(word), fix)
 
 
 METHODS = {
@@ -291,9 +257,8 @@ def _check_use(tree: nodes.Filter | nodes.Test, source: str) -> None:
     test = isinstance(tree, nodes.Test)
     at = _after(source, tree.lineno, tree.name) if test else tree.lineno
     if tree.dyn_args is not None or tree.dyn_kwargs is not None:
-        raise ExpressionInvalid(
-            "wrong-arguments", f"`{tree.name}`: arguments are written out, without `*`", at, at + len(tree.name)
-        )
+        message = f"`{tree.name}`: arguments are written out, without `*`"
+        raise ReferenceInvalid("wrong-arguments", message, at, at + len(tree.name))
     if test:
         _check_known(tree.name, "test", at)
         return
@@ -313,11 +278,12 @@ def _check_known(name: str, what: str, at: int) -> None:
     if name in known:
         return
     close = errors.near(name, [each for each in known if each.isidentifier()])
-    instead = builtins.INSTEAD.get(name) if what == "filter" else None
-    fix = instead or (
+    fix = (
         f"did you mean `{close}`?" if close else f"the {what}s are {', '.join(sorted(filter(str.isidentifier, known)))}"
     )
-    raise ExpressionInvalid(f"unknown-{what}", f"there is no {what} `{name}`", at, at + len(name), fix)
+    if what == "filter":
+        fix = builtins.INSTEAD.get(name, fix)
+    raise ReferenceInvalid(f"unknown-{what}", f"there is no {what} `{name}`", at, at + len(name), fix)
 
 
 def _check_arguments(tree: nodes.Filter, at: int) -> None:
@@ -326,7 +292,7 @@ def _check_arguments(tree: nodes.Filter, at: int) -> None:
         takes.bind(*tree.args, **{str(each.key): each.value for each in tree.kwargs})
     except TypeError as error:
         fix = f"it takes `{builtins.usage(tree.name)}`" if takes.parameters else "it takes nothing"
-        raise ExpressionInvalid("wrong-arguments", f"`{tree.name}`: {error}", at, at + len(tree.name), fix) from None
+        raise ReferenceInvalid("wrong-arguments", f"`{tree.name}`: {error}", at, at + len(tree.name), fix) from None
 
 
 def _after(source: str, offset: int, word: str) -> int:
