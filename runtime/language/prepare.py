@@ -11,7 +11,6 @@ from nodes.values import Json
 from runtime.language import callees, node_tree, reader, workflow
 from runtime.secrets import masking, sources
 
-
 SECRET = re.compile(r"\bsecrets\.\w+")
 """A reference to a secret."""
 

@@ -19,6 +19,7 @@ from runtime.log.store import store
 from runtime.messages import estimates
 from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
 from runtime.secrets import masking
+from runtime.system import regular_files
 from runtime.system.crash_points import CrashPoint, crash_point
 
 LARGE = 4096
@@ -244,7 +245,7 @@ class LogWriter(Texts, Generic[Folded_co]):
             if file != log and file not in blobs:
                 return True
             try:
-                logged: list[Json] = [json.loads(line) for line in file.read_bytes().splitlines()]
+                logged: list[Json] = [json.loads(line) for line in regular_files.read(file).splitlines()]
             except ValueError:
                 return True
             return self.masker.touches("\n".join(_said(logged)).encode())

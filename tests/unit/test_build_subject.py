@@ -62,10 +62,10 @@ def test_the_summary_says_what_comes_next(tmp_path: Path) -> None:
         'output: {orders: "{{ orders }}"}',
         "`unproved`",
         "`propose_target`",
-        "read by its own id",
+        "by its own id",
         "inputs: {user: {type: string, default: admin}}",
         "`create_nodes` with `inputs:",
-        "two readings",
+        "two meanings",
     ],
 )
 def test_the_instructions_say_what_builders_stumbled_over(words: str) -> None:

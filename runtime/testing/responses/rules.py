@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 from collections.abc import Collection, Sequence
@@ -201,7 +202,7 @@ def check_thread(items: Sequence[Item], kept: Collection[str]) -> None:
     ``kept`` holds the ids of all stored items: reasoning without its content is known only if stored.
     """
     _check_calls(items)
-    for item, after in zip(items, [*items[1:], None], strict=True):
+    for item, after in itertools.zip_longest(items, items[1:]):
         if item["type"] != "reasoning":
             continue
         if not item.get("encrypted_content") and item["id"] not in kept:
