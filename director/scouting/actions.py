@@ -238,7 +238,8 @@ class ScoutActions:
         # A file cannot name a tab that no node of it opens.
         node = cast("Leaf", loaded.workflow.nodes[0]).model_copy(update={"tab": name})
         earlier, before = self._observer.last_of(page), set(session.tabs.named)
-        holds = await self._holds(literal, call, page) if node.effect_class == "effect" else None
+        acts = node.effect_class == "effect"
+        holds = await self._holds(literal, call, page) if acts else run_state.withholds_nothing
         # Earlier page errors do not belong to this action.
         scout.page_errors()
         changes: dict[str, Any] = {
