@@ -146,7 +146,7 @@ def project_in(folder: Path, **environment: str) -> Project:
     return project
 
 
-@pytest.mark.drawn(share=0.2)
+@pytest.mark.drawn(share=0.12)
 @pytest.mark.parametrize("case", alone(), ids=lambda case: case.name)
 def test_what_goes_wrong_is_told_with_its_step_and_its_fix(case: BadRun, tmp_path: Path) -> None:
     """A run that goes wrong is told as it should be, stdout stays empty, and `show` says the same."""
@@ -160,7 +160,7 @@ def test_what_goes_wrong_is_told_with_its_step_and_its_fix(case: BadRun, tmp_pat
     judge(case, done.returncode, done.stderr, project.show())
 
 
-@pytest.mark.drawn(share=0.2)
+@pytest.mark.drawn(share=0.12)
 @pytest.mark.parametrize("group", together())
 def test_each_of_many_runs_is_told_with_its_step_and_its_fix(
     group: str, tmp_path: Path, subtests: pytest.Subtests

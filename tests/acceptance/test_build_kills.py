@@ -47,6 +47,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> built.Trial:
     return done
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("way", CASES)
 def test_a_killed_build_ends_as_one_that_was_left_alone(
     way: str, alone: built.Trial, tmp_path: Path, seed: int
@@ -69,6 +70,7 @@ def test_a_killed_build_puts_into_the_cart_what_its_calls_say(shop: Shop, tmp_pa
         assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("control", built.CONTROLS)
 def test_a_build_that_does_not_look_into_its_log_is_found_out(
     control: controls.Control, alone: built.Trial, tmp_path: Path

@@ -35,8 +35,8 @@ def server() -> warm.Warm:
 CASES = {**{way: talked.Case(way) for way in said.WAYS}, "power": talked.Case("streamed", power=True)}
 
 
-@pytest.mark.drawn(share=0.5)
-@pytest.mark.parametrize("way", CASES)
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("way", sorted(CASES, reverse=True))
 def test_a_killed_session_ends_as_one_that_was_left_alone(way: str, tmp_path: Path, seed: int) -> None:
     """The model is asked the same, no answer that the log has is asked for again, and the session shows the same: words, tools, plan, summary, delegates, run, fork."""
     chance = random.Random(f"{seed} {way}")
@@ -56,7 +56,7 @@ def test_a_run_of_a_killed_session_orders_once(shop: Shop, tmp_path: Path, seed:
         assert done.wrong == [], f"seed {seed}: {done.case}, killed at {done.kills}"
 
 
-@pytest.mark.drawn(share=0.5)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("control", talked.CONTROLS)
 def test_a_session_that_does_not_look_into_its_log_is_found_out(control: controls.Control, tmp_path: Path) -> None:
     """One that forgets an answer asks for it again, or does not do its tools; one that does not hear a delegate sends it again."""

@@ -45,6 +45,7 @@ def test_no_order_is_paid_twice(number: int, shop: Shop, tmp_path: Path, seed: i
         case = dataclasses.replace(case, kills=missed, again=())
 
 
+@pytest.mark.drawn(0)
 def test_a_broken_engine_is_found_out(shop: Shop, tmp_path: Path, seed: int) -> None:
     """An engine that is wrong in one of four ways, drawn by the seed, loses an action or does it twice, and the ledger shows it."""
     server = warm_server()

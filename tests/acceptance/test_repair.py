@@ -24,7 +24,7 @@ nodes:
     type: browser_action
     action: click
     target: {{role: button, name: Book payment}}   # the only one
-    timeout: 2
+    timeout: 1
     verify: [{{text: Booked}}]
 """
 

@@ -80,6 +80,7 @@ async def test_an_effect_that_happens_twice_is_found_out(place: bench.Bench) -> 
     assert "doubled: register" in done.report.why
 
 
+@pytest.mark.drawn(0)
 async def test_a_shorter_list_is_found_out(place: bench.Bench) -> None:
     """Rows that are missing at the end are a difference, though the run passed."""
     longer = dataclasses.replace(cases.BY_NAME["list"], output={"count": 48, "names": []})

@@ -47,6 +47,7 @@ async def test_an_order_is_never_sent_twice(orders: sent.Orders, tmp_path: Path)
     assert sent.wrong(await sent.live_all(chosen(), orders, tmp_path)) == {}
 
 
+@pytest.mark.drawn(0)
 async def test_a_press_that_counts_as_not_begun_is_found_out(orders: sent.Orders, tmp_path: Path) -> None:
     """Where the silence of a call log counts as proof, Enter in a form that is answered late sends the order twice, and the record shows it."""
     case = sent.Case("press", "late", verify=True)

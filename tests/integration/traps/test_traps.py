@@ -72,7 +72,7 @@ def scripts() -> Iterator[Scripts]:
         yield started
 
 
-@pytest.mark.drawn(share=0.2, of="traps")
+@pytest.mark.drawn(share=0.2)
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
 def test_a_trap_that_catches_the_naive(trap: Trap, chance: random.Random, scripts: Scripts, tmp_path: Path) -> None:
     """However long the page takes, the workflow sends what a person would; the naive script ends well and has sent something else."""
@@ -89,7 +89,7 @@ def test_a_trap_that_catches_the_naive(trap: Trap, chance: random.Random, script
         assert (code, fair.ledger) == (0, trap.wrong), said
 
 
-@pytest.mark.drawn(share=0.2, of="traps")
+@pytest.mark.drawn(0)
 def test_a_session_that_ends_in_the_middle(chance: random.Random, scripts: Scripts, tmp_path: Path) -> None:
     """Wherever the session ends, the workflow signs in again and each order is paid once; the naive script looks for a row on the sign-in form."""
     project = Project(tmp_path, SHOP_PASSWORD="correct-horse")
