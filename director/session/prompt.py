@@ -25,6 +25,10 @@ Knowledge = Callable[[str], Sequence[Part]]
 """Returns what is known about a question, best first."""
 
 
+WANTED = frozenset({"goal", "directive"})
+"""Instructions that a person or a file gave; the others are the same for every session."""
+
+
 def nothing(_asked: str) -> Sequence[Part]:
     return ()
 
@@ -38,13 +42,13 @@ def around(
     knowledge: Knowledge = nothing,
 ) -> window.RequestFrame:
     """Return the frame around the conversation. It contains no secret that the session knows."""
-    masked = state.masker.text
+    masked, ours = state.masker.text, state.masker.but_words.text
 
     def known(asked: str) -> Sequence[Part]:
         return [Part(masked(each.name), masked(each.text)) for each in knowledge(asked)]
 
     return window.RequestFrame(
-        tuple(Part(each.name, masked(each.text)) for each in _prefix(mode, subject)),
+        tuple(Part(each.name, (masked if each.name in WANTED else ours)(each.text)) for each in _prefix(mode, subject)),
         tuple(tools),
         tuple(Part(each.name, masked(each.text)) for each in _state(limits.strategy, state, subject)),
         known,

@@ -14,6 +14,7 @@ from nodes.values import Json
 from runtime.context import window
 from runtime.messages import tokens
 from runtime.observation import page_text
+from runtime.secrets import masking
 from tests import talks
 from tests.unit.test_reply_crashes import PLAN
 
@@ -105,6 +106,17 @@ def test_what_a_page_said_is_marked_as_data() -> None:
             assert max(marked) < lines.index(page_text.END)
             assert part.text.count(page_text.END) == 1
     assert sum(MARK in part.text for part in told(session(), "injected").state) == 2
+
+
+def test_a_secret_that_is_a_word_of_ours_leaves_our_instructions_whole() -> None:
+    """Text that is the same for every session says nothing of it; what the run says is masked."""
+    life = session()
+    before = {each.name: each.text for each in told(life, mode="run").prefix}
+    life.writer.masker = masking.Masker({"S": "failed", "T": "instructions"})
+    after = {each.name: each.text for each in told(life, mode="run").prefix}
+    assert "instructions" in before["rules"]
+    assert {name for name in before if before[name] != after[name]} == {"directive"}
+    assert f"has {masking.MASK} with" in after["directive"]
 
 
 @pytest.mark.parametrize("mode", ["chat", "agent", "run"])
