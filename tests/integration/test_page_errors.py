@@ -175,7 +175,7 @@ OBSTACLES: dict[str, Callable[[Tab], Awaitable[object]]] = {
 @pytest.mark.parametrize("problem", OBSTACLES)
 async def test_what_cannot_take_the_action(problem: str, driven: Session, tab: Tab) -> None:
     """The obstacle is named, nothing was done, and what should have been typed stands nowhere in the error."""
-    driven.bound(2)
+    driven.bound(4)
     error = await failure(OBSTACLES[problem](tab))
     assert (error.code, error.phase) == ("target-not-actionable", "before")
     assert error.evidence["problem"] == problem
