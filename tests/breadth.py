@@ -28,6 +28,13 @@ def some(cases: Sequence[_T], few: int) -> Sequence[_T]:
     return [cases[number * len(cases) // few] for number in range(few)]
 
 
+def _place(item: pytest.Item) -> tuple[str, int, tuple[int, ...]]:
+    """Where a case stands, in whatever order the tests run: its file, its line, and its place among the cases of its test."""
+    file, line, _name = item.location
+    case = getattr(item, "callspec", None)
+    return file, line or 0, tuple(case.indices.values()) if case is not None else ()
+
+
 def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Of each test or family with the mark ``drawn`` the cases that are too many, always the same.
 
@@ -43,6 +50,7 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
             marks[family] = mark
     out: list[pytest.Item] = []
     for family, found in cases.items():
+        found.sort(key=_place)
         mark = marks[family]
         tried = mark.args[0] if mark.args else math.ceil(mark.kwargs["share"] * len(found))
         kept = {id(each) for each in some(found, tried)}

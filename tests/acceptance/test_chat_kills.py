@@ -36,7 +36,7 @@ CASES = {**{way: talked.Case(way) for way in said.WAYS}, "power": talked.Case("s
 
 
 @pytest.mark.drawn(1)
-@pytest.mark.parametrize("way", sorted(CASES, reverse=True))
+@pytest.mark.parametrize("way", CASES)
 def test_a_killed_session_ends_as_one_that_was_left_alone(way: str, tmp_path: Path, seed: int) -> None:
     """The model is asked the same, no answer that the log has is asked for again, and the session shows the same: words, tools, plan, summary, delegates, run, fork."""
     chance = random.Random(f"{seed} {way}")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
 from tests import breadth
 
+LINES = itertools.count()
+
 
 class Item:
     def __init__(self, nodeid: str, *few: int, **more: object) -> None:
         self.nodeid = nodeid
+        self.location = ("a.py", next(LINES), nodeid)
         self._mark = pytest.mark.drawn(*few, **more).mark if few or more else None
 
     def get_closest_marker(self, _name: str) -> pytest.Mark | None:
@@ -28,6 +32,12 @@ def left(items: list[Any]) -> list[str]:
     """The names of those that are tried."""
     out = breadth.left_out(items)
     return [each.nodeid for each in items if each not in out]
+
+
+def test_the_order_of_the_tests_does_not_matter() -> None:
+    """The same cases are tried in whatever order they run."""
+    cases = many(3)
+    assert sorted(left([*reversed(cases)])) == sorted(left(cases))
 
 
 def many(*few: int, cases: int = 10, test: str = "a.py::many", **more: object) -> list[Any]:
