@@ -49,7 +49,7 @@ class Browser:
 
     @contextlib.asynccontextmanager
     async def there(self) -> AsyncGenerator[Session]:
-        """Lock the current browser for one user. Raises ModelError ``page-unknown`` if none is open."""
+        """Lock the current browser for one user. Raises ModelError ``page-unknown`` if none is open, ``scout-ended``."""
         async with self._busy:
             if self._session is None:
                 raise ModelError(
@@ -57,7 +57,13 @@ class Browser:
                     "the scout has no page yet",
                     fix=f"open one: `debug_navigate` {self._build.goal.url or ''}",
                 )
-            yield self._session
+            try:
+                yield self._session
+            except ModelError as error:
+                # The tabs of a browser that has ended are gone before anything else tells of its end.
+                if error.code == "page-unknown":
+                    await self.demand_alive()
+                raise
 
     async def _renew(self) -> None:
         """Open a tab if the last one was closed. If that fails, the browser has ended, and is dropped."""
