@@ -16,6 +16,7 @@ PACKAGES = {"director", "nodes", "runtime", "tests", "workflows"}
 FORBIDDEN = {
     # What stands before the slash keeps out relative paths, addresses and patterns of addresses.
     "a path of one machine": re.compile(r"(?<![\w.~*}-])/(?:(?:work|root)|(?:home|Users)/[\w.-]+)/"),
+    "a mark of a merge": re.compile(r"^[ \t]*(?:<{7}|>{7}) \w", re.MULTILINE),
     "the address of a package registry": re.compile(
         r"""
         \bpypi\.org (?! /project/ )              # the page of a project is a fine link
