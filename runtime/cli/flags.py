@@ -52,7 +52,8 @@ RunArgument = Annotated[
     str, argument("RUN", "The run: its id, a beginning or an end of it that no other has, or `last`.")
 ]
 AllowChangedFlag = Annotated[
-    bool, option("--allow-changed", "Continue with the file as it is now, where nothing that is done depends on it.")
+    bool,
+    option("--allow-changed", "Continue with the file as it is now, where no change comes before a step that is done."),
 ]
 
 FromFlag = Annotated[

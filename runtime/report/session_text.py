@@ -169,7 +169,7 @@ class _Lines:
         if report.following is not None:
             yield f"  run {report.following}  {self._unfinished}: runops show {report.following}"
         if report.torn:
-            yield f"  torn  the last {count(report.torn, 'byte')} are no whole line: whoever continues cuts them"
+            yield f"  torn  the last {count(report.torn, 'byte')} are no whole line: a resume cuts them"
         yield report.state
         if report.build is not None:
             yield from _build(report, report.build)

@@ -33,8 +33,8 @@ def resume(
 ) -> None:
     """Resume a run that was killed, interrupted, paused, or failed. What is done is not done again.
 
-    It continues with the text it began with. With `--allow-changed` it takes its file as it is now: what did not finish may be changed at will, and what
-    did is done again where nothing that is done depends on it. An action that must not be done twice stays as it was.
+    It continues with the text it began with. With `--allow-changed` it takes its file as it is now, and begins anew at the first change: what did not
+    finish may be changed at will, and a change before a step that is done is refused. An action that must not be done twice stays as it was.
 
     A run that a living process holds is left to it. With `--take-over` that process is ended, with all that it does, also where it is stopped or stuck; the
     run continues here, in its browser where that is still there.
