@@ -6,28 +6,23 @@ to ``DEPTH``. ``director.conversation.subagents`` runs and ends them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Literal
 
 from typing_extensions import override
 
 from director.conversation import subagents
-from director.conversation.subagents import Sender, interrupted
 from director.session import prompt, state_paths
 from director.session.events import Listener
+from director.session.state import SessionState
 from director.tools import toolbox
-from director.tools.toolbox import PERHAPS, TEXT, of
+from director.tools.toolbox import PERHAPS, TEXT, ModelTools, of
 from nodes.budgets import Budget
 from nodes.values import Json
 from runtime.context import window
-from runtime.log import entries, session
-from runtime.log.writer import LogWriter
+from runtime.log import entries
 from runtime.messages.messages import Item, Tool, ToolCall, is_models
-from runtime.models import run_models
-from runtime.models.turns import turn
-
-__all__ = ["Delegation", "Sender", "interrupted"]
 
 NAME = "delegate"
 
@@ -50,18 +45,11 @@ class Delegation(subagents.SubagentCall):
     budget = BUDGET
 
     def __init__(
-        self,
-        writer: LogWriter[session.Session],
-        models: run_models.RunModels | None,
-        tools: Callable[[], turn.Tools],
-        listener: Listener,
-        limits: Callable[[], window.Limits],
-        sender: Sender,
-        *,
-        clean: bool,
+        self, state: SessionState, listener: Listener, tools: Callable[[], ModelTools], *, clean: bool
     ) -> None:
-        super().__init__(writer, models, listener, sender)
-        self._tools, self._limits, self._clean = tools, limits, clean
+        """``tools`` are those of the session, ``clean`` is the default of a call."""
+        super().__init__(state, listener)
+        self._tools, self._clean = tools, clean
 
     @property
     @override
@@ -96,7 +84,7 @@ class Delegation(subagents.SubagentCall):
         context: Context | None = arguments.get("context")
         if self._clean if context is None else context == "clean":
             return ()
-        items = self._sender.items()
+        items = self.sender.items()
         asks = (number for number, each in enumerate(items) if isinstance(each, ToolCall) and each.id == asked)
         # If the answer itself had no room, all items precede it.
         ends = next(asks, len(items))
@@ -105,70 +93,20 @@ class Delegation(subagents.SubagentCall):
         return items[:ends]
 
     @override
-    def config(self, call: entries.Call, subagent: subagents.Subagent) -> subagents.SubagentConfig:
-        more: Delegation | None = None
+    def config(self, call: entries.Call, subagent: subagents.Subagent) -> subagents.SubagentTools:
+        """Return the reading tools of the session, and, above the depth limit, sending another one."""
+        every: list[toolbox.Toolset] = [
+            each for name, each in self._tools().toolsets.items() if name.startswith("get_") or name == state_paths.NAME
+        ]
         if subagent.sender.depth + 1 < DEPTH:
-            own = Sender(subagent.sender.depth + 1, subagent.share, subagent.items)
-            more = Delegation(
-                self._writer, self._models, self._tools, self._listener, self._limits, own, clean=self._clean
-            )
-        return _Tools(self._tools(), more, self._listener, self._writer)
+            more = Delegation(self.state, self.listener, self._tools, clean=self._clean)
+            sender = subagents.Sender(subagent.sender.depth + 1, subagent.share, subagent.items)
+            more.employ(self.models, self.limits, sender)
+            every.append(more)
+        return _Tools(self.state, self.listener, every)
 
 
-class _Tools(subagents.SubagentConfig):
-    """Tools of a delegate: the reading tools of the session, and, above the depth limit, sending another one."""
-
-    def __init__(
-        self,
-        every: turn.Tools,
-        more: Delegation | None,
-        listener: Listener,
-        writer: LogWriter[session.Session],
-    ) -> None:
-        self._every, self._more, self._listener, self._writer = every, more, listener, writer
-
+class _Tools(subagents.SubagentTools):
     @override
     def around(self) -> window.RequestFrame:
         return prompt.of_delegate(self.offered)
-
-    @override
-    def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        return self._more.find_out(call) if self._more is not None else None
-
-    @override
-    async def close(self) -> None:
-        pass
-
-    @property
-    @override
-    def offered(self) -> Sequence[Tool]:
-        reads = [each for each in self._every.offered if each.name.startswith("get_") or each.name == state_paths.NAME]
-        return tuple(reads if self._more is None else [*reads, self._more.tool])
-
-    @property
-    @override
-    def final(self) -> Collection[str]:
-        return ()
-
-    @property
-    @override
-    def side_by_side(self) -> Collection[str]:
-        return (NAME,) if self._more is not None else ()
-
-    @property
-    @override
-    def reads(self) -> Collection[str]:
-        return self._every.reads
-
-    @override
-    async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
-        if asked.name != NAME or self._more is None:
-            return await self._every.take(asked, arguments, place)
-        self._listener.called(place.path, asked.name, asked.arguments)
-        outcome = await self._more.take(arguments, place)
-        self._listener.done(place.path, self._writer.masker.text(outcome.told), failed=outcome.error is not None)
-        return outcome
-
-    @override
-    def told(self, asked: ToolCall, result: entries.Result) -> str:
-        return self._every.told(asked, result)

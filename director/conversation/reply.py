@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
-from director.conversation import delegate as conversation_delegate
 from director.conversation import knowledge, session_tools, subagents
+from director.conversation.delegate import Delegation
 from director.session import prompt
 from director.session.events import Listener
 from director.session.state import SessionState
@@ -50,9 +50,6 @@ CHAT = ReplyOptions()
 NODE = "session"
 """Node type of the calls of a session."""
 
-OWN = budgets.Requester("", None)
-"""The session itself has no budget besides that of all its participants."""
-
 
 class Talk:
     def __init__(
@@ -79,14 +76,12 @@ class Talk:
         known = [chosen.chat_knowledge] if chosen.chat_knowledge is not None else []
         self._known = knowledge.Knowledge.read(known)
         self._until = math.inf
-        sender = conversation_delegate.Sender(0, OWN, self._items)
-        delegate = conversation_delegate.Delegation(
-            writer, models, lambda: self._tools, listener, limits, sender, clean=chosen.delegate_clean_context
-        )
-        for each in more:
+        sender = subagents.Sender(0, budgets.Requester("", None), self._items)
+        delegate = Delegation(state, listener, lambda: self._tools, clean=chosen.delegate_clean_context)
+        every = [*more, delegate]
+        for each in every:
             if isinstance(each, subagents.SubagentCall):
                 each.employ(models, limits, sender)
-        every = [*more, delegate]
         self._tools = session_tools.Toolbox(state, subject, writer, listener, every)
         self._exchanges: requests.Exchanges | None = None
         self._turns: turn.Turns | None = None
@@ -181,7 +176,7 @@ class Talk:
         except asyncio.CancelledError:
             if not self._options.left_open:
                 turns.break_off()
-                await self._broken_off(conversation_delegate.interrupted())
+                await self._broken_off(subagents.interrupted())
             raise
         except RunOpsError as error:
             self._listener.failed(error)

@@ -11,13 +11,13 @@ import dataclasses
 import math
 import time
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Collection
 
 from typing_extensions import override
 
 from director.session.events import Listener
-from director.tools import barrier
+from director.session.state import SessionState
+from director.tools import barrier, toolbox
 from director.tools.toolbox import Toolset
 from nodes.budgets import Budget
 from nodes.errors import ModelError, RunOpsError
@@ -49,35 +49,43 @@ class Sender:
     """Returns the thread in its requests, with the answer that calls the subagent."""
 
 
-class SubagentConfig(turn.Tools, Protocol):
-    def around(self) -> window.RequestFrame: ...
+class SubagentTools(toolbox.ModelTools):
+    """The tools of one subagent, and its instructions."""
+
+    @property
+    @override
+    def final(self) -> Collection[str]:
+        return ()
+
+    @abstractmethod
+    def around(self) -> window.RequestFrame:
+        """Return the frame around its conversation."""
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome of a call of its tools that a crash left open, if it is known."""
-        ...
+        return next(filter(None, (each.find_out(call) for each in self.toolsets.values())), None)
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Called when the subagent has ended in any way."""
 
 
 class SubagentCall(Toolset):
+    """A tool that starts a subagent, once ``employ`` has set its parent."""
+
     name: str
     """Name of the tool, and of the calls in the subagent's thread."""
     who: str
     turns: int
     budget: Budget
 
-    def __init__(
-        self,
-        writer: LogWriter[session.Session],
-        models: run_models.RunModels | None,
-        listener: Listener,
-        sender: Sender,
-    ) -> None:
-        self._writer, self._models, self._listener, self._sender = writer, models, listener, sender
-        self._limits: Callable[[], window.Limits] = window.Limits
+    def __init__(self, state: SessionState, listener: Listener) -> None:
+        self.state, self.writer, self.listener = state, state.writer, listener
+        self.models: run_models.RunModels | None = None
+        self.limits: Callable[[], window.Limits] = window.Limits
+        self.sender = Sender(0, budgets.Requester("", None), tuple)
 
     def employ(self, models: run_models.RunModels | None, limits: Callable[[], window.Limits], sender: Sender) -> None:
-        self._models, self._limits, self._sender = models, limits, sender
+        self.models, self.limits, self.sender = models, limits, sender
 
     @property
     @override
@@ -85,7 +93,7 @@ class SubagentCall(Toolset):
         return True
 
     @abstractmethod
-    def config(self, call: entries.Call, subagent: Subagent) -> SubagentConfig: ...
+    def config(self, call: entries.Call, subagent: Subagent) -> SubagentTools: ...
 
     def word(self, arguments: dict[str, Json]) -> str:
         return str(arguments["task"]).strip() and str(arguments["task"])
@@ -116,9 +124,9 @@ class SubagentCall(Toolset):
             args=arguments,
             fingerprint="",
         )
-        call = await self._writer.announce(call)
+        call = await self.writer.announce(call)
         begun = time.monotonic()
-        subagent = self._subagent(call, self.before(arguments, place.asked))
+        subagent = Subagent(self, call, self.before(arguments, place.asked))
         try:
             answer = await subagent.work(word)
         except asyncio.CancelledError:
@@ -136,30 +144,26 @@ class SubagentCall(Toolset):
             await subagent.config.close()
         status = "ok" if outcome.error is None else "error"
         seconds = round(time.monotonic() - begun, 4)
-        self._writer.result(call, status, value=outcome.value, error=outcome.error, seconds=seconds)
+        self.writer.result(call, status, value=outcome.value, error=outcome.error, seconds=seconds)
         return outcome
 
     def find_out(self, call: entries.Call) -> turn.Outcome | None:
         """Return the outcome of one that a crash or a person has interrupted, and close its open calls. None for a call of another tool."""
         if call.action != self.name:
             return None
-        said = self._writer.history.thread(entries.delegate_thread(call.call)).said
+        said = self.writer.history.thread(entries.delegate_thread(call.call)).said
         last = said[-1] if said else None
         if isinstance(last, threads.Exchange) and not last.answer.calls:
-            told = self._answered(self._writer.text_of(last.answer), call)
+            told = self._answered(self.writer.text_of(last.answer), call)
             return turn.Outcome(told, told)
-        if self._models is not None:
-            self._subagent(call, ()).close()
+        if self.models is not None:
+            Subagent(self, call, ()).close()
         error = ModelError(
             "delegate-interrupted",
             f"the {self.who} was interrupted before it had an answer ({self._cost(call)})",
             fix=f"{self.left(call)}send it again if its answer is still wanted",
         )
         return turn.Outcome("", error=error.as_json())
-
-    def _subagent(self, call: entries.Call, before: tuple[Item, ...]) -> Subagent:
-        assert self._models is not None, "whoever sends one was asked by a model"
-        return Subagent(self, self._writer, self._models, self._listener, self._limits, self._sender, call, before)
 
     def _answered(self, answer: str, call: entries.Call) -> str:
         return f"{answer or NOTHING}\n({self._cost(call)})"
@@ -168,39 +172,32 @@ class SubagentCall(Toolset):
         told = error.as_json()
         told["message"] = f"the {self.who} failed: {error.message} ({self._cost(call)})"
         told["fix"] = f"{self.left(call)}{told.get('fix') or 'do it without one, or send it with another task'}"
-        told = self._writer.masker.json(told)
+        told = self.writer.masker.json(told)
         return turn.Outcome(call_checks.told(told), error=told, written=True)
 
     def _cost(self, call: entries.Call) -> str:
-        return f"the {self.who} took {costs.told(ledger.totals([*self._writer.history.ledger.within(call.path)]))}"
+        return f"the {self.who} took {costs.told(ledger.totals([*self.writer.history.ledger.within(call.path)]))}"
 
 
 class Subagent:
-    def __init__(
-        self,
-        sending: SubagentCall,
-        writer: LogWriter[session.Session],
-        models: run_models.RunModels,
-        listener: Listener,
-        limits: Callable[[], window.Limits],
-        sender: Sender,
-        call: entries.Call,
-        before: tuple[Item, ...],
-    ) -> None:
+    def __init__(self, of: SubagentCall, call: entries.Call, before: tuple[Item, ...]) -> None:
+        """``before`` precedes its first message."""
+        models, writer, sender = of.models, of.writer, of.sender
+        assert models is not None, "the caller was asked by a model"
         self.sender = sender
-        self._writer, self._limits, self._before = writer, limits, before
+        self._writer, self._limits, self._before = writer, of.limits, before
         self._thread = entries.delegate_thread(call.call)
-        self._most, budget = sending.turns, sending.budget
-        self._begun = time.monotonic()
+        self._most = of.turns
+        ends = time.monotonic() + float(of.budget.time or math.inf)
         requester = requests.RequestScope(
             call.path,
             self._thread,
             "director",
-            lambda: self._begun + float(budget.time or math.inf) - time.monotonic(),
-            lambda what: listener.waiting(f"{call.path}: {what}"),
+            lambda: ends - time.monotonic(),
+            lambda what: of.listener.waiting(f"{call.path}: {what}"),
         )
-        self._exchanges = requests.Exchanges(models, writer, requester, None, budget, sender.budgets)
-        self.config = sending.config(call, self)
+        self._exchanges = requests.Exchanges(models, writer, requester, None, of.budget, sender.budgets)
+        self.config = of.config(call, self)
         frame = context_request.Frame(
             writer,
             self._thread,
@@ -208,14 +205,14 @@ class Subagent:
             self._room,
             max_output=MAX_OUTPUT,
             models=models,
-            asks=asks(models, writer, requester.left, requester.tell, budget, sender.budgets),
+            asks=asks(models, writer, requester.left, requester.tell, of.budget, sender.budgets),
         )
         self._turns = turn.Turns(
             self._exchanges,
             _Behind(frame, before),
             self.config,
             writer,
-            turn.TurnOptions(call.path, self._thread, sending.name),
+            turn.TurnOptions(call.path, self._thread, of.name),
             talks=True,
             find_out=self.config.find_out,
         )
@@ -254,14 +251,9 @@ class Subagent:
         limits = self._limits()
         size = sum(map(estimates.of_item, self._before))
         chars = sum(map(chars_of, self._before))
-        left = {
-            "compress_at": max(1, limits.compress_at - size),
-            "hard_limit": max(1, limits.hard_limit - size) if limits.hard_limit is not None else None,
-            "max_chars": max(1, limits.max_chars - chars) if limits.max_chars is not None else None,
-            "max_messages": max(1, limits.max_messages - len(self._before))
-            if limits.max_messages is not None
-            else None,
-        }
+        taken = {"compress_at": size, "hard_limit": size, "max_chars": chars, "max_messages": len(self._before)}
+        now: dict[str, int | None] = {name: getattr(limits, name) for name in taken}
+        left = {name: max(1, most - taken[name]) for name, most in now.items() if most is not None}
         return limits.model_copy(update={"strategy": "clean", **left})
 
 

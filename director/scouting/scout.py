@@ -5,7 +5,7 @@ Several may work concurrently: they share the scout's browser with its sign-ins,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import cast
 
@@ -16,7 +16,7 @@ from director.scouting import observer, tools
 from director.session import prompt
 from director.tools import toolbox
 from director.tools.build_context import BuildContext
-from director.tools.toolbox import CHANGED, PERHAPS, REASON, TEXT, ModelTools, Toolset
+from director.tools.toolbox import CHANGED, PERHAPS, REASON, TEXT, Toolset
 from nodes.budgets import Budget
 from nodes.errors import ModelError, Paused
 from nodes.values import Json
@@ -24,7 +24,6 @@ from runtime.context import window
 from runtime.display.text import count
 from runtime.log import entries
 from runtime.messages.messages import Tool
-from runtime.models import budgets
 from runtime.models.turns import call_checks, turn
 
 NAME = "send_scout"
@@ -56,7 +55,7 @@ class Scouting(subagents.SubagentCall):
 
     def __init__(self, build: BuildContext) -> None:
         """The models are set later: ``employ``."""
-        super().__init__(build.writer, None, build.listener, subagents.Sender(0, budgets.Requester("", None), tuple))
+        super().__init__(build.state, build.listener)
         self._build = build
 
     @property
@@ -87,11 +86,11 @@ class Scouting(subagents.SubagentCall):
         return f"it did {count(number, 'action')} on the site, or may have: look there first; " if number else ""
 
     @override
-    def config(self, call: entries.Call, subagent: subagents.Subagent) -> subagents.SubagentConfig:
+    def config(self, call: entries.Call, subagent: subagents.Subagent) -> subagents.SubagentTools:
         return _Tools(self._build, call)
 
 
-class _Tools(ModelTools, subagents.SubagentConfig):
+class _Tools(subagents.SubagentTools):
     """Tools of a scout: it observes its own tabs, and acts in them."""
 
     def __init__(self, build: BuildContext, call: entries.Call) -> None:
@@ -101,11 +100,6 @@ class _Tools(ModelTools, subagents.SubagentConfig):
         toolsets = tools.of_thread(build, entries.delegate_thread(call.call), self._mine)
         super().__init__(build.state, build.listener, toolsets)
         self._build = build
-
-    @property
-    @override
-    def final(self) -> Collection[str]:
-        return ()
 
     @override
     def around(self) -> window.RequestFrame:

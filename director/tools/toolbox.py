@@ -97,12 +97,12 @@ class OfBuild(Toolset):
 class ModelTools(turn.Tools):
     def __init__(self, state: SessionState, listener: Listener, toolsets: Sequence[Toolset]) -> None:
         self._state, self._listener = state, listener
-        self._toolsets: Mapping[str, Toolset] = {each.tool.name: each for each in toolsets}
+        self.toolsets: Mapping[str, Toolset] = {each.tool.name: each for each in toolsets}
 
     @property
     @override
     def offered(self) -> Sequence[Tool]:
-        return tuple(each.tool for each in self._toolsets.values())
+        return tuple(each.tool for each in self.toolsets.values())
 
     @property
     @override
@@ -112,17 +112,17 @@ class ModelTools(turn.Tools):
     @property
     @override
     def side_by_side(self) -> Collection[str]:
-        return frozenset(name for name, each in self._toolsets.items() if each.side_by_side)
+        return frozenset(name for name, each in self.toolsets.items() if each.side_by_side)
 
     @property
     @override
     def reads(self) -> Collection[str]:
-        return frozenset(name for name, each in self._toolsets.items() if each.reads)
+        return frozenset(name for name, each in self.toolsets.items() if each.reads)
 
     @override
     async def take(self, asked: ToolCall, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         self._listener.called(place.path, asked.name, asked.arguments)
-        outcome = await self._outcome(self._toolsets[asked.name], arguments, place)
+        outcome = await self._outcome(self.toolsets[asked.name], arguments, place)
         told = self._bounded(outcome.told, place) if asked.name != state_paths.NAME else outcome.told
         self._listener.done(place.path, self._state.masker.text(told), failed=outcome.error is not None)
         return dataclasses.replace(outcome, told=told)

@@ -7,12 +7,10 @@ import warnings
 from pathlib import Path
 
 from director.builds import open as open_build
-from director.conversation.delegate import Delegation, Sender
+from director.conversation.delegate import Delegation
 from director.conversation.session_tools import Toolbox
 from director.session.events import Listener
-from runtime.context import window
 from runtime.messages.messages import Tool
-from runtime.models import budgets
 from tests import build_contexts
 from tests.now import let_go
 from tests.talks import About
@@ -22,8 +20,7 @@ def tools(folder: Path) -> list[Tool]:
     """All tools that the model of a build is offered, as it is told of them."""
     shop = build_contexts.opened(folder)
     try:
-        sender = Sender(0, budgets.Requester("", None), tuple)
-        delegate = Delegation(shop.writer, None, lambda: box, Listener(), window.Limits, sender, clean=True)
+        delegate = Delegation(shop.state, Listener(), lambda: box, clean=True)
         box = Toolbox(shop.state, About(), shop.writer, shop.listener, [*open_build.toolsets(shop), delegate])
         return list(box.offered)
     finally:
