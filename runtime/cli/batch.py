@@ -9,7 +9,6 @@ from pathlib import Path
 
 from nodes.errors import RunOpsError, UsageError
 from nodes.values import Json
-from runtime import events
 from runtime.cli import console, foreground, foreground_run, signals, values
 from runtime.display import costs, escapes, facts
 from runtime.display.display import choose
@@ -25,8 +24,11 @@ from runtime.services import functions
 from runtime.workspace import host
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class BatchOptions:
+@dataclasses.dataclass
+class Batch:
+    """The runs of one command, one for each found file."""
+
+    found: Sequence[collect.Found]
     here: host.Host
     as_json: bool = False
     quiet: bool = False
@@ -42,44 +44,41 @@ class BatchOptions:
     arguments: Sequence[str] = ()
     """The command line, for messages that repeat it."""
 
-
-class Batch:
-    def __init__(self, found: Sequence[collect.Found], options: BatchOptions) -> None:
-        self.outcomes = [results.Outcome(each.file, each.loaded) for each in found]
-        here = options.here if len(found) == 1 else dataclasses.replace(options.here, usual_mode="shared")
-        self._options = dataclasses.replace(options, here=here)
+    def __post_init__(self) -> None:
+        self.outcomes = [results.Outcome(each.file, each.loaded) for each in self.found]
+        if len(self.found) > 1:
+            self.here = dataclasses.replace(self.here, usual_mode="shared")
         self._prepared: dict[Path, language_prepare.Prepared] = {}
         self._signal: int | None = None
         self._unwritten: UsageError | None = None
         self._present: foreground_run.Run | None = None
         """The last run that was begun."""
-        for outcome, each in zip(self.outcomes, found, strict=True):
+
+    def _prepare(self, inputs: values.Given) -> None:
+        """Check for every file that it can start."""
+        files = [each.loaded for each in self.found if each.loaded is not None]
+        if len(files) == len(self.found):  # the input may be meant for a file that cannot be read
+            inputs.refuse_unknown(files)
+        for outcome, each in zip(self.outcomes, self.found, strict=True):
             if each.error is not None:
                 outcome.refuse(each.error)
-
-    def prepare(self, inputs: values.Given) -> bool:
-        """Check for every file that it can start; return True if all can."""
-        fit = [each for each in self.outcomes if each.loaded is not None]
-        if len(fit) == len(self.outcomes):  # the input may be meant for a file that cannot be read
-            inputs.refuse_unknown([each.loaded for each in fit if each.loaded is not None])
-        for outcome in fit:
-            assert outcome.loaded is not None
+            if each.loaded is None:
+                continue
             try:
-                functions.check(outcome.loaded, self._options.here.settings.python_modules)
-                prepared = language_prepare.prepare(
-                    outcome.loaded, inputs.of(outcome.loaded), self._options.here.secrets
-                )
-                model_plan.plan(outcome.loaded, self._options.here)
+                functions.check(each.loaded, self.here.settings.python_modules)
+                prepared = language_prepare.prepare(each.loaded, inputs.of(each.loaded), self.here.secrets)
+                model_plan.plan(each.loaded, self.here)
                 self._prepared[outcome.file] = prepared
             except RunOpsError as error:
                 outcome.refuse(error)
-        return len(self._prepared) == len(self.outcomes)
 
-    def carry_out(self) -> int:
+    def carry_out(self, inputs: values.Given) -> int:
         """Begin the runs in turn, if all of them can be begun; return their common exit code.
 
-        Raises UsageError ``report-not-written`` before the first one begins, and the exception of a bug once everything is reported.
+        Raises UsageError ``unknown-input`` and ``report-not-written`` before the first one begins, and the exception of a bug once everything
+        is reported.
         """
+        self._prepare(inputs)
         self._write_report()
         if len(self._prepared) < len(self.outcomes):
             return self._refuse()
@@ -104,19 +103,19 @@ class Batch:
                 clear=lambda: self._present is not None and self._present.clear(),
                 notice=lambda: self._present is not None and self._present.notice(),
             ) as front,
-            front.holding(Runtime.of(self._options.here)) as carrier,
+            front.holding(Runtime.of(self.here)) as carrier,
         ):
             for position, outcome in enumerate(self.outcomes, start=1):
-                if len(self.outcomes) > 1 and not self._options.quiet:
+                if len(self.outcomes) > 1 and not self.quiet:
                     console.say(f"-- {position}/{len(self.outcomes)}  {escapes.line(str(outcome.file))}")
                 self._run(outcome, front, carrier)
                 self._note_report()
-                if self._signal is not None or (self._options.fail_fast and outcome.state != "passed"):
+                if self._signal is not None or (self.fail_fast and outcome.state != "passed"):
                     break
 
     def _run(self, outcome: results.Outcome, front: foreground.Foreground, carrier: Runtime) -> None:
-        prepared, options = self._prepared[outcome.file], self._options
-        run = self._present = foreground_run.Run(choose(quiet=options.quiet), options.here.kept)
+        prepared = self._prepared[outcome.file]
+        run = self._present = foreground_run.Run(choose(quiet=self.quiet), self.here.kept)
         outcome.begin()
         self._note_report()
         try:
@@ -124,31 +123,27 @@ class Batch:
                 front,
                 carrier,
                 lambda carrier, listener: carrier.begin(
-                    prepared, key=options.key, allow_changed=options.allow_changed, listener=listener
+                    prepared, key=self.key, allow_changed=self.allow_changed, listener=listener
                 ),
             )
         except RunOpsError as error:
             outcome.refuse(error)
-            console.say(console.failure(error, console.next_command(error, [*options.arguments])))
+            console.say(console.failure(error, console.next_command(error, [*self.arguments])))
+            return
         except Exception:
             outcome.run = run.id
             if run.told is not None:
                 outcome.end(run.told, run.told.exit)
             raise
-        else:
-            self._tell(outcome, run, ended)
-
-    def _tell(self, outcome: results.Outcome, run: foreground_run.Run, ended: events.RunEnded | None) -> None:
-        options = self._options
         outcome.run = run.id
         if ended is None and run.id is None:
             outcome.state = "not-begun"
         else:
             outcome.end(ended, run.code(ended))
         self._signal = run.signal
-        run.tell(ended, quiet=options.quiet)
-        if not options.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
-            output: Json = ended.output if options.plain else {str(outcome.file): ended.output}
+        run.tell(ended, quiet=self.quiet)
+        if not self.as_json and ended is not None and ended.status == "passed" and ended.output is not None:
+            output: Json = ended.output if self.plain else {str(outcome.file): ended.output}
             console.result(facts.result_text(output))
 
     def _refuse(self) -> int:
@@ -168,7 +163,7 @@ class Batch:
                     )
                     continue
                 error = diagnostics.WorkflowInvalid(new, str(outcome.file))
-            following = console.next_command(error, [*self._options.arguments]) if alone else None
+            following = console.next_command(error, [*self.arguments]) if alone else None
             console.say(console.failure(error, following, place=None if alone else str(outcome.file)))
         if not alone:
             console.say(f"{len(refused)} of {count(len(self.outcomes), 'file')} cannot be run, so none was begun")
@@ -182,18 +177,18 @@ class Batch:
         if self._unwritten is not None:
             console.say(console.failure(self._unwritten))
             codes.append(self._unwritten.exit)
-        if len(self.outcomes) > 1 and not (self._options.quiet and not any(codes)):
+        if len(self.outcomes) > 1 and not (self.quiet and not any(codes)):
             console.say("\n".join(summary(self.outcomes)))
         return self._result(results.worst(codes))
 
     def _result(self, code: int) -> int:
-        if self._options.as_json:
+        if self.as_json:
             console.result(endings.of_batch(self.outcomes, code).as_json())
         return code
 
     def _write_report(self) -> None:
-        if self._options.report is not None:
-            self._options.report.write(self.outcomes, masking.Masker(host.ENVIRONMENT.seen))
+        if self.report is not None:
+            self.report.write(self.outcomes, masking.Masker(host.ENVIRONMENT.seen))
 
     def _note_report(self) -> None:
         """Write the report again. A failure stops no run, and is reported at the end."""

@@ -39,11 +39,8 @@ class Given:
             close = errors.near(name, declared)
             listed = ", ".join(f"{each} ({kind})" for each, kind in declared.items())
             known = f"there is {listed}" if declared else "there is none: take it away"
-            raise UsageError(
-                "unknown-input",
-                f"{place}{whose} input `{name}`",
-                fix=f"did you mean `{close}`?" if close else known,
-            )
+            fix = f"did you mean `{close}`?" if close else known
+            raise UsageError("unknown-input", f"{place}{whose} input `{name}`", fix=fix)
 
 
 def inputs(pairs: Sequence[str], file: Path | None = None) -> Given:
@@ -101,11 +98,8 @@ def _as_written(text: str) -> Json:
         return text
     document = yaml_text.read("--set", text)
     if document.problems:
-        raise UsageError(
-            "bad-input",
-            f"`--set …={text}` cannot be read: {document.problems[0].message}",
-            fix='a value is written as in a workflow file: 12, true, text, "a: b", [1, 2], {"number": 7}',
-        )
+        fix = 'a value is written as in a workflow file: 12, true, text, "a: b", [1, 2], {"number": 7}'
+        raise UsageError("bad-input", f"`--set …={text}` cannot be read: {document.problems[0].message}", fix=fix)
     return document.data
 
 
@@ -130,9 +124,8 @@ def _text_of(file: Path) -> str:
     except FileNotFoundError:
         raise UsageError("file-not-found", f"there is no file {file}", fix=_similar(file)) from None
     except OSError as error:
-        raise UsageError(
-            "file-not-read", f"{file} cannot be read: {error.strerror}", fix=regular_files.fix(error)
-        ) from None
+        said = f"{file} cannot be read: {error.strerror}"
+        raise UsageError("file-not-read", said, fix=regular_files.fix(error)) from None
     if len(data) > LARGEST:
         raise _invalid(str(file), f"it has more than {LARGEST >> 20} MiB")
     try:
@@ -169,11 +162,10 @@ def _csv(file: Path, text: str) -> Json:
         if len(set(header)) < len(header):
             raise _invalid(f"{file}:1", "two columns have the same name", "give each column a name of its own")
         for row in reader:
-            if len(row) != len(header) and row:
-                told = f"the row has {len(row)} values, and the header {len(header)} names"
-                raise _invalid(f"{file}:{reader.line_num}", told)
-            if row:
-                rows.append(dict(zip(header, row, strict=True)))
+            if row and len(row) != len(header):
+                said = f"the row has {len(row)} values, and the header {len(header)} names"
+                raise _invalid(f"{file}:{reader.line_num}", said)
+            rows += [dict(zip(header, row, strict=True))] if row else []
     except csv.Error as error:
         raise _invalid(f"{file}:{reader.line_num}", f"it is not CSV: {error}") from None
     return rows

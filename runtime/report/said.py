@@ -230,32 +230,13 @@ class NoteLine(Line):
     data: dict[str, Json]
 
 
-OfRun = (
-    UserLine
-    | ReasoningLine
-    | AssistantLine
-    | ToldLine
-    | ModelErrorLine
-    | RequestedLine
-    | SubmittedLine
-    | DoneLine
-    | OpenLine
-)
+Text = UserLine | ReasoningLine | AssistantLine | ToldLine | ModelErrorLine
+"""Lines of both."""
+
+OfRun = Text | RequestedLine | SubmittedLine | DoneLine | OpenLine
 """Lines of an attempt of a run."""
 
-OfSession = (
-    UserLine
-    | ReasoningLine
-    | AssistantLine
-    | ToldLine
-    | ModelErrorLine
-    | SummaryLine
-    | EventLine
-    | VersionLine
-    | CallLine
-    | ResultLine
-    | NoteLine
-)
+OfSession = Text | SummaryLine | EventLine | VersionLine | CallLine | ResultLine | NoteLine
 """Lines of a session."""
 
 

@@ -65,7 +65,8 @@ def run(
     )
     values = given_values.inputs(inputs or [], inputs_file)
     foreground_run.hush()
-    options = batch.BatchOptions(
+    runs = batch.Batch(
+        collect.collect(paths),
         here,
         as_json=as_json,
         quiet=quiet,
@@ -76,19 +77,14 @@ def run(
         allow_changed=allow_changed,
         arguments=flags.arguments(ctx),
     )
-    runs = batch.Batch(collect.collect(paths), options)
-    runs.prepare(values)
-    raise typer.Exit(runs.carry_out())
+    raise typer.Exit(runs.carry_out(values))
 
 
 def _check_key(paths: Sequence[Path], key: str | None, *, fail_fast: bool, allow_changed: bool) -> None:
     if key is None:
         if allow_changed:
-            raise UsageError(
-                "usage",
-                "`--allow-changed` is for a run that is resumed",
-                fix="give `--resume-if-exists KEY` too, or type `runops resume RUN --allow-changed`",
-            )
+            fix = "give `--resume-if-exists KEY` too, or type `runops resume RUN --allow-changed`"
+            raise UsageError("usage", "`--allow-changed` is for a run that is resumed", fix=fix)
         return
     if len(paths) != 1 or paths[0].is_dir():
         raise UsageError("usage", "a key has one run: `--resume-if-exists` takes one file", fix="name one file")

@@ -215,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
             if error.violation:
                 self.server.problems.append(f"request {self.received.number}: {error.status} {error.message}")
             self.server.decided(self.received)
-            self._refuse(error.status, error.message, error.code, error.kind, error.param)
+            self._refuse(error)
         except ConnectionError:
             self._lost()
 
@@ -272,19 +272,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif answer.body is not None:
             self._whole(answer.status, answer.body, answer.headers, kind="text/html")
         else:
-            self._refuse(answer.status, answer.message, answer.code, answer.kind, answer.param, answer.headers)
+            self._refuse(answer)
 
-    def _refuse(
-        self,
-        status: int,
-        message: str,
-        code: str | None,
-        kind: str,
-        param: str | None = None,
-        headers: Iterable[tuple[str, str]] = (),
-    ) -> None:
-        error = {"message": message, "type": kind, "param": param, "code": code}
-        self._whole(status, json.dumps({"error": error}).encode(), headers)
+    def _refuse(self, said: ApiError | Failure) -> None:
+        error = {"message": said.message, "type": said.kind, "param": said.param, "code": said.code}
+        headers = said.headers if isinstance(said, Failure) else ()
+        self._whole(said.status, json.dumps({"error": error}).encode(), headers)
 
     def _whole(
         self, status: int, body: bytes, headers: Iterable[tuple[str, str]] = (), kind: str = "application/json"
@@ -336,7 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
             if made.asked.body.get("stream"):
                 self._break_stream(made, broken)
             elif broken.how == "error":
-                return self._refuse(500, broken.message, broken.code, "server_error")
+                return self._refuse(Failure(500, broken.message, broken.code))
             else:
                 self._break_body(made, broken)
         if broken.how == "reset":
