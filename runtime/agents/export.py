@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nodes import registry
@@ -21,7 +20,7 @@ from runtime.language.writer import Comment
 from runtime.log import attempts as log_attempts
 from runtime.log import entries, history, threads
 from runtime.log.store import store
-from runtime.log.writer import value_of
+from runtime.log.writer import Texts, value_of
 from runtime.observation import page_text
 from runtime.recovery import workflow_source
 
@@ -66,58 +65,40 @@ def as_nodes(run: str, past: history.History, kept: store.Kept, path: str) -> st
     for step in above:
         owner = owner[step]
     owner[last] = actions.group(owner[last], attempt)
-    ended = (
-        ""
-        if attempt.result is not None and attempt.result.status in ("ok", "recovered")
-        else "\n# It did not reach its goal there."
-    )
-    head = f"# {found.node.id}: what an agent did in run {run}, as nodes. They ask no model.{ended}"
-    return f"{head}{_one_of_many(found, path)}{_beside(found.file)}\n{language_writer.text(data)}"
-
-
-def _beside(file: workflow.Loaded) -> str:
-    if not file.callees:
-        return ""
-    return f"\n# It uses other files by their paths from where it stands: save it in the folder of {file.path}."
-
-
-def _one_of_many(found: workflow.Found, path: str) -> str:
-    said = ""
+    notes = [f"{found.node.id}: what an agent did in run {run}, as nodes. They ask no model."]
+    if attempt.result is None or attempt.result.status not in ("ok", "recovered"):
+        notes.append("It did not reach its goal there.")
     if any(isinstance(each, Iterate) for each in found.around):
-        said += (
-            f"\n# It works in a loop, and these are the actions of one turn, {path}: what it typed and chose there stands here as it was."
-            "\n# As it is, every turn would do the same. Put references to the item in its place before you run it."
+        notes.append(
+            f"It works in a loop. These are the actions of one turn, {path}, with what it typed and chose there."
+        )
+        notes.append(
+            "As it is, every turn would do the same. Put references to the item in their place before you run it."
         )
     if found.user:
-        said += f"\n# This is the file that `{found.user}` uses, not that of the run: what it was given there stands here as it was."
-    return said
-
-
-def _addresses(inputs: Mapping[str, Json]) -> dict[str, str]:
-    """Return the inputs that are addresses, by value, the longest first."""
-    found = {
-        value.rstrip("/"): name
-        for name, value in inputs.items()
-        if isinstance(value, str) and re.match(r"https?://[^/]", value)
-    }
-    return dict(sorted(found.items(), key=lambda each: -len(each[0])))
-
-
-def _given(inputs: Mapping[str, Json]) -> dict[str, str]:
-    """Return the inputs that are other texts, by value, the longest first. Short ones occur in other words by chance."""
-    found = {
-        value: name
-        for name, value in inputs.items()
-        if isinstance(value, str) and len(value) >= SHORTEST and "://" not in value and value == value.strip()
-    }
-    return dict(sorted(found.items(), key=lambda each: -len(each[0])))
+        notes.append(
+            f"This is the file that `{found.user}` uses, not that of the run, with the values that it was given."
+        )
+    if found.file.callees:
+        notes.append(f"It uses other files by relative paths: save it in the folder of {found.file.path}.")
+    return "".join(f"# {each}\n" for each in notes) + language_writer.text(data)
 
 
 class _Actions:
     def __init__(self, found: workflow.Found, inputs: Mapping[str, Json], kept: store.Kept) -> None:
         """Take the ``inputs`` that the step's file may read."""
-        self._addresses = _addresses(inputs)
-        self._given = _given(inputs)
+        texts = {name: each for name, each in inputs.items() if isinstance(each, str)}
+        addresses = {each.rstrip("/"): name for name, each in texts.items() if re.match(r"https?://[^/]", each)}
+        # Short texts occur in other words by chance.
+        others = {
+            each: name
+            for name, each in texts.items()
+            if len(each) >= SHORTEST and "://" not in each and each == each.strip()
+        }
+        self._addresses, self._given = (
+            dict(sorted(each.items(), key=lambda item: -len(item[0]))) for each in (addresses, others)
+        )
+        """The names of inputs by value, the longest first."""
         self._kept = kept
         self._ids = set(found.file.index)
         self._nodes: list[dict[str, Json]] = []
@@ -133,15 +114,17 @@ class _Actions:
             if call.action == "read":
                 self._reading(value_of(result, self._kept))
             return
-        told = self._told(done)
-        fields = value_of(call, self._kept)
-        if not isinstance(fields, dict):
-            return
-        node = self._node(call, fields)
+        args: Any = value_of(call, self._kept)
+        fields: dict[str, Json] = args or {}
+        given = {key: self._said(fields[key], key) for key in sorted(fields, key=lambda key: key != "action")}
+        node: dict[str, Json] = {"id": self._id(str(call.action), fields.get("target")), "type": call.node, **given}
+        if call.action in ("click", "press", "dialog") and call.effect != "effect":
+            node["effect"] = call.effect
+        told = Texts(self._kept).text_of(done.told) if done.told is not None else ""
         opened = page_text.opened_in(told)
         if call.action in ("click", "press") and told.endswith(NOTHING_CHANGED) and not opened:
             shown = language_writer.text({"nodes": [node]}).strip().partition("\n")[2]
-            self._shown.append(Comment(f"left out, for nothing changed:\n{shown}"))
+            self._shown.append(Comment(f"left out, because nothing changed:\n{shown}"))
             return
         if opened and call.action in ("click", "press"):
             node["opens"] = opened[0]
@@ -154,20 +137,6 @@ class _Actions:
         self._ids.add(str(node["id"]))
         self._nodes.append(node)
         self._shown.append(node)
-
-    def _told(self, done: threads.Done) -> str:
-        told = done.told
-        if told is None:
-            return ""
-        return told.text or "" if told.blob is None else str(json.loads(self._kept.blob(told.blob.sha256)))
-
-    def _node(self, call: entries.Call, fields: dict[str, Json]) -> dict[str, Json]:
-        given = {key: self._said(fields[key], key) for key in sorted(fields, key=lambda key: key != "action")}
-        name = self._id(str(call.action), fields.get("target"))
-        node: dict[str, Json] = {"id": name, "type": call.node, **given}
-        if call.action in ("click", "press", "dialog") and call.effect != "effect":
-            node["effect"] = call.effect
-        return node
 
     def _said(self, value: Json, key: str = "") -> Json:
         """Return a value for the file. Apparent references are escaped; addresses and texts of inputs become references to these."""
@@ -210,12 +179,12 @@ class _Actions:
     # The whole group.
 
     def group(self, said: dict[str, Json], attempt: log_attempts.Attempt) -> dict[str, Json]:
-        rules: list[Json] = [*(said.get("success") or ()), *(said.get("verify") or ())]
-        if rules:
+        if rules := [*(said.get("success") or ()), *(said.get("verify") or ())]:
             self._verified(rules)
-        if (asked := said.get("confirm")) is not None:
-            self._confirmed(asked, said.get("after_crash"))
-        used = self._used(attempt)
+        if said.get("confirm") is not None:
+            self._confirmed({name: said[name] for name in ("confirm", "after_crash") if said.get(name) is not None})
+        value = value_of(attempt.result, self._kept) if attempt.result is not None else None
+        used = {self._read[each] for each in _texts(value) if each in self._read}
         nodes = [each for each in self._shown if not _is_read(each) or each["id"] in used]
         if not any(not isinstance(each, Comment) for each in nodes):
             nodes.append({"id": self._id("nothing", None), "type": "transform", "expr": True})
@@ -223,15 +192,12 @@ class _Actions:
         group |= {field: said[field] for field in HANDED_ON if field in said}
         group["nodes"] = nodes
         if "output" in said and attempt.result is not None:
-            value = value_of(attempt.result, self._kept)
             if any(each not in self._read for each in _texts(value)):
-                nodes.append(
-                    Comment("What stands below as a value is what the model answered: nothing that it read gives it.")
-                )
+                nodes.append(Comment("Values below are the model's answer: nothing that it read contains them."))
             group["value"] = self._valued(value)
         return group
 
-    def _verified(self, rules: list[Json]) -> None:
+    def _verified(self, rules: Sequence[Json]) -> None:
         """Attach the rules to the last action, which then waits for its result."""
         last = next((each for each in reversed(self._nodes) if each["type"] == "browser_action"), None)
         if last is not None and self._nodes[-1] is last:
@@ -240,20 +206,13 @@ class _Actions:
         else:
             self._add({"id": self._id("reached", None), "type": "browser_action", "action": "wait", "verify": rules})
 
-    def _confirmed(self, confirm: Json, after_crash: Json) -> None:
+    def _confirmed(self, fields: Mapping[str, Json]) -> None:
         """Attach the agent's ``confirm`` to its last side effect."""
         for node in reversed(self._nodes):
             parsed = registry.parse_node(copy.deepcopy(node))
             if isinstance(parsed, Leaf) and parsed.effect_class == "effect":
-                node["confirm"] = confirm
-                if after_crash is not None:
-                    node["after_crash"] = after_crash
+                node.update(fields)
                 return
-
-    def _used(self, attempt: log_attempts.Attempt) -> set[str]:
-        if attempt.result is None:
-            return set()
-        return {self._read[each] for each in _texts(value_of(attempt.result, self._kept)) if each in self._read}
 
     def _valued(self, value: Json) -> Json:
         if isinstance(value, str) and value in self._read:

@@ -179,7 +179,7 @@ def test_every_action_of_an_agent_is_printed_as_a_node_that_does_the_same(projec
     assert bodies[0] == bodies[1] == "name=Ada+%7B%7B+x+%7D%7D+%7B%25+y&size=large&gift=on&pay=card&kind=express"
     assert "opens: tab2" in printed
     assert "action: switch_tab, tab: tab2" in printed
-    assert "# left out, for nothing changed:" in printed
+    assert "# left out, because nothing changed:" in printed
     assert "e9999" not in printed
 
 
