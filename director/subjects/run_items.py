@@ -42,35 +42,18 @@ _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 @dataclasses.dataclass(frozen=True)
-class Step(window.WindowItem):
+class _Step:
     """One attempt of a step."""
 
     attempt: attempts.Attempt
 
-    @property
-    @override
-    def what(self) -> str:
-        return "step"
+    def item(self) -> window.WindowItem:
+        """Return it for a window."""
+        return window.WindowItem(
+            "step", self.attempt.call.seq, _size_of(self._whole), _size_of(self._pointed), self._items
+        )
 
-    @property
-    @override
-    def line(self) -> int:
-        return self.attempt.call.seq
-
-    @override
-    def size(self, *, pointers: bool) -> Size:
-        return self._small if pointers else self._large
-
-    @functools.cached_property
-    def _large(self) -> Size:
-        return _size_of(self._whole)
-
-    @functools.cached_property
-    def _small(self) -> Size:
-        return _size_of(self._pointed)
-
-    @override
-    def items(self, *, pointers: bool) -> tuple[Item, ...]:
+    def _items(self, pointers: bool) -> tuple[Item, ...]:
         return self._pointed if pointers else self._whole
 
     @functools.cached_property
@@ -85,7 +68,7 @@ class Step(window.WindowItem):
         asked, whole = self._whole
         pointed = (asked, ToolOutput(whole.id, self._output(pointers=True)))
         # A pointer to a small value would be larger than the value.
-        return pointed if _size_of(pointed).within(self._large) else self._whole
+        return pointed if _size_of(pointed).within(_size_of(self._whole)) else self._whole
 
     def _arguments(self) -> dict[str, Json]:
         """Return the step's arguments; of long ones only the beginning, and the path of the rest."""
@@ -156,8 +139,8 @@ class Steps(Sequence[window.WindowItem]):
         self._attempts = [each for each in past.all_attempts() if each.call.thread == entries.RUN_THREAD]
         self._item = functools.lru_cache(KEPT)(self._made)
 
-    def _made(self, number: int) -> Step:
-        return Step(self._attempts[number])
+    def _made(self, number: int) -> window.WindowItem:
+        return _Step(self._attempts[number]).item()
 
     @override
     def __len__(self) -> int:
