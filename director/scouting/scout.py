@@ -107,10 +107,6 @@ class _Tools(subagents.SubagentTools):
         return window.RequestFrame(parts, tuple(self.offered))
 
     @override
-    def find_out(self, call: entries.Call) -> turn.Outcome | None:
-        return next(filter(None, (each.find_out(call) for each in self._toolsets.values())), None)
-
-    @override
     async def _outcome(self, toolset: Toolset, arguments: dict[str, Json], place: turn.Place) -> turn.Outcome:
         try:
             return await super()._outcome(toolset, arguments, place)

@@ -39,29 +39,16 @@ _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 @dataclasses.dataclass(frozen=True)
-class Step(window.WindowItem):
+class _Step:
     attempt: attempts.Attempt
 
-    @property
-    @override
-    def what(self) -> str:
-        return "step"
+    def item(self) -> window.WindowItem:
+        """Return it for a window."""
+        return window.WindowItem(
+            "step", self.attempt.call.seq, _size_of(self._whole), _size_of(self._pointed), self._items
+        )
 
-    @property
-    @override
-    def line(self) -> int:
-        return self.attempt.call.seq
-
-    @override
-    def size(self, *, pointers: bool) -> Size:
-        return self._sizes[pointers]
-
-    @functools.cached_property
-    def _sizes(self) -> tuple[Size, Size]:
-        return _size_of(self._whole), _size_of(self._pointed)
-
-    @override
-    def items(self, *, pointers: bool) -> tuple[Item, ...]:
+    def _items(self, pointers: bool) -> tuple[Item, ...]:
         return self._pointed if pointers else self._whole
 
     @functools.cached_property
@@ -139,18 +126,17 @@ def fix_of(error: dict[str, Json]) -> tuple[str, str]:
     return ("", f"fix: {fix}") if fix and error.get("who") == "site" else (fix, "")
 
 
-def steps(past: history.History) -> list[Step]:
-    """Return every attempt of the steps of a run, oldest first; each is rendered on demand."""
-    return [Step(each) for each in past.all_attempts() if each.call.thread == entries.RUN_THREAD]
+def steps(past: history.History) -> list[window.WindowItem]:
+    """Return the newest ``MOST`` attempts of the steps of a run, oldest first."""
+    newest = [each for each in past.all_attempts() if each.call.thread == entries.RUN_THREAD][-MOST:]
+    return [_Step(each).item() for each in newest]
 
 
 class AfterSteps(window.Pieces):
     """The thread of a session, after the last steps of its run: these are the oldest, and are omitted first."""
 
     def __init__(self, steps: Sequence[window.WindowItem], thread: window.Pieces) -> None:
-        """The newest ``MOST`` of ``steps`` are included."""
-        self._steps = steps[max(0, len(steps) - MOST) :]
-        self._thread = thread
+        self._steps, self._thread = steps, thread
 
     @override
     def __len__(self) -> int:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import abc
 import bisect
-import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 from typing_extensions import override
 
 from runtime.context import window
-from runtime.context.window import Size
+from runtime.context.window import Kind, Size, WindowItem
 from runtime.log import entries as log_entries
 from runtime.log import threads
 from runtime.log.writer import NOTHING, Texts, items_of
@@ -32,173 +29,50 @@ PREVIEW = 80
 """Characters of an output shown next to its pointer."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class MessageItem(window.WindowItem):
-    """A plain message to the model."""
-
-    entry: log_entries.User
-    texts: Texts
-
-    @property
-    @override
-    def what(self) -> str:
-        return "user"
-
-    @property
-    @override
-    def line(self) -> int:
-        return self.entry.seq
-
-    @override
-    def size(self, *, pointers: bool) -> Size:
-        return Size(self.entry.tokens, self.entry.chars, 1)
-
-    @override
-    def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        return items_of(self.entry, self.texts.text_of(self.entry))
+def _message(entry: log_entries.User, texts: Texts) -> WindowItem:
+    size = Size(entry.tokens, entry.chars, 1)
+    return WindowItem("user", entry.seq, size, size, lambda _pointers: items_of(entry, texts.text_of(entry)))
 
 
-class Telling(window.WindowItem):
-    """A message whose text is composed, and is in no entry."""
-
-    ROLE: ClassVar[Literal["user", "assistant"]] = "user"
-    """The sender's role."""
-
-    @property
-    @abc.abstractmethod
-    def told(self) -> str:
-        """The text."""
-
-    @override
-    def size(self, *, pointers: bool) -> Size:
-        return size_of(self.told)
-
-    @override
-    def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        return (Message(self.ROLE, self.told),)
+def _composed(kind: Kind, line: int, text: str, role: Literal["user", "assistant"] = "user") -> WindowItem:
+    """Return a message whose text is in no entry."""
+    size = size_of(text)
+    return WindowItem(kind, line, size, size, lambda _pointers: (Message(role, text),))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SummedUp(Telling):
-    """The summary that replaces the older part of a thread."""
+def _exchange(exchange: threads.Exchange, texts: Texts) -> WindowItem:
+    """Return an answer with all its calls and their outputs."""
+    answer = exchange.answer
+    says = 1 if answer.text or answer.blob or not answer.calls else 0
+    large = small = Size(answer.tokens, answer.chars, says + len(answer.calls or ()))
+    for asked, done in exchange.done.items():
+        whole, short = _output_sizes(asked, done)
+        large, small = large + whole, small + (short or whole)
 
-    entry: log_entries.Summary
-    texts: Texts
+    def read(pointers: bool) -> tuple[Item, ...]:
+        calls = texts.calls_of(answer)
+        outputs = (ToolOutput(each.id, _output(each.id, exchange.done[each.id], texts, pointers)) for each in calls)
+        return (*items_of(answer, texts.text_of(answer), calls), *outputs)
 
-    @property
-    @override
-    def what(self) -> str:
-        return "summary"
-
-    @property
-    @override
-    def line(self) -> int:
-        return self.entry.seq
-
-    @property
-    @override
-    def told(self) -> str:
-        return SUMMED_UP + self.texts.text_of(self.entry)
+    return WindowItem("exchange", answer.seq, large, small, read)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Broken(Telling):
-    """The received part of an answer that broke off, with the reason; the model can continue from there."""
-
-    ROLE: ClassVar[Literal["user", "assistant"]] = "assistant"
-    entry: log_entries.ModelError
-    texts: Texts
-
-    @property
-    @override
-    def what(self) -> str:
-        return "error"
-
-    @property
-    @override
-    def line(self) -> int:
-        return self.entry.seq
-
-    @property
-    @override
-    def told(self) -> str:
-        partial = self.texts.text_of(self.entry)
-        return f"{partial}\n{broke_off(self.entry)}" if partial else broke_off(self.entry)
+def _output_sizes(asked: str, done: threads.Done) -> tuple[Size, Size | None]:
+    """Return the size of a call's output, and that of its pointer where it is shorter."""
+    told = done.told
+    if told is None:
+        return output_size(asked, OPEN), None
+    whole, short = Size(told.tokens, told.chars, 1), output_size(asked, pointer(told))
+    return whole, short if is_shorter(short, whole) else None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Happened(Telling):
-    """Actions of a person besides messages, and events meanwhile, in one message."""
-
-    entries: Sequence[log_entries.Event]
-    texts: Texts
-
-    @property
-    @override
-    def what(self) -> str:
-        return "events"
-
-    @property
-    @override
-    def line(self) -> int:
-        return self.entries[0].seq
-
-    @property
-    @override
-    def told(self) -> str:
-        return HAPPENED + "\n".join(map(self.texts.text_of, self.entries))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Exchanged(window.WindowItem):
-    """An answer with all its calls and their outputs."""
-
-    exchange: threads.Exchange
-    texts: Texts
-
-    @property
-    @override
-    def what(self) -> str:
-        return "exchange"
-
-    @property
-    @override
-    def line(self) -> int:
-        return self.exchange.answer.seq
-
-    @override
-    def size(self, *, pointers: bool) -> Size:
-        answer = self.exchange.answer
-        says = 1 if answer.text or answer.blob or not answer.calls else 0
-        total = Size(answer.tokens, answer.chars, says + len(answer.calls or ()))
-        for asked, done in self.exchange.done.items():
-            total += self._output_size(asked, done, pointers=pointers)
-        return total
-
-    @override
-    def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        answer = self.exchange.answer
-        calls = self.texts.calls_of(answer)
-        outputs = (
-            ToolOutput(call.id, self._output(call.id, self.exchange.done[call.id], pointers=pointers)) for call in calls
-        )
-        return (*items_of(answer, self.texts.text_of(answer), calls), *outputs)
-
-    def _output_size(self, asked: str, done: threads.Done, *, pointers: bool) -> Size:
-        told = done.told
-        if told is None:
-            return output_size(asked, OPEN)
-        whole = Size(told.tokens, told.chars, 1)
-        short = output_size(asked, pointer(told)) if pointers else whole
-        return short if is_shorter(short, whole) else whole
-
-    def _output(self, asked: str, done: threads.Done, *, pointers: bool) -> str:
-        told = done.told
-        if told is None:
-            return OPEN
-        if pointers and is_shorter(output_size(asked, pointer(told)), Size(told.tokens, told.chars, 1)):
-            return pointer(told)
-        return self.texts.text_of(told) or NOTHING
+def _output(asked: str, done: threads.Done, texts: Texts, pointers: bool) -> str:
+    told = done.told
+    if told is None:
+        return OPEN
+    if pointers and _output_sizes(asked, done)[1] is not None:
+        return pointer(told)
+    return texts.text_of(told) or NOTHING
 
 
 class Thread(window.Pieces):
@@ -214,21 +88,24 @@ class Thread(window.Pieces):
         return len(self._thread.said) - self._first
 
     @override
-    def __getitem__(self, number: int, /) -> window.WindowItem:
+    def __getitem__(self, number: int, /) -> WindowItem:
+        texts = self._texts
         match self._thread.said[self._first + number]:
             case threads.Exchange() as exchange:
-                return Exchanged(exchange, self._texts)
+                return _exchange(exchange, texts)
             case log_entries.ModelError() as error:
-                return Broken(error, self._texts)
+                text = "\n".join(filter(None, (texts.text_of(error), broke_off(error))))
+                return _composed("error", error.seq, text, "assistant")
             case threads.Happened(events=events):
-                return Happened(events, self._texts)
+                return _composed("events", events[0].seq, HAPPENED + "\n".join(map(texts.text_of, events)))
             case log_entries.User() as word:
-                return MessageItem(word, self._texts)
+                return _message(word, texts)
 
     @property
     @override
-    def summary(self) -> window.WindowItem | None:
-        return None if self._thread.summary is None else SummedUp(self._thread.summary, self._texts)
+    def summary(self) -> WindowItem | None:
+        summary = self._thread.summary
+        return summary and _composed("summary", summary.seq, SUMMED_UP + self._texts.text_of(summary))
 
     @property
     @override
@@ -238,13 +115,9 @@ class Thread(window.Pieces):
 
     @property
     @override
-    def word(self) -> window.WindowItem | None:
+    def word(self) -> WindowItem | None:
         newest = self._thread.newest_word
-        if newest is None:
-            return None
-        entry = self._thread.said[newest]
-        assert isinstance(entry, log_entries.User), "the newest word is one"
-        return MessageItem(entry, self._texts)
+        return None if newest is None else self[newest - self._first]
 
     @override
     def tokens_before(self, number: int) -> int:

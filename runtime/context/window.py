@@ -2,10 +2,8 @@
 
 It is a pure function of the log, the frame and the limits. If not everything fits, old outputs of tools first become pointers to their
 place. Then whole exchanges are left out, oldest first. The report lists both. The user's newest message and the prefix always stay: if
-they alone are too large, nothing is sent. Older items leave half of the thread's budget free for the newest outputs, where these need it.
-The limits can make older outputs pointers even where they fit, because each request would pay for them again.
-A higher limit never gives fewer items. For this, each part's token budget grows with the limit, and is independent of the other parts' use.
-The cost depends on the window, not on the thread: sizes were counted when the entries were written.
+they alone are too large, nothing is sent. The limits can make older outputs pointers even where they fit, because each request would pay for
+them again. The cost depends on the window, not on the thread: sizes were counted when the entries were written.
 """
 
 from __future__ import annotations
@@ -26,6 +24,8 @@ Strategy = Literal["injected", "clean", "hybrid"]
 """State in each request: all of it, nothing (each part has a tool), or the plan and a line of status."""
 
 Overflow = Literal["prune", "summarize"]
+
+Kind = Literal["user", "exchange", "error", "summary", "events", "step"]
 
 MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION = 7, 10, 40, 43
 """Shares of a hard limit, in percent: free margin, prefix with tools, state and knowledge, thread. The thread gets unused tokens too."""
@@ -82,26 +82,24 @@ class Size:
         return self.tokens <= most.tokens and self.chars <= most.chars and self.messages <= most.messages
 
 
-class WindowItem(Protocol):
+@dataclasses.dataclass(frozen=True, slots=True)
+class WindowItem:
     """A unit that is kept or left out as a whole: a message, an answer with its calls and outputs, a summary, events."""
 
-    @property
-    def what(self) -> str:
-        """The kind: ``user``, ``exchange``, ``error``, ``summary``, ``events``, ``step``."""
-        ...
-
-    @property
-    def line(self) -> int:
-        """The line of the log where it begins."""
-        ...
+    what: Kind
+    line: int
+    """The line of the log where it begins."""
+    large: Size
+    small: Size
+    """The size where pointers replace outputs: in nothing larger than ``large``."""
+    read: Callable[[bool], tuple[Item, ...]] = dataclasses.field(compare=False)
+    """Returns its items in a request, with pointers or whole."""
 
     def size(self, *, pointers: bool) -> Size:
-        """Return its size; ``pointers`` replace outputs. Where they are larger in anything, they are not used."""
-        ...
+        return self.small if pointers else self.large
 
     def items(self, *, pointers: bool) -> tuple[Item, ...]:
-        """Return its items in a request. Reads the texts."""
-        ...
+        return self.read(pointers)
 
 
 class Pieces(Protocol):
@@ -118,7 +116,7 @@ class Pieces(Protocol):
 
     @property
     def newest_word(self) -> int | None:
-        """The position of the user's newest message; None where a summary includes it, or there is none."""
+        """The number of the user's newest message; None where a summary includes it."""
         ...
 
     @property
@@ -165,83 +163,42 @@ class Window:
 
 
 def build(items: Pieces, around: RequestFrame, limits: Limits) -> Window:
-    """Build the window. The same arguments give the same window; a higher limit never gives fewer items.
+    """Build the window. The same arguments give the same window.
 
     Raises ModelError ``window-too-large`` where the prefix and the user's newest message alone are too large.
     """
     return _Builder(items, around, limits).build()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Rooms:
-    """Token budget of each part. Each grows with the limit, or stays."""
-
-    tools: int
-    state: int
-    thread: int
-
-
 class _Builder:
     def __init__(self, items: Pieces, around: RequestFrame, limits: Limits) -> None:
         self._items, self._around, self._limits = items, around, limits
         self._instructions = "\n\n".join(each.text for each in around.prefix if each.text)
-        self._newest = items.word
         self._first_whole = _first_recent(items, limits.recent_outputs) if limits.tool_results else len(items)
         self._left: list[Left] = []
         self._system = (estimates.of_text(self._instructions) if self._instructions else 0) + estimates.AN_ANSWER
-        self._word = self._newest.size(pointers=False) if self._newest is not None else Size()
-        told = [*around.state, *(around.knowledge(_text(self._newest)) if self._newest is not None else ())]
-        self._known = [each for each in told if each.text]
-        self._all_tools = estimates.of_tools(around.tools)
-        self._all_known = _tokens(self._known)
+        self._word = items.word.large if items.word is not None else Size()
 
     def build(self) -> Window:
-        rooms = self._strict(self._limits.hard_limit) if self._limits.hard_limit is not None else self._loose()
-        tools = self._tools(rooms.tools)
-        known = self._state(rooms.state)
-        summary, rest = self._summary(rooms.thread)
+        tools, known, room = self._frame()
+        summary, rest = self._summary(room)
         kept = self._kept(rest)
         whole = self._made_whole(kept, rest)
+        newest, word = self._items.newest_word, self._items.word
         items: list[Item] = []
-        newest = self._items.newest_word
-        if self._newest is not None and newest is None:
-            items += self._newest.items(pointers=False)
+        if word is not None and newest is None:
+            items += word.items(pointers=False)
         if summary is not None:
             items += summary.items(pointers=False)
         for number in sorted(kept if newest is None else [*kept, newest]):
             items += self._items[number].items(pointers=not (number == newest or number in whole))
-        return Window(
-            instructions=self._instructions,
-            items=tuple(items),
-            tools=tools,
-            state=_joined(known),
-            report=self._report(rooms, tools, known, summary, kept, whole),
-        )
+        report = self._report(room, tools, known, summary, kept, whole)
+        return Window(self._instructions, tuple(items), tools, _joined(known), report)
 
-    # Token budgets of the parts.
-
-    def _loose(self) -> _Rooms:
-        """The fixed parts come first, the state gets at most half of what is free, the thread the rest."""
-        most = self._limits.compress_at
-        free = self._free(most)
-        tools = min(free, self._all_tools)
-        state = min((free - tools) // 2, self._all_known)
-        return _Rooms(tools, state, free - tools - state)
-
-    def _strict(self, most: int) -> _Rooms:
-        """Give each part its share; the thread gets unused tokens."""
-        free = self._free(most)
-        margin, system, known, thread = (most * each // 100 for each in (MARGIN, SYSTEM, KNOWLEDGE, CONVERSATION))
-        spare = max(0, system - self._system - self._all_tools) + max(0, known - self._all_known)
-        room = thread + spare - max(0, self._system - system) - self._word.tokens
-        free = max(0, free - margin)
-        tools = max(0, min(system - self._system, free))
-        # A message larger than the thread's share takes tokens from the state and knowledge.
-        state = max(0, min(known, free - min(tools, self._all_tools)))
-        return _Rooms(tools, state, max(0, room))
-
-    def _free(self, most: int) -> int:
-        """Return the tokens left by the fixed parts. Raises ModelError."""
+    def _frame(self) -> tuple[tuple[Tool, ...], list[Part], int]:
+        """Return the tools and the state that fit into their shares, and the tokens that they leave to the thread. Raises ModelError."""
+        strict = self._limits.hard_limit
+        most = strict or self._limits.compress_at
         fixed = self._system + self._word.tokens
         if fixed > most:
             raise ModelError(
@@ -250,9 +207,11 @@ class _Builder:
                 fix="say it in fewer words, or allow a larger window (`hard_limit`, `compress_at`)",
                 evidence={"limit": most, "needed": fixed, "system": self._system, "newest": self._word.tokens},
             )
-        return most - fixed
-
-    # Content of the parts.
+        free = max(0, most - fixed - (most * MARGIN // 100 if strict else 0))
+        tools = self._tools(min(free, most * SYSTEM // 100 - self._system) if strict else free)
+        free -= estimates.of_tools(tools)
+        known = self._state(min(free, most * KNOWLEDGE // 100) if strict else free // 2)
+        return tools, known, free - _tokens(known)
 
     def _tools(self, room: int) -> tuple[Tool, ...]:
         taken: list[Tool] = []
@@ -264,34 +223,32 @@ class _Builder:
         return tuple(taken)
 
     def _state(self, room: int) -> list[Part]:
+        word = self._items.word
+        asked = " ".join(each.text for each in word.items(pointers=False) if isinstance(each, Message)) if word else ""
         taken: list[Part] = []
-        for each in self._known:
+        for each in (*self._around.state, *(self._around.knowledge(asked) if word is not None else ())):
+            if not each.text:
+                continue
             part = _cut(taken, each, room)
             if part is not None:
                 taken.append(part)
             if part != each:
-                told = _headed(part) if part is not None else ""
-                lost = estimates.of_text(_headed(each)) - (estimates.of_text(told) if told else 0)
+                lost = estimates.of_text(_headed(each)) - (estimates.of_text(_headed(part)) if part is not None else 0)
                 self._left.append(Left(each.name, 0, NO_SHARE, lost))
         return taken
 
     def _summary(self, room: int) -> tuple[WindowItem | None, Size]:
-        """Return the summary, if it needs at most half of the thread's budget, and the rest.
-
-        One left out is counted too, lest a higher limit give less.
-        """
+        """Return the summary, if it needs at most half of the thread's budget, and the rest."""
         word = self._word
         rest = Size(room, _rest(self._limits.max_chars, word.chars), _rest(self._limits.max_messages, word.messages))
         summary = self._items.summary
         if summary is None:
             return None, rest
-        size, half = summary.size(pointers=False), Size(rest.tokens // 2, rest.chars // 2, rest.messages)
-        if size.within(half):
-            return summary, rest - size
+        if summary.large.within(Size(rest.tokens // 2, rest.chars // 2, rest.messages)):
+            return summary, rest - summary.large
         why = "it is larger than half of what the thread may have"
-        self._left.append(Left("summary", summary.line, why, size.tokens))
-        taken = Size(half.tokens, half.chars, min(size.messages, rest.messages))
-        return None, rest - taken
+        self._left.append(Left("summary", summary.line, why, summary.large.tokens))
+        return None, rest
 
     def _kept(self, rest: Size) -> list[int]:
         """Return the items that stay, the newest first, without the newest message, which always stays.
@@ -302,46 +259,38 @@ class _Builder:
         skeleton, beyond = Size(), Size()
         followed = False
         for number in range(len(self._items) - 1, -1, -1):
+            item = self._items[number]
             if number == self._items.newest_word:
                 followed = True
-                continue
-            item = self._items[number]
-            if not self._is_told(item, followed=followed):
-                continue
-            followed = True
-            large, small = _sizes(item)
-            skeleton += small
-            reserve = Size(min(rest.tokens // 2, beyond.tokens), min(rest.chars // 2, beyond.chars))
-            if not (skeleton + reserve).within(rest):
-                self._leave_from(number)
-                break
-            beyond += large - small if number >= self._first_whole else Size()
-            kept.append(number)
+            elif item.what == "error" and not followed:
+                # The last answer's received part is useful only if a message continues it.
+                pass
+            elif item.what == "events" and not self._limits.events:
+                self._left.append(Left("events", item.line, NOT_WANTED, item.small.tokens))
+            else:
+                followed = True
+                skeleton += item.small
+                reserve = Size(min(rest.tokens // 2, beyond.tokens), min(rest.chars // 2, beyond.chars))
+                if not (skeleton + reserve).within(rest):
+                    self._leave_from(number)
+                    break
+                beyond += item.large - item.small if number >= self._first_whole else Size()
+                kept.append(number)
         return kept
-
-    def _is_told(self, item: WindowItem, *, followed: bool) -> bool:
-        """True if the item is wanted at all, apart from the budget."""
-        if item.what == "error" and not followed:
-            # The last answer's received part is useful only if a message continues it.
-            return False
-        if item.what == "events" and not self._limits.events:
-            self._left.append(Left("events", item.line, NOT_WANTED, item.size(pointers=True).tokens))
-            return False
-        return True
 
     def _made_whole(self, kept: Sequence[int], rest: Size) -> set[int]:
         """Return the items whose outputs stay whole: the newest first, as far as the budget allows."""
-        total = sum((_sizes(self._items[number])[1] for number in kept), Size())
+        total = sum((self._items[number].small for number in kept), Size())
         whole: set[int] = set()
         for number in kept:
-            large, small = _sizes(self._items[number])
-            larger = total - small + large
-            if large == small or (number >= self._first_whole and larger.within(rest)):
+            item = self._items[number]
+            larger = total - item.small + item.large
+            if item.large == item.small or (number >= self._first_whole and larger.within(rest)):
                 total = larger
                 whole.add(number)
             else:
                 why = NOT_WANTED if not self._limits.tool_results else NO_ROOM if number >= self._first_whole else OLD
-                self._left.append(Left(OUTPUTS, self._items[number].line, why, large.tokens - small.tokens))
+                self._left.append(Left(OUTPUTS, item.line, why, item.large.tokens - item.small.tokens))
         return whole
 
     def _leave_from(self, number: int) -> None:
@@ -355,7 +304,7 @@ class _Builder:
 
     def _report(
         self,
-        rooms: _Rooms,
+        room: int,
         tools: Sequence[Tool],
         known: Sequence[Part],
         summary: WindowItem | None,
@@ -365,8 +314,8 @@ class _Builder:
         limits, newest = self._limits, self._items.newest_word
         strict = limits.hard_limit is not None
         thread = sum((self._items[number].size(pointers=number not in whole) for number in kept), Size())
-        summed = self._items.summary.size(pointers=False).tokens if self._items.summary is not None else 0
-        all_of_it = self._items.tokens_before(len(self._items)) - (self._word.tokens if newest is not None else 0)
+        summed = self._items.summary.large.tokens if self._items.summary is not None else 0
+        said = summed + self._items.tokens_before(len(self._items)) - (self._word.tokens if newest is not None else 0)
         parts = [Section(each.name, tokens) for each, tokens in zip(known, _each_tokens(known), strict=True)]
         return Report(
             limit=limits.hard_limit or limits.compress_at,
@@ -379,9 +328,9 @@ class _Builder:
                 Section("newest word", self._word.tokens, messages=self._word.messages),
             ),
             left=tuple(self._left),
-            rungs=self._rungs(summed + all_of_it > rooms.thread),
-            room=rooms.thread,
-            said=summed + all_of_it,
+            rungs=self._rungs(said > room),
+            room=room,
+            said=said,
             warn_at=0 if strict else limits.warn_at,
         )
 
@@ -389,11 +338,10 @@ class _Builder:
         """Report what pointers and leaving out have saved. ``is_tight``: the whole thread exceeds its token budget."""
         small = sum(each.tokens for each in self._left if each.what == OUTPUTS)
         gone = sum(each.tokens for each in self._left if each.what.endswith(OLDEST))
-        needed = is_tight or gone > 0
         if small:
             pointers = Rung("pointers", "saved", small)
         else:
-            pointers = Rung("pointers", "no effect" if needed else "not needed")
+            pointers = Rung("pointers", "no effect" if is_tight or gone else "not needed")
         return pointers, Rung("dropped", "saved", gone) if gone else Rung("dropped", "not needed")
 
 
@@ -423,28 +371,15 @@ def _rest(most: int | None, used: int) -> int:
     return _ENDLESS if most is None else max(0, most - used)
 
 
-def _sizes(item: WindowItem) -> tuple[Size, Size]:
-    """Return the size with whole outputs, and with pointers where these are smaller."""
-    large, small = item.size(pointers=False), item.size(pointers=True)
-    return large, small if small.within(large) else large
-
-
-def _text(item: WindowItem) -> str:
-    """Return the text of the newest message."""
-    return " ".join(each.text for each in item.items(pointers=False) if isinstance(each, Message))
-
-
 def _headed(part: Part) -> str:
     return f"## {part.name}\n{part.text}"
 
 
 def _joined(parts: Sequence[Part]) -> str:
-    """Join the parts to one text."""
     return "\n\n".join(map(_headed, parts))
 
 
 def _tokens(parts: Sequence[Part]) -> int:
-    """Return the tokens of the parts in a request."""
     return estimates.of_text(_joined(parts)) if parts else 0
 
 

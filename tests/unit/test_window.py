@@ -194,19 +194,6 @@ def test_a_summary_that_is_too_large_leaves_room_for_the_thread() -> None:
     ]
 
 
-def test_a_summary_that_is_left_out_keeps_its_place() -> None:
-    """Else a higher limit, by which it comes to be told, would give fewer messages."""
-    found = Talk()
-    found.says("one")
-    found.sums_up(PAGE * 3, upto=2)
-    for number in range(60):
-        found.answers(f"This is answer number {number}, of many.")
-    found.says("two")
-    report = found.window(hard_limit=1_000).report
-    sections = {each.name: each.tokens for each in report.sections}
-    assert report.room // 3 < sections["thread"] <= report.room // 2 + 1
-
-
 def test_the_margin_stays_free_behind_a_long_word() -> None:
     """A word that takes more than the thread's share leaves less of what is told beside it, and nothing of the margin."""
     found = Talk()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 from collections.abc import Sequence
 
@@ -21,7 +20,7 @@ from runtime.messages.messages import Item, Message, ToolCall, ToolOutput
 from runtime.models.client import client
 from runtime.testing.responses import rules
 from tests import window_draws as draws
-from tests.windows import MODEL, Talk, request, tool
+from tests.windows import MODEL, Talk, request
 
 
 def budget(limits: window.Limits) -> int:
@@ -252,62 +251,6 @@ def test_the_same_gives_the_same_and_nothing_is_changed(case: draws.Case) -> Non
     )
     again = Talk.read(talk)
     assert built(again, around, limits) == first
-
-
-LARGER = st.sampled_from(["tokens", "tokens", "max_messages", "max_chars"])
-
-
-@draws.often
-@given(draws.cases(), LARGER, st.integers(1, 300) | st.integers(300, 200_000))
-def test_a_larger_limit_never_gives_less(case: draws.Case, name: str, more: int) -> None:
-    """Of the thread no item fewer is told, and what was told still is."""
-    talk, around, limits = case
-    if name == "tokens":
-        name = "compress_at" if limits.hard_limit is None else "hard_limit"
-    before = getattr(limits, name)
-    assume(before is not None)
-    smaller = built(talk, around, limits)
-    assume(smaller is not None)
-    assert smaller is not None
-    larger = built(talk, around, limits.model_copy(update={name: before + more}))
-    assert larger is not None
-    assert len(larger.items) >= len(smaller.items)
-    told = [*map(_without_text, larger.items)]
-    assert all(_without_text(each) in told for each in smaller.items)
-
-
-@functools.cache
-def many_words() -> Talk:
-    """A talk of words that are so small that each token of the room counts, and together more than it."""
-    talk = Talk()
-    for number in range(150):
-        talk.says(f"Which orders are open? {number}")
-    return talk
-
-
-@draws.often
-@given(st.lists(st.sampled_from(draws.TEXTS[2:4]), min_size=1, max_size=4), st.data())
-def test_a_tool_that_comes_to_have_room_takes_none_from_the_thread(
-    descriptions: list[str], data: st.DataObject
-) -> None:
-    """Just below a hard limit at which one tool more is offered, and just above it: what was told of the thread still is."""
-    tools = tuple(tool(f"tool_{number}", each) for number, each in enumerate(descriptions))
-    around = window.RequestFrame((window.Part("rules", "Answer."),), tools)
-    system = estimates.of_text("Answer.") + estimates.AN_ANSWER
-    offered = data.draw(st.integers(1, len(tools)))
-    edge = (system + estimates.of_tools(tools[:offered])) * 100 // window.SYSTEM
-    limits = window.Limits(hard_limit=edge - data.draw(st.integers(1, 60)), max_messages=None)
-    smaller = built(many_words(), around, limits)
-    larger = built(many_words(), around, limits.model_copy(update={"hard_limit": edge + data.draw(st.integers(0, 60))}))
-    assert smaller is not None
-    assert larger is not None
-    assert len(larger.tools) >= len(smaller.tools)
-    assert all(each in larger.items for each in smaller.items)
-
-
-def _without_text(item: Item) -> object:
-    """The item, but for what a pointer may stand in the place of."""
-    return item.id if isinstance(item, ToolOutput) else item
 
 
 @draws.often
