@@ -28,9 +28,13 @@ class Page(Protocol):
     """
 
     @property
-    def url(self) -> str: ...
+    def url(self) -> str:
+        """Address of the tab's document."""
+        ...
 
-    async def title(self) -> str: ...
+    async def title(self) -> str:
+        """Title of the tab's document."""
+        ...
 
     @property
     def documents(self) -> int:
@@ -95,9 +99,13 @@ class Page(Protocol):
         """Wait until exactly one element matches and is ready for the action, without doing it."""
         ...
 
-    async def click(self, target: Target) -> None: ...
+    async def click(self, target: Target) -> None:
+        """Click the element."""
+        ...
 
-    async def dblclick(self, target: Target) -> None: ...
+    async def dblclick(self, target: Target) -> None:
+        """Click the element twice, as one action."""
+        ...
 
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
         """Replace the field's content by ``text``. Raises ``value-not-kept`` if the page does not keep it, without the values if ``secret``."""
@@ -111,9 +119,13 @@ class Page(Protocol):
         """Press a key in the element, or in the focused one."""
         ...
 
-    async def hover(self, target: Target) -> None: ...
+    async def hover(self, target: Target) -> None:
+        """Move the mouse over the element."""
+        ...
 
-    async def drag(self, target: Target, to: Target) -> None: ...
+    async def drag(self, target: Target, to: Target) -> None:
+        """Drag the element onto another."""
+        ...
 
     async def scroll(
         self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
@@ -136,7 +148,9 @@ class Page(Protocol):
         """Return a PNG of the element or the page; parts with a text for which ``hide`` is true are painted over."""
         ...
 
-    async def pdf(self, landscape: bool) -> bytes: ...
+    async def pdf(self, landscape: bool) -> bytes:
+        """Return the page as a PDF."""
+        ...
 
     async def shows(self, hide: Callable[[str], bool]) -> bool:
         """Return whether the page, a frame or a field of it shows a text for which ``hide`` is true."""
@@ -158,9 +172,13 @@ class Page(Protocol):
         """Choose options by label or value; returns the values chosen."""
         ...
 
-    async def text(self, target: Target) -> str: ...
+    async def text(self, target: Target) -> str:
+        """Return the visible text of the element, white space folded."""
+        ...
 
-    async def value(self, target: Target) -> str: ...
+    async def value(self, target: Target) -> str:
+        """Return the content of the field."""
+        ...
 
     async def attribute(self, target: Target, name: str) -> str | None:
         """Return the attribute as it is written, None if the element does not have it."""
@@ -202,7 +220,9 @@ class View(Protocol):
     """An observation of a page: roles, names, values and texts as assistive programs see them, with a ref for each interactive element."""
 
     @property
-    def url(self) -> str: ...
+    def url(self) -> str:
+        """Address of the document."""
+        ...
 
     def render(self, budget: int) -> str:
         """Return the page in at most ``budget`` characters. The rest is folded, with its count and how to see it; no element is cut.
@@ -253,7 +273,9 @@ class FieldSource(Protocol):
         ...
 
     @property
-    def attribute(self) -> str | None: ...
+    def attribute(self) -> str | None:
+        """Attribute to read instead of the text."""
+        ...
 
     @property
     def nth(self) -> int | None:

@@ -142,13 +142,19 @@ class Services(Protocol):
     """What one attempt of a leaf may use beyond the page."""
 
     @property
-    def artifacts(self) -> Artifacts: ...
+    def artifacts(self) -> Artifacts:
+        """The files of the run."""
+        ...
 
     @property
-    def sql(self) -> Sql: ...
+    def sql(self) -> Sql:
+        """SQL over the values in scope."""
+        ...
 
     @property
-    def python(self) -> Python: ...
+    def python(self) -> Python:
+        """Functions of the project."""
+        ...
 
     @property
     def model(self) -> Model:
@@ -161,7 +167,9 @@ class Services(Protocol):
         ...
 
     @property
-    def sessions(self) -> Sessions: ...
+    def sessions(self) -> Sessions:
+        """The signed-in states of the project."""
+        ...
 
     def answers(self, questions: Mapping[str, dict[str, Json]]) -> dict[str, Json]:
         """Return a person's answers to the step's questions; if there are none yet, the run pauses (Paused ``question``)."""
@@ -177,7 +185,9 @@ class LeafContext(Services, Protocol):
         ...
 
     @property
-    def tabs(self) -> Tabs: ...
+    def tabs(self) -> Tabs:
+        """All tabs of the run."""
+        ...
 
     @property
     def left(self) -> float:
@@ -306,15 +316,18 @@ class Item:
 
     @property
     def segment(self) -> str:
+        """Return the item in a step path: ``[#1007]`` by key, ``[3]`` by index."""
         return f"[{self.index}]" if self.key is None else f"[#{escaped(self.key)}]"
 
     @property
     def bound(self) -> dict[str, Json]:
+        """Return the names bound in its block."""
         own = {} if self.name is None else {self.name: self.value, f"{self.name}_loop": self.loop}
         return {"loop": self.loop, **own}
 
     @property
     def loop(self) -> dict[str, Json]:
+        """Return the value of ``loop`` inside the block."""
         return {
             "index": self.index,
             "first": self.index == 1,
@@ -346,6 +359,7 @@ class Ended:
 
 
 def escaped(key: str | float) -> str:
+    """Return a key as written in a step path, which a slash or a bracket in it would break."""
     text = str(key)
     for mark in "%/]\n":
         text = text.replace(mark, f"%{ord(mark):02X}")

@@ -156,11 +156,7 @@ def _taken_apart(answer: Json, path: Path, found: list[Value], refs: bool) -> Js
 def missing(plain: Json, output: Output) -> tuple[Json, list[Path]]:
     """Return the value as ``output`` declares it, and the paths of nulls that ``output`` does not allow.
 
-    <<<<<<< HEAD
-        Raises Mismatch where anything else does not fit.
-    =======
-        Raises Mismatch for any other deviation.
-    >>>>>>> prose-4
+    Raises Mismatch for any other deviation.
     """
     settled, problems = answers.held_against(plain, output.meant, fill=output.short)
     nulls = [each.path for each in values(settled, refs=False)[1] if each.value is None]
