@@ -24,18 +24,7 @@ if TYPE_CHECKING:
 ToolName = Literal["look", "find", "read", "click", "fill", "select", "press", "goto", "dialog", "tab"]
 """Tools that an agent may have. It always has ``finish``."""
 
-EVERY_TOOL: tuple[ToolName, ...] = (
-    "look",
-    "find",
-    "read",
-    "click",
-    "fill",
-    "select",
-    "press",
-    "goto",
-    "dialog",
-    "tab",
-)
+EVERY_TOOL: tuple[ToolName, ...] = ("look", "find", "read", "click", "fill", "select", "press", "goto", "dialog", "tab")
 
 LOOKING: frozenset[ToolName] = frozenset({"look", "find", "read", "tab"})
 """Tools that leave the site as it is."""

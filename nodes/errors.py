@@ -72,12 +72,7 @@ class RunOpsError(Exception):
         return self if self.path is not None else self.replaced(path=path)
 
     def as_json(self) -> dict[str, Json]:
-        out: dict[str, Json] = {
-            "code": self.code,
-            "who": self.who,
-            "message": self.message,
-            "phase": self.phase,
-        }
+        out: dict[str, Json] = {"code": self.code, "who": self.who, "message": self.message, "phase": self.phase}
         if self.evidence:
             out["evidence"] = self.evidence
         if self.fix:

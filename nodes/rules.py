@@ -10,18 +10,7 @@ from nodes.part import Part
 from nodes.targets import Target
 from nodes.template import Condition, Integer, Text
 
-KINDS = (
-    "url",
-    "title",
-    "visible",
-    "hidden",
-    "text",
-    "value",
-    "count",
-    "checked",
-    "enabled",
-    "expr",
-)
+KINDS = ("url", "title", "visible", "hidden", "text", "value", "count", "checked", "enabled", "expr")
 """The kinds of rule; a rule is exactly one of them."""
 
 NEED_TARGET = frozenset({"value", "count", "checked", "enabled"})

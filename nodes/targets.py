@@ -11,18 +11,7 @@ from nodes.part import Part
 from nodes.template import Integer, Ref, Text, Unfit, to_text
 from nodes.values import Json
 
-WAYS = (
-    "role",
-    "label",
-    "placeholder",
-    "text",
-    "test_id",
-    "alt",
-    "title",
-    "css",
-    "xpath",
-    "any_of",
-)
+WAYS = ("role", "label", "placeholder", "text", "test_id", "alt", "title", "css", "xpath", "any_of")
 """The ways of finding; a target has exactly one of them."""
 
 ROLES = frozenset(

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from nodes.browser_action.base import BrowserAction
+from nodes.browser_action.base import BrowserAction as BrowserAction
 from nodes.browser_action.dialogs import Dialog
 from nodes.browser_action.elements import Drag, Hover, Scroll
 from nodes.browser_action.fields import Check, Fill, Select, Uncheck
@@ -14,32 +14,9 @@ from nodes.browser_action.sessions import LoadSession, SaveSession
 from nodes.browser_action.tabs import CloseTab, OpenTab, SwitchTab
 
 VARIANTS = (
-    Goto,
-    Back,
-    Forward,
-    Reload,
-    Click,
-    DoubleClick,
-    Fill,
-    Type,
-    Press,
-    Check,
-    Uncheck,
-    Select,
-    Hover,
-    Drag,
-    Scroll,
-    Upload,
-    Download,
-    Dialog,
-    Wait,
-    OpenTab,
-    SwitchTab,
-    CloseTab,
-    Screenshot,
-    Pdf,
-    SaveSession,
-    LoadSession,
+    *(Goto, Back, Forward, Reload, Click, DoubleClick, Fill, Type, Press, Check, Uncheck, Select, Hover, Drag),
+    *(Scroll, Upload, Download, Dialog, Wait, OpenTab, SwitchTab, CloseTab, Screenshot, Pdf, SaveSession),
+    *(LoadSession,),
 )
 """The actions, selected by ``action``."""
 
@@ -47,35 +24,3 @@ LEAVING_THE_PAGE = frozenset(
     get_args(each.model_fields["action"].annotation)[0] for each in VARIANTS if each.effect_default == "read"
 )
 """Actions that leave the page as it was."""
-
-__all__ = [
-    "LEAVING_THE_PAGE",
-    "VARIANTS",
-    "Back",
-    "BrowserAction",
-    "Check",
-    "Click",
-    "CloseTab",
-    "Dialog",
-    "DoubleClick",
-    "Download",
-    "Drag",
-    "Fill",
-    "Forward",
-    "Goto",
-    "Hover",
-    "LoadSession",
-    "OpenTab",
-    "Pdf",
-    "Press",
-    "Reload",
-    "SaveSession",
-    "Screenshot",
-    "Scroll",
-    "Select",
-    "SwitchTab",
-    "Type",
-    "Uncheck",
-    "Upload",
-    "Wait",
-]

@@ -20,41 +20,11 @@ if TYPE_CHECKING:
     from nodes.ports import LeafContext
 
 KEYS = frozenset(
-    [
-        "Enter",
-        "Tab",
-        "Escape",
-        "Backspace",
-        "Delete",
-        "Insert",
-        "Space",
-        "Home",
-        "End",
-        "PageUp",
-        "PageDown",
-        "ArrowUp",
-        "ArrowDown",
-        "ArrowLeft",
-        "ArrowRight",
-        "F1",
-        "F2",
-        "F3",
-        "F4",
-        "F5",
-        "F6",
-        "F7",
-        "F8",
-        "F9",
-        "F10",
-        "F11",
-        "F12",
-        "CapsLock",
-        "ContextMenu",
-        "Control",
-        "Shift",
-        "Alt",
-        "Meta",
-    ]
+    (
+        *("Enter", "Tab", "Escape", "Backspace", "Delete", "Insert", "Space", "Home", "End", "PageUp", "PageDown"),
+        *("ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9"),
+        *("F10", "F11", "F12", "CapsLock", "ContextMenu", "Control", "Shift", "Alt", "Meta"),
+    )
 )
 """Keys by name, as in ``KeyboardEvent.key``; every other key is the one character that it types."""
 

@@ -26,18 +26,8 @@ DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)\S*)?")
 """A day in ISO 8601, with or without a time."""
 
 MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"),
+    *("december",),
 )
 
 NAMED_HOURS = {0: (r"\bmidnight\b",), 12: (r"\bnoon\b",)}
@@ -100,10 +90,7 @@ class Words:
             return True
         hour, minute = int(found[4]), found[5]
         half = rf"{'a' if hour < 12 else 'p'}\.?m"
-        shown = [
-            rf"0?{hour}[:.]{minute}",
-            rf"0?{hour % 12 or 12}[:.]{minute}(?::\d\d)?\s?{half}",
-        ]
+        shown = [rf"0?{hour}[:.]{minute}", rf"0?{hour % 12 or 12}[:.]{minute}(?::\d\d)?\s?{half}"]
         if minute == "00":
             shown += [rf"(?<![:.])0?{hour % 12 or 12}\s?{half}", *NAMED_HOURS.get(hour, ())]
         return any(re.search(rf"(?<!\d){each}(?!\d)", self._text) for each in shown)

@@ -82,12 +82,7 @@ def _typed(name: str, field: FieldOf, text: str | None, row: int) -> Json:
         "field-not-found",
         f"row {row} has no field `{name}`",
         fix="mark the field `optional: true` if a row may lack it, or make `target` match only the rows that have it",
-        evidence={
-            "field": name,
-            "row": row,
-            "css": field.css,
-            "attribute": field.attribute,
-        },
+        evidence={"field": name, "row": row, "css": field.css, "attribute": field.attribute},
     )
 
 

@@ -35,36 +35,16 @@ LISTS = frozenset({"anyOf", "allOf", "prefixItems"})
 
 ONES = frozenset(
     {
-        "items",
-        "additionalProperties",
-        "not",
-        "if",
-        "then",
-        "else",
-        "contains",
-        "propertyNames",
-        "unevaluatedItems",
-        "unevaluatedProperties",
+        *("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"),
+        *("unevaluatedItems", "unevaluatedProperties"),
     }
 )
 """Keywords that hold one schema."""
 
 NARROWING = frozenset(
     {
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "format",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "minProperties",
-        "maxProperties",
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
+        *("pattern", "format", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
     }
 )
 """Keywords that only narrow a type."""

@@ -30,10 +30,7 @@ MOST_CHARACTERS_OF_MANY = 15_000
 
 CONTAINERS = ("object", "array")
 
-OF_TYPE = {
-    "object": frozenset({"properties", "required", "additionalProperties"}),
-    "array": frozenset({"items"}),
-}
+OF_TYPE = {"object": frozenset({"properties", "required", "additionalProperties"}), "array": frozenset({"items"})}
 """Keywords of each type, besides those that narrow it."""
 
 
