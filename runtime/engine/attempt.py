@@ -39,6 +39,9 @@ GRACE = 2.0
 """Seconds by which a page method may overrun before the attempt is ended from outside."""
 
 
+STOPS = (Paused, BudgetReached, LogError)
+"""Errors that stop the run and leave the call open."""
+
 VERIFY_HELD_BEFORE = "verify-held-before"
 """Flag of a side effect whose rules already held just before it."""
 
@@ -127,8 +130,8 @@ class Step(leaf_context.LeafContext):
         if self.goes_on_from is not None:
             held = self.goes_on_from.held_before
         elif effect and self._resolve().postconditions and self._page is not None and self._page.dialog is None:
-            # A page that shows a dialog cannot be observed, so this stays unknown.
-            held = await self._holds_already()
+            # If all rules hold before the action, that they hold after a crash proves nothing. With a dialog open this stays unknown.
+            held = await leaf_context.all_hold(self._resolve().postconditions, self.page)
         described = self._describe(held)
         self.call = await self._run.writer.announce(described) if effect else self._run.writer.call(described)
 
@@ -291,11 +294,6 @@ class Step(leaf_context.LeafContext):
         if (missing := await browser.missing_answer(every=self.node.confirm is not None)) is not None:
             raise _unanswered(missing, {})
 
-    async def _lost_answer(self) -> MissingAnswer | None:
-        if self._run.browser is None or self._page is None:
-            return None
-        return await self._run.browser.lost_answer()
-
     def _refusal(self) -> RunOpsError | None:
         if self._run.browser is None or self._page is None:
             return None
@@ -312,7 +310,7 @@ class Step(leaf_context.LeafContext):
             return error.replaced(phase="before")
         if self.node.asks == "agent":
             error = self._broken_off(error)
-            if isinstance(error, Paused | BudgetReached | LogError):
+            if isinstance(error, STOPS):
                 return error
         if self._verifying or not isinstance(error, SiteError):
             error = error.replaced(phase="after")
@@ -320,15 +318,13 @@ class Step(leaf_context.LeafContext):
 
     def may_have_acted(self, error: RunOpsError) -> bool:
         """True if this attempt ended with ``error`` and it is still unknown if its side effect happened."""
-        if isinstance(error, Replaced) or (
-            self.node.asks == "agent" and isinstance(error, Paused | BudgetReached | LogError)
-        ):
-            return False
-        return self._did_effect() and error.phase != "before"
+        stopped = isinstance(error, Replaced) or (self.node.asks == "agent" and isinstance(error, STOPS))
+        return not stopped and self._did_effect() and error.phase != "before"
 
     async def with_lost_answer(self, error: RunOpsError) -> RunOpsError:
         """Return the error. If the rules failed because the site's answer was lost, say so."""
-        if self._verifying and (lost := await self._lost_answer()):
+        browser = self._run.browser
+        if self._verifying and browser is not None and self._page is not None and (lost := await browser.lost_answer()):
             return _unanswered(lost, error.evidence)
         return error
 
@@ -404,7 +400,7 @@ class Step(leaf_context.LeafContext):
         """Write the attempt's error result, and its call if there is none yet. Returns the error as it is in the log."""
         run = self._run
         recorded = run.writer.error(error)
-        if not isinstance(error, Paused | BudgetReached | LogError | Replaced):
+        if not isinstance(error, (*STOPS, Replaced)):
             call = self.call or run.writer.call(self._describe(None))
             fields = {"error": recorded, "tolerated": tolerated or None, **self._trace()}
             run.writer.result(call, "error", **fields)
@@ -424,42 +420,30 @@ class Step(leaf_context.LeafContext):
         if call.effect == "effect" and self.node.asks != "agent" and run.browser is not None and self._page:
             run.checkpoints.effect_finished(run.browser, took_up_input=self.node.takes_up_input)
         if status == "ok" and call.held_before and self.node.asks != "agent":
-            self._tell_that_verify_held()
+            does = getattr(self.node, "action", None) or self.node.type
+            held = f"`verify` held already before the {does}, so it does not show that the {does} did anything"
+            self.flag(VERIFY_HELD_BEFORE, held, {"rules": [str(rule) for rule in self.rules()]})
         run.writer.result(call, status, value=value, error=error, **self._trace())
         shown = "recovered" if status == "recovered" else "ok"
         if self._thread == entries.RUN_THREAD:
             run.emit(events.StepFinished(self.path, shown, time.monotonic() - self._begun, container=False))
         return value
 
-    def _tell_that_verify_held(self) -> None:
-        does = getattr(self.node, "action", None) or self.node.type
-        self.flag(
-            VERIFY_HELD_BEFORE,
-            f"`verify` held already before the {does}, so it does not show that the {does} did anything",
-            {"rules": [str(rule) for rule in self.rules()]},
-        )
-
     def _trace(self) -> dict[str, Json]:
-        took: dict[str, Json] = {
-            "seconds": round(time.monotonic() - self._begun, 4),
-            "files": (self._own_services.kept if self._own_services is not None else None) or None,
-            "flags": self._flags or None,
-        }
-        browser = self._run.browser
-        if browser is None or self._page is None or self._fresh:
-            return took
-        facts = browser.facts()
-        return {
-            **took,
-            "page": entries.PageState(
+        files = (self._own_services.kept if self._own_services is not None else None) or None
+        seconds, browser = round(time.monotonic() - self._begun, 4), self._run.browser
+        took: dict[str, Json] = {"seconds": seconds, "files": files, "flags": self._flags or None}
+        if browser is not None and self._page is not None and not self._fresh:
+            facts = browser.facts()
+            took["page"] = entries.PageState(
                 documents=facts.documents,
                 pending=facts.pending_input,
                 posted=facts.posted or None,
                 status=facts.status,
                 url=self._address(),
                 load=self._load,
-            ),
-        }
+            )
+        return took
 
     def _resolve(self) -> Leaf:
         """Return the node with values in place of references, made once. In the call's arguments a secret stays a reference."""
@@ -512,10 +496,6 @@ class Step(leaf_context.LeafContext):
             return None
         return self._run.writer.masker.text(self.page.url)
 
-    async def _holds_already(self) -> bool:
-        """True if every rule holds before the action. Then holding after a crash proves nothing."""
-        return await leaf_context.all_hold(self._resolve().postconditions, self.page)
-
 
 def _too_long(node: Leaf) -> RunOpsError:
     took = f"the attempt took longer than {node.seconds:g} s"
@@ -527,24 +507,16 @@ def _too_long(node: Leaf) -> RunOpsError:
 
 def _unanswered(missing: MissingAnswer, evidence: dict[str, Json]) -> SiteError:
     """Return the error for a side effect whose request was not answered, or was answered with a server error."""
-    request = missing.request
-    match missing.how:
-        case "lost":
-            code, said = (
-                "answer-lost",
-                f"the answer to {request} was lost, so nobody knows from here whether it was carried out",
-            )
-        case "late":
-            code, said = (
-                "timeout",
-                f"the site did not answer {request} in time, so nobody knows from here whether it was carried out",
-            )
-        case "error":
-            code, said = "error-page", f"the site answered {request} with an error of the server ({missing.status})"
+    unknown = "so nobody knows from here whether it was carried out"
+    code, said = {
+        "lost": ("answer-lost", f"the answer to {missing.request} was lost, {unknown}"),
+        "late": ("timeout", f"the site did not answer {missing.request} in time, {unknown}"),
+        "error": ("error-page", f"the site answered {missing.request} with an error of the server ({missing.status})"),
+    }[missing.how]
     return SiteError(
         code,
         said,
         fix="give the node a `confirm`, so that the site itself can tell",
         phase="after",
-        evidence={**evidence, "request": request},
+        evidence={**evidence, "request": missing.request},
     )

@@ -70,14 +70,11 @@ async def _reconcile_after_error(
         return "failed"
     reached = StepReached(node, frame, path, run.history.attempt_of(call))
     verdict = await _find_out(run, reached, then, here=True, unanswered=error.code == "timeout")
-    if verdict.found == "done":
-        return "done"
-    if verdict.found == "not-done":
-        return "not-done"
+    if verdict.found == "unknown":
+        raise unknown(node, run.history.attempt_of(call), verdict, error)
     if verdict.found == "skipped":
         run.emit(events.Said(f"{path}: passed over, as `after_crash: skip` asks"))
-        return "done"
-    raise unknown(node, run.history.attempt_of(call), verdict, error)
+    return "not-done" if verdict.found == "not-done" else "done"
 
 
 async def reconcile_before_retry(run: RunState, reached: StepReached) -> None:
@@ -167,27 +164,19 @@ async def known_done(run: RunState, steps: Sequence[StepReached], line: int) -> 
     A *not done* of the site proves nothing here: its answer may depend on a step that must be done again first, such as a sign-in. So the
     site is asked even if the log has the side effect as done. Without `confirm` there is only the log.
     """
-    asked = [step for step in steps if can_ask_first(run, step, line)]
-    for step in sorted(asked, key=_line_of, reverse=True):
-        before = step.before
-        assert before is not None
+    asked = [(each, each.before) for each in steps if each.before is not None and can_ask_first(run, each, line)]
+    for step, before in sorted(asked, key=lambda each: each[1].last_line, reverse=True):
         if before.past_recall and (step.node.confirm is None or await _said_done(run, step)):
             leave(run, step, sure=not before.passed_by)
             return step
         if before.past_recall:
             run.unseen.add(step.path)
         elif await _said_done(run, step):
-            found = Verdict("done", "`confirm` says so")
-            run.emit(
-                events.Said(f"{step.path}: the {before.call.action or before.call.node} had happened ({found.how})")
-            )
-            settle(run, step, found)
+            what = before.call.action or before.call.node
+            run.emit(events.Said(f"{step.path}: the {what} had happened (`confirm` says so)"))
+            settle(run, step, Verdict("done", "`confirm` says so"))
             return step
     return None
-
-
-def _line_of(step: StepReached) -> int:
-    return step.before.last_line if step.before is not None else 0
 
 
 def can_ask_first(run: RunState, step: StepReached, line: int) -> bool:
@@ -198,9 +187,10 @@ def can_ask_first(run: RunState, step: StepReached, line: int) -> bool:
     if before.past_recall:
         # What led to it may have been done again since, and a checkpoint taken there: then its page is not that of the side effect.
         return max(before.last_line, before.since) > line
-    return before.last_line > line and (
-        before.may_have_happened and Then.CONFIRM in _rolled_back(run, step.node, before)
-    )
+    # The restored state has undone the step.
+    state = step_states.State.UNDONE if before.state is step_states.State.DONE else before.state
+    row = policies.row(run, step.node, before, state)
+    return before.last_line > line and before.may_have_happened and Then.CONFIRM in row
 
 
 async def _said_done(run: RunState, step: StepReached) -> bool:
@@ -210,11 +200,6 @@ async def _said_done(run: RunState, step: StepReached) -> bool:
         return await _look(run, step.node, step.frame, step.path, step.before.call)
     except (SiteError, AuthorError, SetupError):
         return False
-
-
-def _rolled_back(run: RunState, node: Leaf, before: attempts.Attempt) -> tuple[Then, ...]:
-    state = step_states.State.UNDONE if before.state is step_states.State.DONE else before.state
-    return policies.row(run, node, before, state)
 
 
 async def _surviving(run: RunState, reached: StepReached, call: entries.Call) -> Verdict | None:

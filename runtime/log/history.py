@@ -16,14 +16,6 @@ from runtime.log import ledger, step_paths, threads
 from runtime.log.store import integrity
 
 
-def _leaves_answers(result: log_entries.Result) -> bool:
-    """True if the failed attempt has model answers that are still valid: it failed because another answer was missing."""
-    error = result.error or {}
-    return error.get("code") == "timeout" or (
-        error.get("who") in ("model", "setup", "usage") and error.get("code") != "model-output-invalid"
-    )
-
-
 def _last_effect(attempts: Sequence[log_attempts.Attempt]) -> log_attempts.Attempt | None:
     return next((each for each in reversed(attempts) if each.may_have_happened), None)
 
@@ -175,11 +167,7 @@ class History:
     def _note(self, entry: log_entries.Note) -> None:
         match entry.name:
             case "claimed":
-                self.epoch = int(entry.data["epoch"])
-                self.ending = None
-                self.budget = entry.data.get("budget", self.budget)
-                self.ledger.stopped(entry.at)
-                self._forget_not_done()
+                self._claimed(entry)
             case "restoring":
                 self.restoring = True
             case "restored":
@@ -189,7 +177,8 @@ class History:
                 if entry.data["verdict"] == "not-done" and entry.data["how"] != log_entries.PERSON:
                     self._seen_not_done.append(self._by_call[str(entry.data["call"])])
             case "paused":
-                self._paused(entry)
+                self.question, self.answer = entry, None
+                self._asked(entry.data.get("evidence") or {})
             case "decided":
                 self._decided(entry)
             case "answered":
@@ -201,6 +190,20 @@ class History:
                 self._ended(entry)
             case "tail-truncated" | "changed" | "requested" | "submitted" | "child-started" | "child-ended":
                 pass
+
+    def _claimed(self, entry: log_entries.Note) -> None:
+        self.epoch = int(entry.data["epoch"])
+        self.ending = None
+        self.budget = entry.data.get("budget", self.budget)
+        self.ledger.stopped(entry.at)
+        # The site may show the side effect by now. Only a person's *not done* outlasts the process that recorded it.
+        for attempt in self._seen_not_done:
+            attempt.verdict = None
+        self._seen_not_done.clear()
+
+    def _asked(self, evidence: dict[str, Json]) -> None:
+        if (attempt := self._by_call.get(str(evidence.get("call")))) is not None:
+            attempt.asked = evidence
 
     def _changed(self, entry: log_entries.Note) -> None:
         """Continue the run with another workflow text: the fields in the note replace those of the header."""
@@ -237,18 +240,6 @@ class History:
         if verdict != "not-done":
             attempt.rolled_back, attempt.since = False, entry.seq
 
-    def _paused(self, entry: log_entries.Note) -> None:
-        self.question, self.answer = entry, None
-        evidence: dict[str, Json] = entry.data.get("evidence") or {}
-        if (attempt := self._by_call.get(str(evidence.get("call")))) is not None:
-            attempt.asked = evidence
-
-    def _forget_not_done(self) -> None:
-        """Forget verdicts of an earlier process: the site may show the side effect by now. Only a person's *not done* stays."""
-        for attempt in self._seen_not_done:
-            attempt.verdict = None
-        self._seen_not_done.clear()
-
     def _decided(self, entry: log_entries.Note) -> None:
         self.answer = entry
         # The process that wrote it may have died before the calls had their results.
@@ -270,35 +261,28 @@ class History:
         self.restoring = False
         kept: list[str] = data.get("kept") or []
         if data["mode"] == "checkpoint":
-            self._put_behind(int(data["after"]), frozenset(kept))
-            self._decide_again(data.get("anew") or ())
-        self._count_again(kept)
-
-    def _count_again(self, paths: Iterable[str]) -> None:
-        """Let attempts that a restore undid count again: they are kept, or their consequences are done."""
-        for path in paths:
+            self._roll_back(int(data["after"]), frozenset(kept))
+            for path in data.get("anew") or ():
+                self.anew.add(path)
+                if path in self.scopes:
+                    self.scopes[path].decided = None
+        # Attempts that a restore undid count again: they are kept, or their consequences are done.
+        for path in kept:
             for attempt in self.attempts.get(path, ()):
                 attempt.rolled_back = False
 
-    def _decide_again(self, paths: Iterable[str]) -> None:
-        self.anew.update(paths)
-        for path in paths:
-            if path in self.scopes:
-                self.scopes[path].decided = None
-
-    def _put_behind(self, line: int, kept: frozenset[str]) -> None:
+    def _roll_back(self, line: int, kept: frozenset[str]) -> None:
         """Stop counting what came after the restored state, except the steps ``kept``. Its actions are reconciled before anything is redone.
 
         A block that ended with a kept error stays ended: it does not run again.
         """
         ended = self.ended_by_error()
         for path, attempts in self.attempts.items():
-            for attempt in attempts if not ended(path) else ():
+            for attempt in attempts if path not in kept and not ended(path) else ():
                 of_run = attempt.call.thread == log_entries.RUN_THREAD
-                if attempt.since > line and of_run and not attempt.past_recall and path not in kept:
-                    attempt.rolled_back = True
-                    for action in attempt.actions:
-                        action.rolled_back = True
+                if attempt.since > line and of_run and not attempt.past_recall:
+                    for each in (attempt, *attempt.actions):
+                        each.rolled_back = True
         for scope in self.scopes.values():
             # A route keeps its branch and a `when` its answer: the way taken has actions that must be reconciled. Only a list is made anew.
             if ended(scope.path):
@@ -357,9 +341,13 @@ class History:
         names: list[str] = []
         for attempt in reversed(self.attempts.get(path, [])):
             result = attempt.result
-            broke_off = result is None or result.status == "interrupted" or attempt.rolled_back
-            if not (broke_off or (result is not None and _leaves_answers(result))):
-                break
+            if result is not None and result.status != "interrupted" and not attempt.rolled_back:
+                error = result.error or {}
+                of_others = (
+                    error.get("who") in ("model", "setup", "usage") and error.get("code") != "model-output-invalid"
+                )
+                if not of_others and error.get("code") != "timeout":
+                    break
             names.append(log_entries.model_thread(attempt.call.again or attempt.call.call))
         return names
 
@@ -416,13 +404,10 @@ class History:
 
     @property
     def tolerated(self) -> int:
-        lasts = (attempts[-1] for attempts in self.attempts.values())
-        leaves = sum(
-            1
-            for last in lasts
-            if not (last.rolled_back or last.invalidated) and last.result is not None and last.result.tolerated
-        )
-        return leaves + sum(1 for scope in self.scopes.values() if scope.failed is not None and scope.failed.tolerated)
+        lasts = [attempts[-1] for attempts in self.attempts.values()]
+        count = [each.result for each in lasts if not (each.rolled_back or each.invalidated)]
+        count += [scope.failed for scope in self.scopes.values()]
+        return sum(1 for each in count if each is not None and each.tolerated)
 
     def is_committed(self, path: str) -> bool:
         return path in self.scopes and self.scopes[path].committed is not None

@@ -136,19 +136,9 @@ class Ledger:
 
     def _requested(self, entry: entries.Note, path: str) -> None:
         data = entry.data
-        row = Spent(
-            entry.seq,
-            entry.at,
-            path,
-            entry.thread,
-            str(data["model"]),
-            int(data["estimate"]),
-            int(data["limit"]),
-            key=str(data["key"]),
-            asked=str(data["model"]),
-            raw=int(data["raw"]),
-            allowed=float(data["seconds"]),
-        )
+        model, estimate, limit = str(data["model"]), int(data["estimate"]), int(data["limit"])
+        row = Spent(entry.seq, entry.at, path, entry.thread, model, estimate, limit)
+        row.key, row.asked, row.raw, row.allowed = str(data["key"]), model, int(data["raw"]), float(data["seconds"])
         self.rows.append(row)
         if (lost := self._open.pop(entry.thread, None)) is not None:
             self.settle(lost)
@@ -257,6 +247,7 @@ def together(spent: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
 
 
 def less(spent: Mapping[str, Json], before: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the difference between the totals ``spent`` and the earlier totals ``before``."""
     return {name: _sum(name, [spent[name]], [before[name]]) for name in spent}
 
 
@@ -264,15 +255,11 @@ def _sum(name: str, values: Sequence[Json], minus: Sequence[Json] = ()) -> Json:
     """Return one part of totals; null if it is null in any of them."""
     if None in (*values, *minus):
         return None
-    zero = decimal.Decimal(0)
-    exact = sum(map(_number, values), zero) - sum(map(_number, minus), zero)
+    plus, less = ([decimal.Decimal(str(each)) for each in those] for those in (values, minus))
+    exact = sum(plus, decimal.Decimal(0)) - sum(less, decimal.Decimal(0))
     if name in MONEY:
         return plain(exact)
     return round(float(exact), 3) if name == "seconds" else int(exact)
-
-
-def _number(value: Json) -> decimal.Decimal:
-    return decimal.Decimal(str(value))
 
 
 def plain(dollars: decimal.Decimal) -> str:

@@ -69,7 +69,9 @@ class Session(Fold):
         self.last_seq, self.last_at = entry.seq, entry.at
         self._threads.setdefault(entry.thread, threads.Thread()).add(entry)
         if entry.thread == log_entries.SESSION_THREAD and isinstance(entry, log_entries.User | log_entries.Assistant):
-            self._heard(entry)
+            self.messages += 1
+            if isinstance(entry, log_entries.User) and entry.mode is not None and self.waits_for is not None:
+                self.waits_for.lapsed = True
         match entry:
             case log_entries.Scope(session=log_entries.SessionHeader() as header):
                 self.header, self.started, self.budget = header, entry.at, header.budget
@@ -92,11 +94,6 @@ class Session(Fold):
                     self.mode = entry.value
             case _:
                 self.ledger.add(entry, self.path_of(entry.thread))
-
-    def _heard(self, entry: log_entries.User | log_entries.Assistant) -> None:
-        self.messages += 1
-        if isinstance(entry, log_entries.User) and entry.mode is not None and self.waits_for is not None:
-            self.waits_for.lapsed = True
 
     def _note(self, entry: log_entries.Note) -> None:
         match entry.name:
