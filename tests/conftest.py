@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 import random
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ hypothesis.settings.register_profile(
     "runops", deadline=None, derandomize=not breadth.WHOLE, max_examples=breadth.of(50, 100)
 )
 hypothesis.settings.load_profile("runops")
+
+# What is collected stays, and scanning it repeatedly takes as long as collecting it.
+gc.disable()
 
 
 @pytest.fixture(scope="session")
@@ -73,6 +77,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=out)
         items[:] = [each for each in items if each not in gone]
     items.sort(key=lambda item: isinstance(item, pytest.Function) and "playwright" in item.fixturenames)
+
+
+def pytest_collection_finish() -> None:
+    """Scan garbage again, seldom, and count all that was collected as old."""
+    gc.freeze()
+    gc.unfreeze()
+    gc.set_threshold(20_000, 50, 50)
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
