@@ -24,7 +24,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         yield started
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("way", "survives"), agents.WAYS)
 def test_what_an_agent_does_is_done_once(
     way: agents.Way, survives: bool, shop: Shop, tmp_path: Path, seed: int

@@ -14,7 +14,7 @@ import psutil
 import pytest
 import yaml
 
-from tests import one_browser, site
+from tests import breadth, one_browser, site
 from tests.command import Project
 
 HERE = Path(__file__).parent
@@ -166,7 +166,7 @@ def test_each_of_many_runs_is_told_with_its_step_and_its_fix(
     group: str, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     """Of many runs that go wrong under one command each is told as it should be, on the screen, in the result and by `show`."""
-    cases = together()[group]
+    cases = breadth.some(together()[group], 12)
     project = project_in(tmp_path, **{one_browser.VARIABLE: "yes"})
     files = [project.write(f"{number}.yaml", case.file).name for number, case in enumerate(cases)]
     with site.serve() as served:

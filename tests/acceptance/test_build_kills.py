@@ -47,7 +47,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> built.Trial:
     return done
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", CASES)
 def test_a_killed_build_ends_as_one_that_was_left_alone(
     way: str, alone: built.Trial, tmp_path: Path, seed: int

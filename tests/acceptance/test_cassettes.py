@@ -113,7 +113,7 @@ sys.exit(record_cassettes.main())
 """
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(0)
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "workflows" / "cassettes").glob("*.json")))
 def test_the_example_is_recorded_again_to_the_same_bytes(name: str) -> None:
     """The script that has recorded it finds the same bytes: with the real command, browser, shop and client, another port, other ids and times."""

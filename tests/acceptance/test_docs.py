@@ -151,7 +151,7 @@ def run(page: Path, project: Project, port: int) -> list[tuple[Command, str]]:
     "sheet",
     [
         pytest.param(
-            page, id=name_of(page), marks=[] if page == README else [pytest.mark.drawn(share=0.12, of="pages")]
+            page, id=name_of(page), marks=[] if page == README else [pytest.mark.drawn(share=0.06, of="pages")]
         )
         for page in WITH_COMMANDS
     ],

@@ -1,4 +1,4 @@
-"""The examples do what they say, three times in a row on one shop: judged by what they print and by the shop's ledger.
+"""The examples do what they say, several times in a row on one shop: judged by what they print and by the shop's ledger.
 
 Nothing is reset in between. An example that has nothing left to do says so and does nothing; one that makes something new each time
 (a delivery, a label, a file of the run) makes one more.
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests import one_browser
+from tests import breadth, one_browser
 from tests.command import Project
 from tests.shop_process import Shop
 
@@ -24,6 +24,8 @@ pytestmark = pytest.mark.drawn(share=0.2, of="examples")
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 180.0
+TIMES = breadth.of(2, 3)
+"""How often each example runs in a row."""
 PAGE_SIZE = 5
 PAGES_OF_THE_LIST = 3
 
@@ -56,10 +58,10 @@ def run_files(project: Project, files: Sequence[str], shop: Shop, *options: str,
     return [each["output"] for each in json.loads(ended.stdout)["runs"]]
 
 
-def run_thrice(project: Project, name: str, shop: Shop, *options: str) -> list[Any]:
-    """What an example prints when one command runs it three times in a row, each run in a browser context of its own."""
+def run_often(project: Project, name: str, shop: Shop, *options: str) -> list[Any]:
+    """What an example prints when one command runs it several times in a row, each run in a browser context of its own."""
     text = (project.folder / "workflows" / f"{name}.yaml").read_text()
-    files = [f"workflows/{name}_{number}.yaml" for number in range(3)]
+    files = [f"workflows/{name}_{number}.yaml" for number in range(TIMES)]
     for number, file in enumerate(files):
         project.write(file, text)
         if (cassette := project.folder / "workflows" / "cassettes" / f"{name}.json").is_file():
@@ -73,13 +75,13 @@ def run_thrice(project: Project, name: str, shop: Shop, *options: str) -> list[A
 
 def test_triage_orders(project: Project, shop: Shop) -> None:
     """Each order gets one decision: suspicious ones are escalated with a reason, large ones held, the rest approved; then none is left."""
-    first, *later = run_thrice(project, "triage_orders", shop)
+    first, *later = run_often(project, "triage_orders", shop)
     assert first == {
         "approved": ["100", "1001", "1006"],
         "held": ["1002", "1004", "1005", "1008", "1009", "1010"],
         "escalated": ["1003", "1007", "1011"],
     }
-    assert later == [{"approved": [], "held": [], "escalated": []}] * 2
+    assert later == [{"approved": [], "held": [], "escalated": []}] * (TIMES - 1)
     decisions = {row["subject"]: row["detail"] for row in shop.ledger("decision")}
     assert len(shop.ledger("decision")) == len(decisions) == 12
     said = {"approve": "approved", "hold": "held", "escalate": "escalated"}
@@ -89,10 +91,10 @@ def test_triage_orders(project: Project, shop: Shop) -> None:
 
 def test_sort_messages(project: Project, shop: Shop) -> None:
     """Each message is given to one queue, as the cassette has it; then none is left, and no model is wanted."""
-    first, *later = run_thrice(project, "sort_messages", shop, "--model-calls=replay")
+    first, *later = run_often(project, "sort_messages", shop, "--model-calls=replay")
     assert (first["queues"], first["urgent"]) == (["Delivery", "General", "Invoices", "Refunds"], ["1001"])
     assert first["report"].startswith("Order 1001 must be found before Saturday")
-    assert later == [{"queues": [], "urgent": [], "sorted": [], "report": "Nothing came in."}] * 2
+    assert later == [{"queues": [], "urgent": [], "sorted": [], "report": "Nothing came in."}] * (TIMES - 1)
     given = [{"order": row["subject"], **row["detail"]} for row in shop.ledger("assignment")]
     assert [{name: each[name] for name in first["sorted"][0]} for each in given] == first["sorted"]
 
@@ -101,10 +103,10 @@ def test_buy_breakfast(project: Project, tmp_path: Path) -> None:
     """The agent buys what the model has read from the price list, as the cassette has it; once, and then no model is wanted. The shop is on another port, and new: prices count."""
     (tmp_path / "own").mkdir()
     with Shop.start(tmp_path / "own") as shop:
-        first, *later = run_thrice(project, "buy_breakfast", shop, "--model-calls=replay")
+        first, *later = run_often(project, "buy_breakfast", shop, "--model-calls=replay")
         bought = {"reference": "breakfast-1", "bought_now": True, "receipt": "breakfast-1-1", "total": 13.5}
         assert first == bought
-        assert later == [{**bought, "bought_now": False, "receipt": None, "total": None}] * 2
+        assert later == [{**bought, "bought_now": False, "receipt": None, "total": None}] * (TIMES - 1)
         assert [row["detail"]["article"] for row in shop.ledger("cart")] == ["HONEY-3", "JAM-1"]
         (paid,) = shop.ledger("checkout")
     assert (paid["subject"], paid["detail"]["name"], paid["detail"]["total"]) == (
@@ -116,8 +118,8 @@ def test_buy_breakfast(project: Project, tmp_path: Path) -> None:
 
 def test_refund_order(project: Project, shop: Shop) -> None:
     """An order is refunded once, however often the example runs, and also where the shop's answer to the dialog is lost."""
-    outputs = run_thrice(project, "refund_order", shop)
-    assert [each["given_back_now"] for each in outputs] == [True, False, False]
+    outputs = run_often(project, "refund_order", shop)
+    assert [each["given_back_now"] for each in outputs] == [True, *[False] * (TIMES - 1)]
     assert outputs[0]["amount"] == 338.57
     assert [row["detail"] for row in shop.ledger("refund", "1003")] == [{"amount": "338.57", "reason": "Damaged"}]
 
@@ -159,15 +161,15 @@ def test_watch_prices(project: Project, shop: Shop) -> None:
 
 def test_file_papers(project: Project, shop: Shop) -> None:
     """The invoice and two papers are filed once, to the byte, and fetched whole each time."""
-    outputs = run_thrice(project, "file_papers", shop)
+    outputs = run_often(project, "file_papers", shop)
     names = ["invoice-1002.txt", "delivery_note.txt", "packing_list.csv"]
-    assert outputs == [{"invoice": "invoice-1002.txt", "filed": names}] * 3
+    assert outputs == [{"invoice": "invoice-1002.txt", "filed": names}] * TIMES
     filed = {row["detail"]["name"]: row["detail"]["sha256"] for row in shop.ledger("document", "1002")}
     fetched = {row["detail"]["sha256"] for row in shop.ledger("invoice", "1002")}
     papers = [hashlib.sha256((ROOT / "workflows/papers" / name).read_bytes()).hexdigest() for name in names[1:]]
     assert list(filed) == names
     assert list(filed.values()) == [*fetched, *papers]
-    assert (len(shop.ledger("document", "1002")), len(shop.ledger("invoice", "1002"))) == (3, 3)
+    assert (len(shop.ledger("document", "1002")), len(shop.ledger("invoice", "1002"))) == (3, TIMES)
 
 
 def test_remember_me_and_open_total(project: Project, shop: Shop) -> None:
@@ -180,7 +182,7 @@ def test_remember_me_and_open_total(project: Project, shop: Shop) -> None:
     assert run(project, "remember_me", shop) == {"kept": "shop-admin"}
     still_open = [float(order["total"]) for order in shop.orders() if order["status"] == "unpaid"][:PAGE_SIZE]
     sums = {"open": len(still_open), "total": round(sum(still_open), 2)}
-    assert run_thrice(project, "open_total", shop) == [{"how": "remembered", **sums}] * 3
+    assert run_often(project, "open_total", shop) == [{"how": "remembered", **sums}] * TIMES
     assert signed_in() == before + 1
     shop.switch("logout", "/orders")
     assert run(project, "open_total", shop) == {"how": "signed in again, after verify-failed", **sums}
@@ -190,7 +192,7 @@ def test_remember_me_and_open_total(project: Project, shop: Shop) -> None:
 
 def test_book_delivery(project: Project, shop: Shop) -> None:
     """Each run books one delivery, with the address from the window and the account from the frame."""
-    outputs = run_thrice(project, "book_delivery", shop)
+    outputs = run_often(project, "book_delivery", shop)
     rows = shop.ledger("delivery")
     assert outputs == [{"delivery": str(row["id"]), "recipient": "Greta Lindqvist"} for row in rows]
     for row in rows:
@@ -200,7 +202,7 @@ def test_book_delivery(project: Project, shop: Shop) -> None:
 
 def test_export_orders(project: Project, shop: Shop) -> None:
     """The file has every order of the shop, from all pages, in the order of the list."""
-    for output in run_thrice(project, "export_orders", shop):
+    for output in run_often(project, "export_orders", shop):
         with Path(output["saved"]).open(newline="") as file:
             rows = list(csv.DictReader(file))
         wanted = [{**order, "total": float(order["total"])} for order in shop.orders()]
@@ -214,10 +216,10 @@ def test_export_orders(project: Project, shop: Shop) -> None:
 def test_print_label(project: Project, shop: Shop) -> None:
     """The gate is given back, whether the printer works or the shop answers with an error 500."""
     problem = "The label printer of gate A2 does not answer."
-    assert run_thrice(project, "print_label", shop) == [{"gate": "A2", "printed": False, "problem": problem}] * 3
+    assert run_often(project, "print_label", shop) == [{"gate": "A2", "printed": False, "problem": problem}] * TIMES
     kinds = ("gate_reserved", "label", "gate_released")
-    assert [len(shop.ledger(kind, "A2")) for kind in kinds] == [3, 0, 3]
+    assert [len(shop.ledger(kind, "A2")) for kind in kinds] == [TIMES, 0, TIMES]
     rows = [row["kind"] for row in shop.ledger(subject="A2")]
-    assert rows == ["gate_reserved", "gate_released"] * 3
+    assert rows == ["gate_reserved", "gate_released"] * TIMES
     assert run(project, "print_label", shop, gate="A1") == {"gate": "A1", "printed": True, "problem": None}
     assert [len(shop.ledger(kind, "A1")) for kind in kinds] == [1, 1, 1]

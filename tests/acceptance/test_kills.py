@@ -27,7 +27,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 names = itertools.count(1)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("number", range(6))
 def test_no_order_is_paid_twice(number: int, shop: Shop, tmp_path: Path, seed: int) -> None:
     """Wherever it dies, a checkout ends as one that was left alone: each order paid once, without asking where `confirm` can tell, and after a question where nobody can."""

@@ -133,7 +133,7 @@ def all_said(seen: Observation) -> set[str]:
     return {line.strip() for line in seen.render(1_000_000).split("\n")}
 
 
-@pytest.mark.drawn(share=0.25)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", PAGES)
 async def test_nothing_is_out_of_reach(name: str, tab: Tab, sites: Sites) -> None:
     """Whatever the budget: it is kept, no line is cut, each element is found by role and name, and row where alike, and its ref is its own."""
@@ -156,7 +156,7 @@ async def test_nothing_is_out_of_reach(name: str, tab: Tab, sites: Sites) -> Non
             assert len(found) <= budget
 
 
-@pytest.mark.drawn(share=0.25)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", PAGES)
 async def test_what_is_shown(name: str, tab: Tab, sites: Sites) -> None:
     """At 5,000 characters each element outside of rows that are alike has its ref; at 3,000 all headings, alerts, dialogs and errors are there."""
@@ -171,7 +171,7 @@ async def test_what_is_shown(name: str, tab: Tab, sites: Sites) -> None:
             assert json.dumps(said, ensure_ascii=False)[1:-1].casefold() in seen.render(budget).casefold()
 
 
-@pytest.mark.drawn(share=0.25)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", PAGES)
 async def test_what_a_click_changed_is_said(name: str, tab: Tab, sites: Sites) -> None:
     """After one click the difference names what changed, in at most 800 characters; without one it says that nothing did."""

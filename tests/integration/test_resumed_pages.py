@@ -62,6 +62,7 @@ async def kills(place: bench.Bench, request: pytest.FixtureRequest) -> dict[Mome
     }
 
 
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("moment", KILLS, ids=str)
 async def test_a_resumed_run_ends_as_every_run_of_it(
     kills: dict[Moment, asyncio.Task[bench.Done]], moment: Moment
@@ -71,6 +72,7 @@ async def test_a_resumed_run_ends_as_every_run_of_it(
     assert done.report.verdict in ("equal", "paused", "named"), str(done.report)
 
 
+@pytest.mark.drawn(0)
 async def test_an_effect_that_happens_twice_is_found_out(place: bench.Bench) -> None:
     """A workflow whose `confirm` denies what has happened registers twice, and the site's record says so."""
     honest = cases.BY_NAME["registry"]

@@ -64,9 +64,7 @@ def of_agents() -> list[sent.Case]:
     return [
         sent.Case("press", "redirect"),
         sent.Case("click", "failed", confirm=True),
-        sent.Case("press", "slow", confirm=True),
         sent.Case("goto", "late", confirm=True),
-        sent.Case("goto", "refused"),
     ]
 
 
@@ -134,7 +132,7 @@ async def processes(session: Session) -> dict[str, list[int]]:
     return found
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("which", ["renderer", "network"])
 @pytest.mark.parametrize("action", ["click", "fetch"])
 async def test_a_process_of_the_browser_dies_with_a_request_on_its_way(

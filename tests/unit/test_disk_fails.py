@@ -19,10 +19,13 @@ from runtime.log.store import file_store
 from runtime.runs import keys
 from runtime.settings import settings
 from runtime.workspace import host
-from tests import faults
+from tests import breadth, faults
 from tests.fakes import FakeSite
 from tests.orders import ACTIONS, SHOWS, Order, as_was
 from tests.rig import Killed
+
+EVERY = breadth.of(4, 1)
+"""How many writes lie from one that fails to the next that is tried."""
 
 Life = Callable[[Order], Awaitable[str]]
 """What an order does on a disk; how it ended."""
@@ -70,7 +73,7 @@ async def test_at_each_write_the_run_stops_before_its_next_action_and_goes_on_la
     """Whichever write fails: no traceback, an error that names the place, nothing done on the site after it; resumed, each action is done once."""
     harmless: list[str | None] = []
     disk = faults.Disk(tmp_path)
-    for number in itertools.count(1):
+    for number in itertools.count(1, EVERY):
         disk = faults.Disk(tmp_path / str(number), number, full=full)
         disk.root.mkdir()
         told = await fails_and_is_fixed(disk, Order.begin)
@@ -101,7 +104,7 @@ async def test_at_each_write_of_a_resume_it_stops_too(tmp_path: Path, full: bool
     torn = dead.store.conversation_file(dead.id)
     torn.write_bytes(torn.read_bytes() + b'{"v":1,"seq":')
     disk = faults.Disk(tmp_path)
-    for number in itertools.count(1):
+    for number in itertools.count(1, EVERY):
         disk = faults.Disk(tmp_path / str(number), number, full=full)
         shutil.copytree(tmp_path / "dead", disk.root)
         before = Order(disk.root / "home", dead)
