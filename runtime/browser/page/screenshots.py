@@ -134,10 +134,12 @@ class Pictures(ElementAccess):
 
     async def _mark(self, hide: Callable[[str], bool]) -> None:
         """Mark each element that shows a secret."""
+        secret: list[Frame] = []
         for frame in self.page.frames:
-            await _showing(frame, _SHOWN, hide, _MARK)
-            await _showing(frame, _TOGETHER, hide, _MARK_INNERMOST)
-        if not await drawn_text.mark(self.page, hide, canvases=self._secret_typed):
+            for shown, then in ((_SHOWN, _MARK), (_TOGETHER, _MARK_INNERMOST)):
+                if await _showing(frame, shown, hide, then):
+                    secret.append(frame)
+        if not await drawn_text.mark(self.page, hide, canvases=self._secret_typed, secret=secret):
             raise AuthorError(
                 "secret-on-page",
                 "the page shows a secret of the workflow where no element of it can be painted over",
