@@ -27,7 +27,7 @@ from runtime.secrets import masking as secrets_masking
 if TYPE_CHECKING:
     from director.tools.build_context import BuildContext, Where
     from runtime.browser import port
-    from runtime.browser.page.tabs import Tabs
+    from runtime.browser.page.tab import Tabs
 
 WHOLE = 5_000
 LOOK_SECONDS = 10.0

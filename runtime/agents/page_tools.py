@@ -43,8 +43,7 @@ from runtime.observation.finding import Element
 from runtime.observation.observation import Observation
 
 if TYPE_CHECKING:
-    from runtime.browser.page.tab import Tab
-    from runtime.browser.page.tabs import Tabs
+    from runtime.browser.page.tab import Tab, Tabs
     from runtime.engine.run_state import RunState
 
 LOOK, READ = 5_000, 10_000

@@ -5,6 +5,8 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Iterable, Iterator
 
+from nodes.values import Json
+
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _EMPTY = frozenset({"about", "data", "javascript"})
@@ -52,6 +54,20 @@ class Allowed:
         if scheme.lower() == "blob":
             return rest.startswith("null/") or self.document(rest)
         return origin(url) in self._origins
+
+    def stored(self, state: Json) -> Json:
+        """Return Playwright's storage state without the parts that belong to none of these origins."""
+        hosts = [urllib.parse.urlsplit(each).hostname or "" for each in self]
+        return {
+            "cookies": [each for each in state["cookies"] if any(_sent_to(each["domain"], host) for host in hosts)],
+            "origins": [each for each in state["origins"] if each["origin"] in self],
+        }
+
+
+def _sent_to(domain: str, host: str) -> bool:
+    """Return True if a cookie of this domain is sent to the host: a leading dot includes subdomains."""
+    plain = domain.lower().strip("[]")
+    return host == plain.lstrip(".") or (plain.startswith(".") and host.endswith(plain))
 
 
 def is_blank(url: str) -> bool:

@@ -17,7 +17,6 @@ from nodes.errors import SetupError
 from runtime.browser import playwright_errors
 from runtime.browser.chromium import driver, find, launch
 from runtime.browser.devtools import connection as devtools_connection
-from runtime.browser.devtools import downloads as devtools_downloads
 from runtime.browser.devtools import origin_guard
 from runtime.browser.devtools.emulation import CurrentTabLost, Emulation
 from runtime.browser.elements import locators
@@ -112,17 +111,12 @@ class Own:
         """Return the session. For a reattached browser, ``known`` has its tabs, and ``lost`` those that were closed."""
         assert self._guard is not None
         assert self._guarded is not None
-        alive = self._chromium.alive
-        state = devtools_downloads.DownloadManager(
-            alive.address, self._guard, Path(alive.folders[0]) / "downloads", None
-        )
         session = Session(
             context,
             self._guarded,
+            self._guard,
+            self._chromium.alive,
             self.end,
-            watch=self._guard,
-            state=state,
-            reattached=known is not None,
             lost_tabs=lost,
             unseen=() if known is None else self._guarded.allowed,
         )

@@ -20,7 +20,6 @@ from playwright.async_api import Browser, Error, Playwright
 from runtime.browser import own
 from runtime.browser.chromium import driver, launch
 from runtime.browser.devtools import connection as devtools_connection
-from runtime.browser.devtools import downloads as devtools_downloads
 from runtime.browser.devtools import origin_guard
 from runtime.browser.elements import locators
 from runtime.browser.options import BrowserOptions
@@ -79,13 +78,13 @@ class Worker:
         """Open an isolated part of the browser; ``leave`` is awaited when it closes."""
         assert self._browser is not None
         assert self._guard is not None
-        watch = self._guard
+        guard = self._guard
         context = await self._browser.new_context(**_for_playwright(options))
         try:
             page = await context.new_page()
             # No document loads in the context until the guard knows it.
-            name = watch.context_of(await own.target_id(context, page))
-            guarded = await watch.guarded(origins, own.credentials(options), name)
+            name = guard.context_of(await own.target_id(context, page))
+            allowed = await guard.guarded(origins, own.credentials(options), name)
         except BaseException:
             with contextlib.suppress(Error):
                 await context.close()
@@ -94,12 +93,10 @@ class Worker:
         async def end(_keep: bool) -> None:
             with contextlib.suppress(Error):
                 await context.close()
-            watch.dismiss(name)
+            guard.dismiss(name)
             await leave()
 
-        alive = self._chromium.alive
-        state = devtools_downloads.DownloadManager(alive.address, watch, Path(alive.folders[0]) / "downloads", name)
-        session = Session(context, guarded, end, watch=watch, state=state, name=name)
+        session = Session(context, allowed, self._guard, self._chromium.alive, end, context_id=name)
         await session.begin_with(page)
         return session
 

@@ -130,8 +130,12 @@ def leave(run: RunState, step: StepReached, *, sure: bool = True) -> None:
         verified = attempt.Step(run, node, step.frame, step.path, before.call.attempt).holding()
     except RunOpsError:
         verified = skipped_steps.NOTHING
-    address = None if run.attached and not before.rolled_back else leaf_context.led_to(before)
-    run.aftermath = skipped_steps.ExpectedPage(verified, address, step.frame.program, strict=sure)
+    survived = run.attached and not before.rolled_back
+    recorded = before.result is not None and before.result.page is not None and before.result.page.url is not None
+    address = None if survived else leaf_context.led_to(before)
+    run.aftermath = skipped_steps.ExpectedPage(
+        verified, address, step.frame.program, strict=sure, guessed=not (survived or recorded)
+    )
 
 
 async def discard_submitted_input(run: RunState, line: int, passed: Iterable[attempts.Attempt]) -> None:

@@ -56,6 +56,8 @@ class ExpectedPage:
     """True if nothing may be read while the rules do not hold on the loaded page; False if that step was skipped by decision."""
     lost: bool = False
     """True if the page was loaded and the rules did not hold on it."""
+    guessed: bool = False
+    """True if the log does not have the address to which the action led: ``address`` is then the one at which it was done."""
 
     async def arrive(
         self, browser: port.Browser, page: Page, tell: Callable[[str], None], *, loads: bool, reads: bool
@@ -65,10 +67,12 @@ class ExpectedPage:
         Raises Paused ``page-lost`` if a step ``reads`` a page that was loaded in place of the lost one and the rules do not hold: it would
         read another page. A step that acts needs its element to be there, and its action may put the page right.
         """
+        # A step that acts waits for its element anyway; for one that reads a pause is the alternative.
+        seconds = self.verified.seconds if reads or not self.guessed else min(GUESS_SECONDS, self.verified.seconds)
         if self.address is None:
-            await self._wait(browser, page, tell)
+            await self._wait(browser, page, tell, seconds)
             return None
-        if loads or (not self.lost and await self._loaded(browser, page, tell)) or not self.strict:
+        if loads or (not self.lost and await self._loaded(browser, page, tell, seconds)) or not self.strict:
             return None
         if not reads:
             return dataclasses.replace(self, lost=True)
@@ -80,19 +84,19 @@ class ExpectedPage:
             evidence={"address": page.url, "calls": []},
         )
 
-    async def _loaded(self, browser: port.Browser, page: Page, tell: Callable[[str], None]) -> bool:
+    async def _loaded(self, browser: port.Browser, page: Page, tell: Callable[[str], None], seconds: float) -> bool:
         if self.program is not None:
             self.program.confine(browser)
         for address in (*self._named(), self.address):
             browser.bound(LOAD_SECONDS)
             await page.goto(str(address), anew=True)
-            if await self._wait(browser, page, tell):
+            if await self._wait(browser, page, tell, seconds):
                 return True
         return False
 
-    async def _wait(self, browser: port.Browser, page: Page, tell: Callable[[str], None]) -> bool:
-        """True if the rules held within their time. If not, the next step reports what is wrong."""
-        browser.bound(self.verified.seconds)
+    async def _wait(self, browser: port.Browser, page: Page, tell: Callable[[str], None], seconds: float) -> bool:
+        """True if the rules held within ``seconds``. If not, the next step reports what is wrong."""
+        browser.bound(seconds)
         try:
             for rule in self.verified.rules:
                 tell(f"verify {rule} of the step before, which is passed over")
@@ -112,3 +116,6 @@ _ONE_PATH = re.compile(r"\*\*(/[\w.~%-]+)+/?")
 
 LOAD_SECONDS = 30.0
 """Seconds that a page may take to load for the next step."""
+
+GUESS_SECONDS = 2.0
+"""Seconds that rules may take to hold on a page that was loaded anew at a guessed address, before a step that acts there."""

@@ -67,7 +67,7 @@ async def test_what_a_browser_is_like_is_written_until_it_ends(tmp_path: Path, m
         await session.tabs.open("second")
         room = full_for(monkeypatch, own.STATE)
         await session.tabs.get("second").page.evaluate("window.close()")
-        await browsers.until(lambda: session.tabs.untold is not None, 30)
+        await browsers.until(lambda: session.tabs.unsaved is not None, 30)
         with pytest.raises(LogError, match="where the browser is could not be written"):
             session.page.calm()
         assert "second" in json.loads((tmp_path / own.STATE).read_text())["tabs"]["names"]

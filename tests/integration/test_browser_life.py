@@ -107,7 +107,6 @@ async def test_a_killed_engine_leaves_its_browser_as_it_was(served: site.Site, t
     killed_engine(tmp_path, served)
     found = await reattached(tmp_path, served, BrowserOptions(viewport=Viewport(width=600, height=400)))
     assert found is not None
-    assert found.reattached
     assert found.page.url == f"{served.origin}/form"
     assert await found.page.value(NAME) == "typed"
     assert await found.page.page.evaluate("[innerWidth, innerHeight]") == [600, 400]

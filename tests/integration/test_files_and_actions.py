@@ -357,17 +357,25 @@ async def test_a_secret_is_painted_over_where_no_script_reads_it(tab: Tab, shown
     assert where == "canvas" or pictures[1] != pictures[3]
 
 
-async def test_a_secret_is_painted_over_in_a_frame_of_another_site(shown: site.Site, tmp_path: Path) -> None:
-    """A frame that the browser keeps in a process of its own is looked into too."""
+@pytest.mark.parametrize("drawn", [False, True], ids=["text", "drawn"])
+@pytest.mark.parametrize("nested", [False, True], ids=["one frame", "two frames"])
+async def test_a_frame_of_another_site_that_shows_a_secret_is_painted_over_as_a_whole(
+    shown: site.Site, tmp_path: Path, nested: bool, drawn: bool
+) -> None:
+    """A picture does not wait for another process to paint over a part of its frame."""
     elsewhere = shown.origin.replace("127.0.0.1", "localhost")
     pictures: list[bytes] = []
     async with browsers.opened(tmp_path, shown.origin, elsewhere) as browser:
         browser.bound(20)
-        for secret in ("Hunter-22", "Zebras-99"):
-            shown.page(f"/in/{secret}", f"<!doctype html><style>p::before {{content: '{secret}'}}</style><p>text</p>")
-            await browser.page.goto(
-                shown.page(f"/around/{secret}", f'<!doctype html><iframe src="{elsewhere}/in/{secret}"></iframe>')
-            )
+        for secret, colour in (("Hunter-22", "red"), ("Zebras-99", "lime")):
+            style = f"body {{background: {colour}}} p::before {{content: '{secret if drawn else ''}'}}"
+            text = f"<!doctype html><style>{style}</style><p>{'text' if drawn else secret}</p>"
+            inner = f"{elsewhere}/in/{secret}"
+            shown.page(f"/in/{secret}", text)
+            if nested:
+                shown.page(f"/between/{secret}", f"<!doctype html><iframe src='{shown.origin}/in/{secret}'></iframe>")
+                inner = f"{elsewhere}/between/{secret}"
+            await browser.page.goto(shown.page(f"/around/{secret}", f'<!doctype html><iframe src="{inner}"></iframe>'))
             masker = masking.Masker({"KEY": secret})
             pictures.append(await browser.page.screenshot(None, full_page=False, hide=masker.holds))
             pictures.append(await browser.page.screenshot(None, full_page=False, hide=lambda _text: False))

@@ -365,8 +365,8 @@ async def test_without_the_guard_nothing_goes_on(ours: site.Site, tmp_path: Path
     ours.page("/", "<title>Ours</title>")
     async with browsers.opened(tmp_path, ours.origin) as opened:
         await opened.page.goto(ours.origin + "/")
-        await opened._watch._connection._socket.close()
-        await browsers.until(lambda: opened._watch.lost)
+        await opened._guard._connection._socket.close()
+        await browsers.until(lambda: opened._guard.lost)
         with pytest.raises(InternalError) as lost:
             await opened.page.goto(ours.origin + "/")
         assert lost.value.code == "guard-lost"

@@ -238,7 +238,7 @@ async def test_a_click_that_may_have_happened(driven: Session, tab: Tab) -> None
 
 async def crash(driven: Session, tab: Tab) -> None:
     """Have the page crash."""
-    connection = driven._watch._connection
+    connection = driven._guard._connection
     target = await own.target_id(tab.page.context, tab.page)
     attached = await connection.send("Target.attachToTarget", {"targetId": target, "flatten": True})
     async with tab.page.expect_event("crash"):
@@ -334,7 +334,7 @@ async def test_an_ended_browser(shop: site.Site, tmp_path: Path) -> None:
     """Every action on a browser that is gone says so, and so does saving; closing it is no error."""
     async with browsers.opened(tmp_path, shop.origin) as browser:
         await browser.page.goto(f"{shop.origin}/")
-        await browser._watch._connection.send("Browser.close")
+        await browser._guard._connection.send("Browser.close")
         await browsers.until(browser.page.page.is_closed)
         for action in (
             browser.page.click(Target(css="button")),

@@ -125,7 +125,7 @@ async def try_on_a_bench(case: sent.Case, orders: sent.Orders, folder: Path) -> 
 
 async def processes(session: Session) -> dict[str, list[int]]:
     """The processes of the browser, by what they are for."""
-    connection = session._watch._connection
+    connection = session._guard._connection
     found: dict[str, list[int]] = {"renderer": [], "network": []}
     for each in (await connection.send("SystemInfo.getProcessInfo"))["processInfo"]:
         found.setdefault(each["type"].partition(".")[0], []).append(each["id"])

@@ -87,7 +87,7 @@ async def driven(request: pytest.FixtureRequest, in_each_mode: dict[Mode, Sessio
         for page in context.pages:
             if page is not fresh:
                 await page.close()
-        return len(await browser._watch.tabs(browser._name)) == 1
+        return len(await browser._guard.tabs(browser._context_id)) == 1
 
     # A tab that is closed while it asks continues with its script, and may open another one with its last breath.
     await browsers.until_async(alone)

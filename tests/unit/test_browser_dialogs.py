@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime.browser.page import dialogs
+from runtime.browser import dialogs
 
 pytestmark = pytest.mark.anyio
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import SiteError, UsageError
+from nodes.rules import Rule
 from nodes.targets import Target
 from runtime import events
 from runtime.log import entries, history
@@ -268,6 +269,30 @@ async def test_a_checkpoint_taken_on_the_way_to_a_decided_effect_is_not_its_page
     now(run_index.decide(file_store.FileStore(tmp_path), rig.id, "done"))
     ended = await rig.resume()
     assert (ended.status, (ended.question or {}).get("reason")) == ("paused", "page-lost")
+
+
+@pytest.mark.parametrize(("then", "seconds"), [(text("status"), 30.0), (action("next"), 2.0)], ids=["read", "act"])
+async def test_the_page_of_an_action_without_a_result_is_a_guess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str, seconds: float
+) -> None:
+    """In a new browser `verify` of an action that `confirm` says is done has 2 seconds before a step that acts, all its time before one that reads."""
+    limits: list[float] = []
+    shop = Shop()
+    waits = FakePage.wait_for
+
+    async def wait_for(self: FakePage, rule: Rule) -> None:
+        if rule.text == "gone":
+            waited.append(limits[-1])
+        await waits(self, rule)
+
+    waited: list[float] = []
+    monkeypatch.setattr(FakeBrowser, "bound", lambda _self, given: limits.append(given))
+    monkeypatch.setattr(FakePage, "wait_for", wait_for)
+    pay = action("pay", ", timeout: 30, verify: [{text: gone, target: {css: row}}]")
+    rig = Rig(tmp_path, flow(OPEN, pay, then), site=shop.site)
+    await die(rig, shop, after="css=pay")
+    ended = await rig.resume()
+    assert (ended.status, waited) == ("passed" if seconds == 2 else "paused", [seconds])
 
 
 async def test_a_browser_left_half_restored_is_not_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

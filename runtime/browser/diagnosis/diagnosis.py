@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from playwright.async_api import Error, Page
 
-from nodes.errors import OriginRefused, Phase, RunOpsError, SiteError
+from nodes.errors import Phase, RunOpsError, SiteError
 from nodes.pages import FieldSource
 from nodes.rules import Rule, with_query
 from nodes.targets import Target
 from nodes.values import Json
-from runtime.browser import isolated_world, origins, playwright_errors
-from runtime.browser.deadline import Deadline
+from runtime.browser import isolated_world, playwright_errors
 from runtime.browser.diagnosis import nearest
 from runtime.browser.elements import locators, rules
+from runtime.browser.run_pages import RunPages
 
 Answer = TypeVar("Answer")
 
@@ -50,32 +50,10 @@ _SAYS = isolated_world.Script[dict[str, Json]](
 _KNOWN = isolated_world.Script[list[str]](locators.KNOWN, list[str])
 
 
-class DiagnosisFacts(Protocol):
-    """Facts of a run that its pages do not know."""
-
-    @property
-    def deadline(self) -> Deadline:
-        """Deadline of the present attempt."""
-        ...
-
-    @property
-    def allowed(self) -> origins.Allowed:
-        """Origins whose documents may load."""
-        ...
-
-    def answered(self) -> bool:
-        """Return True if the site has answered a navigation since the present action began, even with a redirect only."""
-        ...
-
-    def refusal(self) -> OriginRefused | None:
-        """Return, only once, the document that the guard refused: it is then the cause."""
-        ...
-
-
 class Diagnosis:
     """Diagnoses failures on one page. Its checks of the page are short and never fail."""
 
-    def __init__(self, page: Page, run: DiagnosisFacts, settle: Callable[[Target], Awaitable[Target | None]]) -> None:
+    def __init__(self, page: Page, run: RunPages, settle: Callable[[Target], Awaitable[Target | None]]) -> None:
         """``settle`` returns a target as settled now, None if nothing matches."""
         self.page = page
         self._run = run
@@ -98,7 +76,7 @@ class Diagnosis:
                 evidence={"url": url, "waited": self._deadline.waited()},
             )
         seen = playwright_errors.network_error(error)
-        phase: Phase = "before" if seen in playwright_errors.NEVER_SENT and not self._run.answered() else "after"
+        phase: Phase = "before" if seen in playwright_errors.NEVER_SENT and not self._run.answers.reached else "after"
         said = seen or playwright_errors.said(error)
         return playwright_errors.no_address(url, said, phase, {"url": url, "seen": said})
 

@@ -2,105 +2,98 @@
 
 from __future__ import annotations
 
-import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
-from playwright.async_api import Locator, Page
+from playwright.async_api import Error, Locator, Page
 
 from nodes.errors import Phase
 from nodes.targets import Target
-from runtime.browser.deadline import Deadline
-from runtime.browser.diagnosis.diagnosis import Diagnosis, DiagnosisFacts
-from runtime.browser.page.dialogs import Dialogs
-
-if TYPE_CHECKING:
-    from runtime.browser.devtools.downloads import DownloadManager
+from runtime.browser import dialogs, isolated_world, playwright_errors
+from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS, Diagnosis
+from runtime.browser.elements import locators
+from runtime.browser.run_pages import RunPages
 
 Answer = TypeVar("Answer")
 
+PAUSES = (0.01, 0.02, 0.05)
+"""Seconds between readings; the last one repeats."""
 
-class PageState(DiagnosisFacts, Protocol):
-    """State that all tabs of a run share."""
-
-    def admit(self, url: str) -> None:
-        """Raises OriginRefused if a document from ``url`` may not load."""
-        ...
-
-    def committed(self, url: str) -> None:
-        """Record that a document from ``url`` has loaded."""
-        ...
-
-    def error_for(self, request: object) -> int | None:
-        """Return the error status of a document request (Playwright's internal object); None if there was no error."""
-        ...
-
-    def begin(self, page: Page, *, driver_waits: bool = False) -> None:
-        """Begin an action in ``page`` and forget earlier requests. Raises if documents are no longer guarded.
-
-        ``driver_waits``: Playwright itself waits for the document that the action requests.
-        """
-        ...
-
-    def awaits(self, page: Page) -> bool:
-        """Return True if a navigation of ``page`` that the present action began is still unanswered."""
-        ...
-
-    def crashed(self, page: Page) -> None:
-        """Record that a page crashed: the answers to its requests are lost."""
-        ...
-
-    async def settled(self) -> None:
-        """Wait until no tab exists that is not the site's."""
-        ...
-
-    def opening_tabs(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[bool]]]:
-        """Yield a function that returns True if a tab was opened within the block and is not among ``tabs`` yet."""
-        ...
-
-    @property
-    def state(self) -> DownloadManager:
-        """Download manager: receives the files that the site sends."""
-        ...
-
-    @property
-    def dialogs(self) -> weakref.WeakSet[Dialogs]:
-        """Dialogs of all tabs of the run, including tabs that do not belong to it."""
-        ...
+_TITLE = isolated_world.Script[str]("() => Document.prototype.__lookupGetter__('title').call(document)", str)
 
 
-class ElementAccess(ABC):
-    """Access to a tab. ``runtime.browser.page.tab.Tab`` implements it with the actions and readings that extend it."""
+class ElementAccess:
+    """A success costs one round trip: no counting before an action, no check before a reading. Failures are diagnosed afterwards."""
 
-    page: Page
-    _deadline: Deadline
-    _diagnosis: Diagnosis
-    _run: PageState
-    documents: int
-    """Documents loaded into the tab."""
-    _secret_documents: frozenset[int] = frozenset({0})
-    """Numbers of the documents that a secret was typed into. It is unknown for the document that was open before us."""
+    def __init__(self, page: Page, run: RunPages) -> None:
+        self._run = run
+        self._deadline = run.deadline
+        self.documents: int = 0
+        """Documents loaded into the tab, except its first blank one."""
+        self.pending_input = False
+        """True if the present document holds input that no finished effect has consumed."""
+        self.dialogs = dialogs.Dialogs(run.dialogs)
+        self._secret_documents = frozenset({0})
+        """Numbers of the documents that a secret was typed into. It is unknown for the document that was open before us."""
+        self._take(page)
+
+    def _take(self, page: Page) -> None:
+        """Become the tab of ``page``."""
+        self.page = page
+        self._diagnosis = Diagnosis(page, self._run, self._settled_now)
 
     @property
     def _secret_typed(self) -> bool:
         """True if a secret may have been typed into the present document."""
         return self.documents in self._secret_documents
 
-    @abstractmethod
-    async def _found(self, target: Target) -> tuple[Target, Locator]:
-        """Settle the target and return its locator. Raises ``target-not-found`` if it cannot be settled in time."""
+    async def title(self) -> str:
+        # Playwright's own `title` is empty for a page that crashed.
+        return await self._read(None, lambda: _TITLE.on(self.page))
 
-    @abstractmethod
+    async def locate(self, target: Target) -> Target:
+        if locators.settled(target):
+            return target
+        settled = await self._until(lambda: self._settled_now(target))
+        if settled is None:
+            raise await self._diagnosis.missing(target)
+        return settled
+
     async def _settled_now(self, target: Target) -> Target | None:
         """Return the target as settled on the present page; None if no alternative matches."""
+        if locators.settled(target):
+            return target
+        if target.any_of is not None:
+            for choice in target.any_of:
+                settled = await self._settled_now(locators.alternative(target, choice))
+                if settled is not None and await self._count(settled):
+                    return settled
+            return None
+        if target.within is not None and not locators.settled(target.within):
+            within = await self._settled_now(target.within)
+            return within and await self._settled_now(target.model_copy(update={"within": within}))
+        assert target.nth is not None
+        everything = target.model_copy(update={"nth": None})
+        nth = await self._count(everything) + target.nth
+        return target.model_copy(update={"nth": nth}) if nth >= 0 else None
 
-    @abstractmethod
+    async def _count(self, target: Target) -> int:
+        return await locators.locator(self.page, target).count()
+
+    async def _found(self, target: Target) -> tuple[Target, Locator]:
+        """Settle the target and return its locator. Raises ``target-not-found`` if it cannot be settled in time."""
+        target = await self.locate(target)
+        return target, locators.locator(self.page, target)
+
     async def _attached(self, target: Target) -> Target:
         """Wait until exactly one element matches, without sending anything to the page; return the settled target."""
+        target, found = await self._found(target)
+        async with self._asking(target):
+            await found.wait_for(state="attached", timeout=self._deadline.milliseconds())
+        return target
 
-    @abstractmethod
     async def _do(
         self,
         target: Target,
@@ -117,25 +110,93 @@ class ElementAccess(ABC):
 
         Returns None if the action opened a dialog or closed its own tab: its result is then unknown.
         """
+        target, found = await self._found(target)
+        self.dialogs.refuse()
+        if self.dialogs.elsewhere is not None:
+            # This fails if that dialog also blocks this tab.
+            await self.title()
+        self._run.begin(self.page, driver_waits=driver_waits)
+        # A failed action may have typed something.
+        self.pending_input = True
+        try:
+            async with self._deadline.limit():
+                return await self.dialogs.through(self._action(target, found, action, sends=sends))
+        except TimeoutError:
+            raise self._diagnosis.silent("after") from None
 
-    @abstractmethod
-    def _answering(self, seconds: float | None = None, phase: Phase = "before") -> AbstractAsyncContextManager[None]:
+    async def _action(
+        self,
+        target: Target,
+        found: Locator,
+        action: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
+        *,
+        sends: bool,
+    ) -> Answer | None:
+        try:
+            return await action(found, self._deadline.milliseconds())
+        except Error as error:
+            if not sends and playwright_errors.only_waited(error):
+                raise await self._diagnosis.failed(error, target, "before") from None
+            if playwright_errors.has_log(error) and await self._diagnosis.closed_alone(error):
+                return None
+            raise await self._diagnosis.failed(error, target, "after") from None
+
+    @contextlib.asynccontextmanager
+    async def _asking(self, target: Target | None, phase: Phase = "before") -> AsyncGenerator[None]:
+        """Limit the page's answers within the block to the deadline, and report an error of Playwright in ``phase``."""
+        try:
+            async with self._answering(phase=phase):
+                yield
+        except Error as error:
+            raise await self._diagnosis.failed(error, target, phase) from None
+
+    @contextlib.asynccontextmanager
+    async def _answering(self, seconds: float | None = None, phase: Phase = "before") -> AsyncGenerator[None]:
         """Limit the page's answers within the block to the step's deadline, or to ``seconds``.
 
         Raises ``timeout`` if they take longer, and ``dialog-open``, at once, if a dialog prevents them; both have the phase
         ``phase``.
         """
+        self.dialogs.refuse()
+        if self.dialogs.elsewhere is not None:
+            seconds = min(dialogs.ELSEWHERE_SECONDS, self._deadline.left() if seconds is None else seconds)
+        try:
+            async with asyncio.timeout(seconds) if seconds is not None else self._deadline.limit() as limit:
+                with self.dialogs.cutting(limit):
+                    yield
+        except TimeoutError:
+            self.dialogs.refuse(phase)
+            if (elsewhere := self.dialogs.elsewhere) is not None:
+                elsewhere.refuse(phase)
+            raise self._diagnosis.silent(phase) from None
 
-    @abstractmethod
+    async def _parsed(self) -> None:
+        """Wait until the document is complete: half a table does not tell the number of its rows."""
+        await self.page.wait_for_load_state("domcontentloaded", timeout=self._deadline.milliseconds())
+
+    async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:
+        """Read until there is an answer; None when the time is up."""
+        pauses = iter(PAUSES)
+        while True:
+            answer = await self._read(target, look)
+            if answer is not None or self._deadline.over():
+                return answer
+            if refused := self._run.refusal():
+                raise refused
+            await asyncio.sleep(min(next(pauses, PAUSES[-1]), self._deadline.left()))
+
     async def _read(
         self, target: Target | None, look: Callable[[], Awaitable[Answer]], *, waits: bool = False
     ) -> Answer:
-        """Read once, again if a navigation removed the document meanwhile. ``waits``: the reading itself waits."""
+        """Read once, again if a navigation removed the document meanwhile. Raises ``timeout`` if the page does not answer.
 
-    @abstractmethod
-    async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:
-        """Read until there is an answer; None when the time is up."""
-
-    @abstractmethod
-    async def _parsed(self) -> None:
-        """Wait until the document is complete: half a table does not tell the number of its rows."""
+        ``waits``: the reading itself waits until the deadline, and needs time to report its failure.
+        """
+        while True:
+            try:
+                async with self._answering(None if waits else max(self._deadline.left(), EVIDENCE_SECONDS)):
+                    return await look()
+            except Error as error:
+                if playwright_errors.kind_of(error) != "navigated" or self._deadline.over():
+                    raise await self._diagnosis.failed(error, target, "before") from None
+            await asyncio.sleep(PAUSES[0])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.async_api import Error, Locator
+from playwright.async_api import Locator
 from playwright.async_api import TimeoutError as Late
 
 from nodes.errors import SiteError
@@ -14,7 +14,6 @@ from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import isolated_world, playwright_errors
 from runtime.browser.page.downloads import Downloads
-from runtime.browser.page.signed_in import SignedIn
 
 DRAG_STEPS = 8
 """Number of mouse moves of a drag: pages that follow the mouse miss a single jump."""
@@ -49,11 +48,8 @@ _FILE_FIELD = isolated_world.Script[str](
 _PAGE = Target(css="html")
 
 
-class Actions(Downloads, SignedIn):
-    """All actions of a tab on an element except clicks."""
-
+class Actions(Downloads):
     async def press(self, key: str, target: Target | None) -> None:
-        """Press a key in the element, or where the focus is."""
         await self._see_to_typed()
         if target is None:
             await self._do(_PAGE, lambda _found, _timeout: self.page.keyboard.press(key), sends=True)
@@ -65,11 +61,9 @@ class Actions(Downloads, SignedIn):
             )
 
     async def hover(self, target: Target) -> None:
-        """Move the mouse over the element."""
         await self._do(target, lambda found, timeout: found.hover(timeout=timeout))
 
     async def drag(self, target: Target, to: Target) -> None:
-        """Drag the element onto another."""
         await self._see_to_typed()
         _settled, place = await self._found(to)
         await self._do(target, lambda found, timeout: found.drag_to(place, timeout=timeout, steps=DRAG_STEPS))
@@ -77,35 +71,25 @@ class Actions(Downloads, SignedIn):
     async def scroll(
         self, target: Target | None, to: Literal["top", "bottom"] | None, by: tuple[int, int] | None
     ) -> dict[str, Json]:
-        """Scroll the element into view, or within it or the page; return ``x``, ``y``, ``at_end`` of the scrolled box."""
         target, found = await self._found(await self._attached(target or _PAGE))
-        try:
-            async with self._answering(phase="after"):
-                if to is None and by is None:
-                    await found.scroll_into_view_if_needed(timeout=self._deadline.milliseconds())
-                wanted: dict[str, Any] = {"to": to, "by": by}
-                return await _SCROLL.of(found, wanted, milliseconds=self._deadline.milliseconds())
-        except Error as error:
-            raise await self._diagnosis.failed(error, target, "after") from None
+        async with self._asking(target, "after"):
+            if to is None and by is None:
+                await found.scroll_into_view_if_needed(timeout=self._deadline.milliseconds())
+            argument: dict[str, Any] = {"to": to, "by": by}
+            return await _SCROLL.of(found, argument, milliseconds=self._deadline.milliseconds())
 
     async def check(self, target: Target, checked: bool) -> None:
-        """Set the box or radio button."""
         await self._do(target, lambda found, timeout: found.set_checked(checked, timeout=timeout))
 
     async def select(self, target: Target, options: Sequence[str]) -> list[str]:
-        """Choose options by label or value; return the values chosen."""
         chosen = list(options)
         taken = await self._do(target, lambda found, timeout: found.select_option(chosen, timeout=timeout))
         return chosen if taken is None else taken
 
     async def upload(self, target: Target, files: Sequence[Path]) -> None:
-        """Choose files in the file field, or in the chooser that a click on the element opens."""
         target, found = await self._found(target)
-        try:
-            async with self._answering():
-                kind = await _FILE_FIELD.of(found, milliseconds=self._deadline.milliseconds())
-        except Error as error:
-            raise await self._diagnosis.failed(error, target, "before") from None
+        async with self._asking(target):
+            kind = await _FILE_FIELD.of(found, milliseconds=self._deadline.milliseconds())
         if kind == "one" and len(files) > 1:
             raise self._one_file_only(target, len(files), "before")
         if kind == "none":

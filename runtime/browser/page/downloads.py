@@ -27,14 +27,11 @@ LOOK_SECONDS = 0.02
 
 
 class Downloads(Filled):
-    """Downloads files from the site of a tab."""
-
     @contextlib.asynccontextmanager
     async def download(self, target: Target | None, url: str | None) -> AsyncGenerator[Delivery]:
-        """Yield the file that a click on the element, or the address, delivers; it exists until the block ends."""
         what = url if url is not None else str(target)
         try:
-            async with self._run.state.open() as counter:
+            async with self._run.downloads.open() as counter:
                 with self._refusals() as refusals:
                     if target is not None:
                         await self._see_to_typed()
@@ -86,12 +83,12 @@ class Downloads(Filled):
             if incoming is None and (refusal := _of_document(refusals)):
                 raise self._failed(what, _said(refusal))
             if incoming is not None and not self._run.allowed.document(incoming.url):
-                self._run.state.cancel(incoming.guid)
+                self._run.downloads.cancel(incoming.guid)
                 raise origin_guard.refused(incoming.url, self._run.allowed, "download")
             if self._deadline.over():
                 if incoming is None:
                     raise self._none_began(what, "nothing came")
-                self._run.state.cancel(incoming.guid)
+                self._run.downloads.cancel(incoming.guid)
                 raise self._failed(what, "it did not come to its end in time")
             await asyncio.sleep(LOOK_SECONDS)
         if incoming.state == "canceled":

@@ -7,7 +7,7 @@ covers it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from playwright.async_api import CDPSession, Error, Frame, Page
@@ -58,50 +58,86 @@ class Found(NamedTuple):
 
 async def shown(page: Page, hide: Callable[[str], bool], *, canvases: bool) -> bool:
     """Return True if any text is drawn for which ``hide`` is true; with ``canvases``, also for any canvas."""
-    async with contextlib.aclosing(_sought(page, hide, canvases=canvases)) as sought:
-        async for _session, found in sought:
-            if found.elements or found.bare:
-                return True
+    async with _sessions(page) as sessions:
+        for frame, session in sessions.items():
+            with _unless_gone(frame):
+                found = await _find(session, hide, canvases=canvases)
+                if found.elements or found.bare:
+                    return True
     return False
 
 
-async def mark(page: Page, hide: Callable[[str], bool], *, canvases: bool) -> bool:
-    """Mark the elements that cover each drawn secret, and with ``canvases`` every canvas. Return True if all are covered."""
+async def mark(page: Page, hide: Callable[[str], bool], *, canvases: bool, secret: Sequence[Frame]) -> bool:
+    """Mark the elements that cover each drawn secret, and with ``canvases`` every canvas. Return True if all are covered.
+
+    ``secret`` are the frames in which something is marked already. A screenshot does not wait until another process has painted
+    its masks. So a frame with a mark and its own process is marked as a whole in the document around it, up to the main frame.
+    """
     for _time in range(TIMES - 1):
         # A page may replace an element between the snapshot and the mark.
         with contextlib.suppress(Error):
-            return await _marked(page, hide, canvases=canvases)
-    return await _marked(page, hide, canvases=canvases)
+            return await _mark(page, hide, canvases, secret)
+    return await _mark(page, hide, canvases, secret)
 
 
-async def _marked(page: Page, hide: Callable[[str], bool], *, canvases: bool) -> bool:
-    covered = True
-    async with contextlib.aclosing(_sought(page, hide, canvases=canvases)) as sought:
-        async for session, found in sought:
-            covered = covered and not found.bare
-            if not found.elements:
-                continue
-            await _sent(session, "DOM.getDocument", depth=0)
-            pushed = await _sent(session, "DOM.pushNodesByBackendIdsToFrontend", backendNodeIds=found.elements)
-            for node in pushed["nodeIds"]:
-                await _sent(session, "DOM.setAttributeValue", nodeId=node, name=MARK, value="")
-    return covered
+async def _mark(page: Page, hide: Callable[[str], bool], canvases: bool, secret: Sequence[Frame]) -> bool:
+    async with _sessions(page) as sessions:
+        marked = {_root(frame, sessions) for frame in secret}
+        for frame, session in sessions.items():
+            with _unless_gone(frame):
+                inner = [sessions[each] for each in marked if each and _root(each.parent_frame, sessions) is frame]
+                owners = [await _owner(session, each) for each in inner]
+                found = await _find(session, hide, canvases=canvases, owners=owners)
+                if found.elements:
+                    await _sent(session, "DOM.getDocument", depth=0)
+                    arguments = {"backendNodeIds": found.elements}
+                    pushed = await _sent(session, "DOM.pushNodesByBackendIdsToFrontend", **arguments)
+                    for node in pushed["nodeIds"]:
+                        await _sent(session, "DOM.setAttributeValue", nodeId=node, name=MARK, value="")
+                if found.elements or found.bare:
+                    marked.add(frame)
+                if frame is page.main_frame:
+                    return not found.bare
+    return True
 
 
-async def _sought(
-    page: Page, hide: Callable[[str], bool], *, canvases: bool
-) -> AsyncGenerator[tuple[CDPSession, Found]]:
-    for frame in page.frames:
-        with _unless_gone(frame):
-            if (session := await _session(page, frame)) is None:
-                continue
-            try:
-                taken = await _sent(session, "DOMSnapshot.captureSnapshot", computedStyles=_STYLES)
-                for document in taken["documents"]:
-                    yield session, _Document(document, taken["strings"], hide).found(canvases=canvases)
-            finally:
-                with contextlib.suppress(Error):
-                    await session.detach()
+@contextlib.asynccontextmanager
+async def _sessions(page: Page) -> AsyncGenerator[dict[Frame, CDPSession]]:
+    """Open a session for the main frame and for each frame in another process than its parent; inner frames come first."""
+    sessions: dict[Frame, CDPSession] = {}
+    try:
+        for frame in reversed(page.frames):
+            with _unless_gone(frame):
+                if (session := await _session(page, frame)) is not None:
+                    sessions[frame] = session
+        yield sessions
+    finally:
+        for session in sessions.values():
+            with contextlib.suppress(Error):
+                await session.detach()
+
+
+def _root(frame: Frame | None, sessions: Mapping[Frame, CDPSession]) -> Frame | None:
+    """Return the frame with a session whose process shows ``frame``; None above the main frame."""
+    while frame is not None and frame not in sessions:
+        frame = frame.parent_frame
+    return frame
+
+
+async def _owner(session: CDPSession, inner: CDPSession) -> int:
+    """Return the backend id of the element that holds the frame of ``inner``."""
+    tree = await _sent(inner, "Page.getFrameTree")
+    owner = await _sent(session, "DOM.getFrameOwner", frameId=tree["frameTree"]["frame"]["id"])
+    return int(owner["backendNodeId"])
+
+
+async def _find(
+    session: CDPSession, hide: Callable[[str], bool], *, canvases: bool, owners: Sequence[int] = ()
+) -> Found:
+    """Return the elements to paint over in the documents of a session; ``owners`` are some of them."""
+    taken = await _sent(session, "DOMSnapshot.captureSnapshot", computedStyles=_STYLES)
+    found = [_Document(each, taken["strings"], hide).found(canvases, owners) for each in taken["documents"]]
+    return Found([element for each in found for element in each.elements], any(each.bare for each in found))
 
 
 @contextlib.contextmanager
@@ -158,14 +194,15 @@ class _Document:
             values = (strings[style] for style in styles if style >= 0)
             self._styles += [(node, value, box) for value in values if "data:" in value]
 
-    def found(self, *, canvases: bool) -> Found:
+    def found(self, canvases: bool, owners: Sequence[int]) -> Found:
         """Return the elements to paint over in the document."""
-        covers = [(node, self._cover(node, box)) for node, box in self._secret(canvases=canvases) if box.seen]
         ids: list[int] = self._nodes["backendNodeId"]
+        secret = [*self._secret(canvases), *((node, box) for node, box in self._boxes.items() if ids[node] in owners)]
+        covers = [(node, self._cover(node, box)) for node, box in secret if box.seen]
         elements = sorted({ids[cover] for _node, cover in covers if cover is not None})
         return Found(elements, bare=any(cover is None for _node, cover in covers))
 
-    def _secret(self, *, canvases: bool) -> Iterator[tuple[int, _Box]]:
+    def _secret(self, canvases: bool) -> Iterator[tuple[int, _Box]]:
         unread: set[int] = set()
         for node, text, box in self._texts:
             if any(each in self._closed or each in self._pseudo for each in (node, *self._above(node))):

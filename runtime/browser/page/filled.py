@@ -44,19 +44,15 @@ class FilledText:
 
 
 class Filled(ElementAccess):
-    """Puts texts into fields and makes sure that they stay there."""
-
     _texts: tuple[FilledText, ...] = ()
 
     async def fill(self, target: Target, text: str, *, secret: bool = False) -> None:
-        """Replace the field's text with ``text``."""
         target, _found = await self._found(target)
         self._secret_begins(secret=secret)
         await self._do(target, lambda found, timeout: found.fill(text, timeout=timeout))
         self._remember(target, text, secret=secret)
 
     async def type(self, target: Target, text: str, delay: float, *, secret: bool = False) -> None:
-        """Empty the field, then type ``text`` key by key."""
         target, _found = await self._found(target)
         await self._do(target, lambda found, timeout: found.fill("", timeout=timeout))
         self._secret_begins(secret=secret)

@@ -1,20 +1,25 @@
-"""Observes a tab: Playwright's accessibility snapshot, and the facts that it lacks (``runtime.browser.elements.selectors``)."""
+"""Observes a tab: Playwright's accessibility snapshot, and the facts that it lacks (``runtime.browser.elements.selectors``).
+
+An observation gives its elements refs. An element can be found by its ref while it exists.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 
 import pydantic
-from playwright.async_api import Error, Frame, Locator
+from playwright.async_api import Error, Frame, Locator, Request
 
 from nodes.errors import SiteError
 from nodes.targets import Target
 from nodes.values import sound, sound_json
 from runtime.browser import isolated_world, playwright_errors
+from runtime.browser.elements import pointed as elements_pointed
 from runtime.browser.elements import selectors
 from runtime.browser.page.access import ElementAccess
 from runtime.observation.observation import Observation
@@ -38,9 +43,11 @@ _Told = tuple[str, int, list[_ToldFact], list[tuple[str, str]], list[tuple[list[
 _TOLD: pydantic.TypeAdapter[_Told | None] = pydantic.TypeAdapter(_Told | None)
 
 
-class Looking(ElementAccess):
-    """Observes a tab."""
+QUIET_SECONDS = 0.1
+"""Seconds without any request until the effects of an action count as over."""
 
+
+class Looking(ElementAccess):
     _looked: Mapping[int, Frame] = types.MappingProxyType({})
     """Frames of the last observation, by the numbers of their documents."""
     _documents = 0
@@ -152,6 +159,61 @@ class Looking(ElementAccess):
             return _TOLD.validate_python(sound_json(json.loads(told or "null")))
         except ValueError:
             raise isolated_world.unreadable(isolated_world.ANOTHER_SHAPE, self.page.url) from None
+
+    @contextlib.asynccontextmanager
+    async def pointed(self, ref: str) -> AsyncGenerator[elements_pointed.Pointed]:
+        """Yield an element by its ref from the last observation. Raises SiteError ``ref-gone``."""
+        located = await self.by_ref(ref)
+        async with self._asking(None):
+            handle = await located.element_handle(timeout=self._deadline.milliseconds())
+            element = await elements_pointed.of(self.page, handle)
+        try:
+            yield element
+        finally:
+            with contextlib.suppress(Error):
+                await handle.dispose()
+
+    @contextlib.asynccontextmanager
+    async def settling(self, seconds: float) -> AsyncGenerator[None]:
+        """Wait for the effects of the action in the block: documents, requests of the page, tabs that open.
+
+        Waits at most ``seconds``, and not if a dialog opens.
+        """
+        under_way: set[Request] = set()
+        changed = asyncio.Event()
+
+        def began(request: Request) -> None:
+            under_way.add(request)
+            changed.set()
+
+        def ended(request: Request) -> None:
+            under_way.discard(request)
+            changed.set()
+
+        page, context = self.page, self.page.context
+        # A tab that opens is there once its first request is answered.
+        context.on("request", began)
+        context.on("requestfinished", ended)
+        context.on("requestfailed", ended)
+        try:
+            async with self._run.opening_tabs() as any_to_come:
+                yield
+                with contextlib.suppress(TimeoutError, Error):
+                    async with asyncio.timeout(seconds):
+                        while self.dialogs.message is None:
+                            changed.clear()
+                            waiting = under_way and not page.is_closed()
+                            try:
+                                await asyncio.wait_for(changed.wait(), None if waiting else QUIET_SECONDS)
+                            except TimeoutError:
+                                if not await any_to_come():
+                                    break
+                        if not page.is_closed() and self.dialogs.message is None:
+                            await page.wait_for_load_state("domcontentloaded")
+        finally:
+            context.remove_listener("request", began)
+            context.remove_listener("requestfinished", ended)
+            context.remove_listener("requestfailed", ended)
 
 
 def _fact(told: _ToldFact, prefix: str, *, framed: bool) -> Fact:

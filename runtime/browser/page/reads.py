@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import NotRequired
+from typing import Any, NotRequired
 
-from playwright.async_api import Error
 from typing_extensions import TypedDict
 
 from nodes.errors import SiteError
 from nodes.pages import FieldSource, Grid
+from nodes.rules import Rule
 from nodes.targets import Target
 from nodes.values import Json, sound, sound_json
 from runtime.browser import isolated_world
-from runtime.browser.diagnosis.diagnosis import field_ambiguous
+from runtime.browser.diagnosis.diagnosis import field_ambiguous, subject_of
 from runtime.browser.elements import locators, rules, text_match
 from runtime.browser.page.observer import Looking
 from runtime.browser.page.screenshots import Pictures
@@ -24,8 +23,6 @@ Cell = str | None | dict[str, int]
 
 
 class Table(TypedDict):
-    """Cells of a table; the tag of an element that is no table."""
-
     head: NotRequired[list[str]]
     rows: list[list[str | None]]
     tag: NotRequired[str]
@@ -167,24 +164,16 @@ _TABLE = isolated_world.Script[list[Table]](
 
 
 class Reads(Pictures, Looking):
-    """Readings of a tab's elements."""
-
     async def text(self, target: Target) -> str:
-        """Return the visible text of the element, white space folded."""
         target, found = await self._found(target)
         return await self._read(target, lambda: _TEXT.of(found, milliseconds=self._deadline.milliseconds()), waits=True)
 
     async def value(self, target: Target) -> str:
-        """Return the value of the field."""
         target, found = await self._found(target)
-        try:
-            async with self._answering():
-                return sound(await found.input_value(timeout=self._deadline.milliseconds()))
-        except Error as error:
-            raise await self._diagnosis.failed(error, target, "before") from None
+        async with self._asking(target):
+            return sound(await found.input_value(timeout=self._deadline.milliseconds()))
 
     async def rows(self, target: Target, fields: Sequence[FieldSource], least: int) -> list[list[str | None]]:
-        """Return the text of each field for each visible match; wait until there are ``least`` of them."""
         wanted = [{"css": field.css, "attribute": field.attribute, "nth": field.nth} for field in fields]
         seen = every = 0
 
@@ -208,25 +197,16 @@ class Reads(Pictures, Looking):
         return [[_cell(cell, fields) for cell in row] for row in rows]
 
     async def attribute(self, target: Target, name: str) -> str | None:
-        """Return the attribute as written, None if the element lacks it."""
         target, found = await self._found(target)
-        try:
-            async with self._answering():
-                return sound_json(await found.get_attribute(name, timeout=self._deadline.milliseconds()))
-        except Error as error:
-            raise await self._diagnosis.failed(error, target, "before") from None
+        async with self._asking(target):
+            return sound_json(await found.get_attribute(name, timeout=self._deadline.milliseconds()))
 
     async def state(self, target: Target) -> dict[str, Json]:
-        """Return ``visible``, ``enabled``, ``checked``, ``editable``, ``focused``, ``value`` of the element."""
         target, found = await self._found(target)
-        try:
-            async with self._answering():
-                return await _STATE.of(found, milliseconds=self._deadline.milliseconds())
-        except Error as error:
-            raise await self._diagnosis.failed(error, target, "before") from None
+        async with self._asking(target):
+            return await _STATE.of(found, milliseconds=self._deadline.milliseconds())
 
     async def table(self, target: Target, least: int) -> Grid:
-        """Return the table's cells as a person sees them; wait until it has ``least`` rows. Raises ``not-a-table``."""
         seen = 0
 
         async def look() -> Table | None:
@@ -269,9 +249,61 @@ class Reads(Pictures, Looking):
             )
         return Grid(table.get("head", []), table["rows"])
 
-    @abstractmethod
     async def count(self, target: Target) -> int:
-        """Return the number of elements that match now."""
+        async def look() -> int:
+            await self._parsed()
+            settled = await self._settled_now(target)
+            return 0 if settled is None else await self._count(settled)
+
+        count = await self._read(target, look)
+        if not count:
+            await self._diagnosis.demand_answer(target)
+        return count
+
+    async def wait_for(self, rule: Rule) -> None:
+        if rule.kind == "url" and self.dialogs.message is not None:
+            # An address can be read while a dialog is open, and does not change meanwhile.
+            if not locators.address_matches(rule.url or "", self.page.url):
+                self.dialogs.refuse("after")
+            return
+        last = rules.RuleCheck(False, None, None)
+
+        async def look() -> bool | None:
+            nonlocal last
+            last = await self._look(rule)
+            return last.holds or None
+
+        # A condition over values does not change by waiting.
+        held = await (look() if rule.kind == "expr" else self._until(look, subject_of(rule)))
+        if not held:
+            raise await self._diagnosis.rule_failed(rule, last)
+
+    async def holds(self, rule: Rule) -> bool:
+        return (await self._read(subject_of(rule), lambda: self._look(rule))).holds
+
+    async def _look(self, rule: Rule) -> rules.RuleCheck:
+        subject = subject_of(rule)
+        if rule.kind == "url" and self.page.is_closed():
+            # A closed tab keeps its address, and would be checked until the time is up. A request to the tab reveals that it is gone.
+            await self.page.title()
+        for_nothing = rule.kind == "hidden" or (rule.kind == "count" and rule.count == 0)
+        settled = subject if subject is None or locators.settled(subject) else await self._settled_now(subject)
+        if subject is not None and settled is None:
+            seen = rules.RuleCheck(for_nothing, None, None, 0)
+        else:
+            seen = await rules.look(self.page, rule, settled)
+        if seen.holds and for_nothing and (status := await self._diagnosis.broken()) is not None:
+            # A missing element on a server error page proves nothing.
+            return rules.RuleCheck(False, seen.wanted, f"an error of the server ({status})")
+        return seen
+
+    async def signed_in(self) -> Json:
+        state: Any = await self._read(None, lambda: self.page.context.storage_state(indexed_db=True))
+        return self._run.allowed.stored(state)
+
+    async def sign_in(self, state: Json) -> None:
+        allowed: Any = self._run.allowed.stored(state)
+        await self._read(None, lambda: self.page.context.set_storage_state(allowed))
 
 
 def _cell(cell: Cell, fields: Sequence[FieldSource]) -> str | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from playwright.async_api import Error, Frame, Locator
+from playwright.async_api import Error, Frame
 
 from nodes.errors import AuthorError, SiteError
 from nodes.targets import Target
@@ -102,42 +103,36 @@ _UNMARK = """() => {
 
 
 class Pictures(ElementAccess):
-    """Takes pictures of a tab."""
-
     async def screenshot(self, target: Target | None, *, full_page: bool, hide: Callable[[str], bool]) -> bytes:
-        """Return a PNG of the element or the page; texts for which ``hide`` is true are painted over."""
         found = None
         if target is not None:
             target, found = await self._found(target)
         masked: Sequence[Frame] = ()
         try:
-            async with self._answering():
+            async with self._asking(target):
                 masked = self.page.frames
                 await self._mark(hide)
-                mask = [frame.locator(f"[{drawn_text.MARK}]") for frame in masked]
-                return await self._picture(found, full_page=full_page, mask=mask)
-        except Error as error:
-            raise await self._diagnosis.failed(error, target, "before") from None
+                options: dict[str, Any] = {
+                    "timeout": self._deadline.milliseconds(),
+                    "animations": "disabled",
+                    "mask": [frame.locator(f"[{drawn_text.MARK}]") for frame in masked],
+                    "mask_color": MASK_COLOUR,
+                }
+                if found is not None:
+                    return await found.screenshot(**options)
+                return await self.page.screenshot(**options, full_page=full_page)
         finally:
             for frame in masked:
                 await _unmark(frame)
 
-    async def _picture(self, found: Locator | None, *, full_page: bool, mask: list[Locator]) -> bytes:
-        milliseconds = self._deadline.milliseconds()
-        if found is not None:
-            return await found.screenshot(
-                timeout=milliseconds, animations="disabled", mask=mask, mask_color=MASK_COLOUR
-            )
-        return await self.page.screenshot(
-            timeout=milliseconds, animations="disabled", mask=mask, mask_color=MASK_COLOUR, full_page=full_page
-        )
-
     async def _mark(self, hide: Callable[[str], bool]) -> None:
         """Mark each element that shows a secret."""
+        secret: list[Frame] = []
         for frame in self.page.frames:
-            await _showing(frame, _SHOWN, hide, _MARK)
-            await _showing(frame, _TOGETHER, hide, _MARK_INNERMOST)
-        if not await drawn_text.mark(self.page, hide, canvases=self._secret_typed):
+            for shown, then in ((_SHOWN, _MARK), (_TOGETHER, _MARK_INNERMOST)):
+                if await _showing(frame, shown, hide, then):
+                    secret.append(frame)
+        if not await drawn_text.mark(self.page, hide, canvases=self._secret_typed, secret=secret):
             raise AuthorError(
                 "secret-on-page",
                 "the page shows a secret of the workflow where no element of it can be painted over",
@@ -146,8 +141,6 @@ class Pictures(ElementAccess):
             )
 
     async def shows(self, hide: Callable[[str], bool]) -> bool:
-        """Return True if the page, a frame or a field of it shows a text for which ``hide`` is true."""
-
         async def look() -> bool:
             for frame in self.page.frames:
                 for shown in (_SHOWN, _TOGETHER):
@@ -158,7 +151,6 @@ class Pictures(ElementAccess):
         return await self._read(None, look)
 
     async def pdf(self, landscape: bool) -> bytes:
-        """Return the page as a PDF."""
         return await self._read(None, lambda: self.page.pdf(format="A4", landscape=landscape, print_background=True))
 
 

@@ -1,33 +1,29 @@
-"""Tab as a node sees it: ``nodes.pages.Page`` over Playwright.
-
-A success costs one round trip: no counting before an action, no check before a reading. Failures are diagnosed afterwards.
-"""
+"""A tab as a node sees it (``nodes.pages.Page`` over Playwright), and the list of all tabs of a run (``nodes.pages.Tabs``)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Literal
 
-from playwright.async_api import Error, Locator, Page
+from playwright.async_api import BrowserContext, Dialog, Error, Page
 from typing_extensions import override
 
-from nodes.errors import AuthorError, LogError, Phase, RunOpsError, SiteError
+from nodes.errors import AuthorError, LogError, RunOpsError, SiteError
 from nodes.pages import ElementAction
-from nodes.rules import Rule
+from nodes.tabs import MAIN
 from nodes.targets import Target
 from nodes.values import Json
 from runtime.browser import isolated_world, origins, playwright_errors, playwright_internals
 from runtime.browser.diagnosis import page_signals
-from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS, Diagnosis, subject_of
-from runtime.browser.elements import locators, rules, text_match
-from runtime.browser.page import actions, dialogs, reads, refs
-from runtime.browser.page.access import Answer, PageState
-
-_TITLE = isolated_world.Script[str]("() => Document.prototype.__lookupGetter__('title').call(document)", str)
+from runtime.browser.diagnosis.diagnosis import EVIDENCE_SECONDS
+from runtime.browser.elements import text_match
+from runtime.browser.page import actions, reads
+from runtime.browser.page.access import PAUSES
+from runtime.browser.run_pages import RunPages
 
 _HERE = isolated_world.Script[bool]("() => true", bool)
 
@@ -47,74 +43,31 @@ ANSWER_SECONDS = 3.0
 BUSY_SECONDS = 2.0
 """Seconds that the old document may stay once the site has answered for the next one."""
 
-PAUSES = (0.01, 0.02, 0.05)
-"""Seconds between readings; the last one repeats."""
+LOOK_SECONDS = 0.02
+"""Seconds between two checks for an opening tab."""
+
+CLOSE_SECONDS = 5.0
+"""Seconds that a tab may take to close."""
 
 
-class OpenTabs(Protocol):
-    """Tabs of the run, as a tab needs them: ``runtime.browser.page.tabs.Tabs``."""
-
-    untold: LogError | None
-
-    def of(self, page: Page) -> Tab | None:
-        """Return the tab of the page."""
-        ...
-
-    async def replace(self, tab: Tab) -> Page:
-        """Open a page for ``tab`` that replaces its own."""
-        ...
-
-    def opening(self, name: str, opener: Tab) -> AbstractAsyncContextManager[None]:
-        """Give ``name`` to the tab that the action in the block opens."""
-        ...
-
-    async def tell_again(self) -> None:
-        """Record changes that could not be recorded before."""
-        ...
-
-
-class TabState(PageState, Protocol):
-    """State that the tabs of a run share, beyond the needs of their elements."""
-
-    def fresh_page(self) -> AbstractAsyncContextManager[Tab]:
-        """Open a tab in the same browser, closed at the end."""
-        ...
-
-    @property
-    def tabs(self) -> OpenTabs:
-        """All tabs of the run."""
-        ...
-
-
-class Tab(actions.Actions, reads.Reads, refs.Refs):
-    """One tab. Implements ``nodes.pages.Page``."""
-
-    _run: TabState
-
-    def __init__(self, page: Page, run: TabState) -> None:
-        self._run = run
-        self._deadline = run.deadline
+class Tab(actions.Actions, reads.Reads):
+    def __init__(self, page: Page, run: RunPages, tabs: Tabs) -> None:
+        self._tabs = tabs
         self.replaced = False
         """True if the last ``goto`` replaced a tab that did not answer."""
         self.silent = -1
         """Number of documents loaded when the tab did not answer; -1 if it answered."""
-        self.documents = 0
-        """Documents loaded into the tab, except its first blank one."""
-        self.pending_input = False
-        """True if the present document holds input that no finished effect has consumed."""
         self.posted = False
         """True if the present document answers a request that a reload would send again."""
         self.status: int | None = None
         """Error status of the present document; None if there was no error, or it is unknown."""
-        self.dialogs = dialogs.Dialogs(run.dialogs)
-        self._take(page)
+        super().__init__(page, run)
 
+    @override
     def _take(self, page: Page) -> None:
-        """Become the tab of ``page``."""
-        self.page = page
-        self._diagnosis = Diagnosis(page, self._run, self._settled_now)
+        super()._take(page)
         self._deaf = playwright_internals.on_document(page, self._loaded)
-        page.on("crash", self._run.crashed)
+        page.on("crash", self._run.answers.crashed)
 
     def overlook(self) -> None:
         """Stop counting documents loaded here as the run's."""
@@ -130,46 +83,33 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
     @property
     def url(self) -> str:
-        """Address of the tab's document."""
         return self.page.url
 
     @property
     def closed(self) -> bool:
-        """True if the tab is closed."""
         return self.page.is_closed()
 
     @property
     def dialog(self) -> str | None:
-        """Message of the open dialog."""
         return self.dialogs.message
 
     def calm(self) -> None:
         """Raises ``dialog-open`` if a dialog is open, and LogError if the list of tabs could not be saved."""
-        if self._run.tabs.untold is not None:
-            raise self._run.tabs.untold
+        if self._tabs.unsaved is not None:
+            raise self._tabs.unsaved
         self.dialogs.refuse()
 
-    async def title(self) -> str:
-        """Return the title of the tab's document."""
-        # Playwright's own `title` is empty for a page that crashed.
-        return await self._read(None, lambda: _TITLE.on(self.page))
-
     async def signs(self) -> dict[str, Json]:
-        """Return the page's signals: ``runtime.browser.diagnosis.page_signals``."""
         return await self._read(None, lambda: page_signals.of(self.page))
 
     @contextlib.asynccontextmanager
     async def beside(self, seconds: float) -> AsyncGenerator[Tab]:
-        """Open a separate tab in the same browser, closed at the end; both tabs have ``seconds`` from now on."""
+        """Open a separate tab in the same browser; both tabs have ``seconds`` from now on."""
         self._deadline.bound(seconds)
-        async with self._run.fresh_page() as fresh:
+        async with self._tabs.fresh_page() as fresh:
             yield fresh
 
     async def goto(self, url: str, *, anew: bool = False) -> str:
-        """Load ``url`` until its load event, and return the final address. A tab that does not answer is replaced by a new one.
-
-        If only the part after ``#`` differs from the present address, the document stays, except with ``anew``.
-        """
         self._run.admit(url)
         self.replaced = False
         if anew and "#" in url and await self._put_in_address(url):
@@ -196,7 +136,11 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             await asyncio.wait([loading], timeout=PAUSES[-1])
             if loading.done() or self.documents != before:
                 return False
-            if self._run.awaits(self.page) or self.dialogs.message is not None or self.dialogs.elsewhere is not None:
+            if (
+                self._run.answers.awaits(self.page)
+                or self.dialogs.message is not None
+                or self.dialogs.elsewhere is not None
+            ):
                 since = time.monotonic()
         return True
 
@@ -213,10 +157,10 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
     async def _replace(self) -> None:
         """Continue in a new tab of the same browser; close the old one."""
-        if self._run.tabs.of(self.page) is not self:
+        if self._tabs.of(self.page) is not self:
             return
         self.overlook()
-        self._take(await self._run.tabs.replace(self))
+        self._take(await self._tabs.replace(self))
         self.replaced = True
         self._run.begin(self.page, driver_waits=True)
 
@@ -237,15 +181,12 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             return False
 
     async def back(self) -> str:
-        """Load the previous document, and return its address."""
         return await self._travel(await self._entry(-1), lambda timeout: self.page.go_back(timeout=timeout))
 
     async def forward(self) -> str:
-        """Load the document that ``back`` left, and return its address."""
         return await self._travel(await self._entry(1), lambda timeout: self.page.go_forward(timeout=timeout))
 
     async def reload(self, *, resend: bool) -> str:
-        """Load the document again; resend a form only with ``resend``."""
         if self.posted and not resend:
             raise AuthorError(
                 "reload-resends",
@@ -297,12 +238,11 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
 
     @contextlib.asynccontextmanager
     async def opening(self, name: str | None) -> AsyncGenerator[None]:
-        """Wait for the tab that the action in the block opens, and name it. Without ``name``, wait for nothing."""
         if name is None:
             yield
             return
         await self._run.settled()
-        async with self._run.tabs.opening(name, self):
+        async with self._tabs.opening(name, self):
             yield
 
     async def wait_on(self, seconds: float, late: Callable[[], RunOpsError]) -> None:
@@ -315,11 +255,9 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         await asyncio.sleep(seconds)
 
     def waited(self) -> float:
-        """Return the seconds since the step's attempt began."""
         return self._deadline.waited()
 
     async def asked(self, text: str | None) -> str:
-        """Wait for a dialog, and return its message."""
         try:
             async with asyncio.timeout(self._deadline.left()):
                 message = await self.dialogs.wait()
@@ -335,7 +273,6 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
         return message
 
     async def answer(self, *, accept: bool, text: str | None) -> None:
-        """Answer the open dialog."""
         self._run.begin(self.page)
         # The effects of the answer may take longer than the deadline; the answer itself is given.
         try:
@@ -345,231 +282,267 @@ class Tab(actions.Actions, reads.Reads, refs.Refs):
             pass
         except Error as error:
             raise await self._diagnosis.failed(error, None, "after") from None
-        await self._run.tabs.tell_again()
-
-    async def locate(self, target: Target) -> Target:
-        """Return the target with every ``any_of`` replaced by the first one that matches."""
-        return target if locators.settled(target) else await self._settle(target)
-
-    async def _settle(self, target: Target) -> Target:
-        """Wait until the target can be settled."""
-
-        async def attempt() -> Target | None:
-            return await self._settled_now(target)
-
-        settled = await self._until(attempt)
-        if settled is None:
-            raise await self._diagnosis.missing(target)
-        return settled
-
-    @override
-    async def _settled_now(self, target: Target) -> Target | None:
-        """Return the target as settled on the present page; None if no alternative matches."""
-        if locators.settled(target):
-            return target
-        if target.any_of is not None:
-            for choice in target.any_of:
-                settled = await self._settled_now(locators.alternative(target, choice))
-                if settled is not None and await self._count(settled):
-                    return settled
-            return None
-        if target.within is not None and not locators.settled(target.within):
-            within = await self._settled_now(target.within)
-            return within and await self._settled_now(target.model_copy(update={"within": within}))
-        assert target.nth is not None
-        everything = target.model_copy(update={"nth": None})
-        nth = await self._count(everything) + target.nth
-        return target.model_copy(update={"nth": nth}) if nth >= 0 else None
-
-    async def _count(self, target: Target) -> int:
-        return await locators.locator(self.page, target).count()
-
-    @override
-    async def _found(self, target: Target) -> tuple[Target, Locator]:
-        if not locators.settled(target):
-            target = await self._settle(target)
-        return target, locators.locator(self.page, target)
+        await self._tabs.record_again()
 
     async def ready(self, target: Target, action: ElementAction) -> None:
-        """Wait until exactly one element matches and could take the action, without performing it."""
         target, found = await self._found(target)
         # A dry run would also detect a cover or a movement, but costs two frames; the action itself detects those before it begins and
         # reports them.
-        try:
-            async with self._answering():
-                # A file field is often hidden by a nicer element.
-                shown = "attached" if action == "upload" else "visible"
-                await found.wait_for(state=shown, timeout=self._deadline.milliseconds())
-                # The last check may exceed the deadline: its answer counts.
-                while not await found.is_enabled(timeout=EVIDENCE_SECONDS * 1000):
-                    if self._deadline.over():
-                        raise self._diagnosis.not_actionable(target, "disabled", "it is disabled", None, "before")
-                    await asyncio.sleep(PAUSES[-1])
-        except Error as error:
-            raise await self._diagnosis.failed(error, target, "before") from None
+        async with self._asking(target):
+            # A file field is often hidden by a nicer element.
+            shown = "attached" if action == "upload" else "visible"
+            await found.wait_for(state=shown, timeout=self._deadline.milliseconds())
+            # The last check may exceed the deadline: its answer counts.
+            while not await found.is_enabled(timeout=EVIDENCE_SECONDS * 1000):
+                if self._deadline.over():
+                    raise self._diagnosis.not_actionable(target, "disabled", "it is disabled", None, "before")
+                await asyncio.sleep(PAUSES[-1])
 
     async def click(self, target: Target) -> None:
-        """Click the element."""
         await self._see_to_typed()
         await self._do(target, lambda found, timeout: found.click(timeout=timeout), driver_waits=True)
 
     async def dblclick(self, target: Target) -> None:
-        """Double-click the element."""
         await self._see_to_typed()
         await self._do(target, lambda found, timeout: found.dblclick(timeout=timeout))
-
-    @override
-    async def _do(
-        self,
-        target: Target,
-        action: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
-        *,
-        sends: bool = False,
-        driver_waits: bool = False,
-    ) -> Answer | None:
-        """Perform an action. From its start the document counts as holding input: a failed action may have typed something."""
-        target, found = await self._found(target)
-        self.dialogs.refuse()
-        if self.dialogs.elsewhere is not None:
-            # This fails if that dialog also blocks this tab.
-            await self.title()
-        self._run.begin(self.page, driver_waits=driver_waits)
-        self.pending_input = True
-        try:
-            async with self._deadline.limit():
-                return await self.dialogs.through(self._action(target, found, action, sends=sends))
-        except TimeoutError:
-            raise self._diagnosis.silent("after") from None
-
-    async def _action(
-        self,
-        target: Target,
-        found: Locator,
-        action: Callable[[Locator, float], Coroutine[Any, Any, Answer]],
-        *,
-        sends: bool,
-    ) -> Answer | None:
-        try:
-            return await action(found, self._deadline.milliseconds())
-        except Error as error:
-            if not sends and playwright_errors.only_waited(error):
-                raise await self._diagnosis.failed(error, target, "before") from None
-            if playwright_errors.has_log(error) and await self._diagnosis.closed_alone(error):
-                return None
-            raise await self._diagnosis.failed(error, target, "after") from None
-
-    @override
-    async def _attached(self, target: Target) -> Target:
-        target, found = await self._found(target)
-        try:
-            async with self._answering():
-                await found.wait_for(state="attached", timeout=self._deadline.milliseconds())
-        except Error as error:
-            raise await self._diagnosis.failed(error, target, "before") from None
-        return target
-
-    @override
-    @contextlib.asynccontextmanager
-    async def _answering(self, seconds: float | None = None, phase: Phase = "before") -> AsyncGenerator[None]:
-        self.dialogs.refuse()
-        if self.dialogs.elsewhere is not None:
-            seconds = min(dialogs.ELSEWHERE_SECONDS, self._deadline.left() if seconds is None else seconds)
-        try:
-            async with asyncio.timeout(seconds) if seconds is not None else self._deadline.limit() as limit:
-                with self.dialogs.cutting(limit):
-                    yield
-        except TimeoutError:
-            self.dialogs.refuse(phase)
-            if (elsewhere := self.dialogs.elsewhere) is not None:
-                elsewhere.refuse(phase)
-            raise self._diagnosis.silent(phase) from None
-
-    async def count(self, target: Target) -> int:
-        """Return the number of elements that match now."""
-
-        async def look() -> int:
-            await self._parsed()
-            settled = await self._settled_now(target)
-            return 0 if settled is None else await self._count(settled)
-
-        count = await self._read(target, look)
-        if not count:
-            await self._diagnosis.demand_answer(target)
-        return count
-
-    @override
-    async def _parsed(self) -> None:
-        """Wait until the document is complete: half a table does not tell the number of its rows."""
-        await self.page.wait_for_load_state("domcontentloaded", timeout=self._deadline.milliseconds())
-
-    async def wait_for(self, rule: Rule) -> None:
-        """Wait until the rule holds."""
-        if rule.kind == "url" and self.dialog is not None:
-            # An address can be read while a dialog is open, and does not change meanwhile.
-            if not locators.address_matches(rule.url or "", self.url):
-                self.dialogs.refuse("after")
-            return
-        last = rules.RuleCheck(False, None, None)
-
-        async def look() -> bool | None:
-            nonlocal last
-            last = await self._look(rule)
-            return last.holds or None
-
-        # A condition over values does not change by waiting.
-        held = await (look() if rule.kind == "expr" else self._until(look, subject_of(rule)))
-        if not held:
-            raise await self._diagnosis.rule_failed(rule, last)
-
-    async def holds(self, rule: Rule) -> bool:
-        """Return True if the rule holds now; False if its target is missing or ambiguous."""
-        return (await self._read(subject_of(rule), lambda: self._look(rule))).holds
-
-    async def _look(self, rule: Rule) -> rules.RuleCheck:
-        subject = subject_of(rule)
-        if rule.kind == "url" and self.closed:
-            # A closed tab keeps its address, and would be checked until the time is up. A request to the tab reveals that it is gone.
-            await self.page.title()
-        for_nothing = rule.kind == "hidden" or (rule.kind == "count" and rule.count == 0)
-        settled = subject if subject is None or locators.settled(subject) else await self._settled_now(subject)
-        if subject is not None and settled is None:
-            seen = rules.RuleCheck(for_nothing, None, None, 0)
-        else:
-            seen = await rules.look(self.page, rule, settled)
-        if seen.holds and for_nothing and (status := await self._diagnosis.broken()) is not None:
-            # A missing element on a server error page proves nothing.
-            return rules.RuleCheck(False, seen.wanted, f"an error of the server ({status})")
-        return seen
-
-    @override
-    async def _until(self, look: Callable[[], Awaitable[Answer | None]], target: Target | None = None) -> Answer | None:
-        """Read until there is an answer; None when the time is up."""
-        pauses = iter(PAUSES)
-        while True:
-            answer = await self._read(target, look)
-            if answer is not None or self._deadline.over():
-                return answer
-            if refused := self._run.refusal():
-                raise refused
-            await asyncio.sleep(min(next(pauses, PAUSES[-1]), self._deadline.left()))
-
-    @override
-    async def _read(
-        self, target: Target | None, look: Callable[[], Awaitable[Answer]], *, waits: bool = False
-    ) -> Answer:
-        """Read once, again if a navigation removed the document meanwhile. Raises ``timeout`` if the page does not answer.
-
-        ``waits``: the reading itself waits until the deadline, and needs time to report its failure.
-        """
-        while True:
-            try:
-                async with self._answering(None if waits else max(self._deadline.left(), EVIDENCE_SECONDS)):
-                    return await look()
-            except Error as error:
-                if playwright_errors.kind_of(error) != "navigated" or self._deadline.over():
-                    raise await self._diagnosis.failed(error, target, "before") from None
-            await asyncio.sleep(PAUSES[0])
 
 
 def _no_error_page(url: str) -> bool:
     return not url.startswith("chrome-error:")
+
+
+class Tabs:
+    def __init__(self, context: BrowserContext, run: RunPages) -> None:
+        self.changed: Callable[[], Awaitable[bool]] | None = None
+        """Awaited when a name or the current tab changes; returns False if some tab could not be recorded."""
+        self._recorded = True
+        self.unsaved: LogError | None = None
+        """Error that prevented a change from being saved outside a step."""
+        self.closed_documents = 0
+        """Documents loaded into tabs that are closed by now."""
+        self._context = context
+        self._run = run
+        self._tabs: dict[Page, Tab] = {}
+        self._fresh: dict[Page, Tab] = {}
+        """Tabs that do not belong to the run: ``confirm`` uses them."""
+        self._names: dict[str, Page] = {}
+        self._openers: dict[Page, Page] = {}
+        self._arrivals: list[list[Page]] = []
+        self._current: Tab | None = None
+        self._tasks: set[asyncio.Future[None]] = set()
+        for page in context.pages:
+            self.add(page)
+        context.on("page", self._opened)
+        context.on("dialog", self._dialog_opened)
+
+    def _opened(self, page: Page) -> None:
+        tab = self.add(page)
+        # Playwright reports a tab that opens by itself only after its document has loaded.
+        if not origins.is_blank(page.url):
+            tab.documents = 1
+            self._run.committed(page.url)
+
+    def _dialog_opened(self, dialog: Dialog) -> None:
+        if dialog.page is not None:
+            (self._fresh.get(dialog.page) or self.add(dialog.page)).dialogs.appeared(dialog)
+
+    @contextlib.asynccontextmanager
+    async def fresh_page(self) -> AsyncGenerator[Tab]:
+        """Open a separate tab, closed at the end. Raises SiteError if the browser can open no more tabs."""
+        try:
+            page = await self._context.new_page()
+        except Error as error:
+            raise playwright_errors.gone(error, "about:blank", "before") from None
+        self.forget(page)
+        tab = self._fresh[page] = Tab(page, self._run, self)
+        try:
+            yield tab
+        finally:
+            await shut(page)
+            del self._fresh[page]
+
+    def add(self, page: Page) -> Tab:
+        tab = self._tabs.get(page)
+        if tab is None:
+            tab = self._tabs[page] = Tab(page, self._run, self)
+            page.once("close", self._closed)
+            page.on("popup", lambda popup: self._openers.update({popup: page}))
+            for arrived in self._arrivals:
+                arrived.append(page)
+        return tab
+
+    def forget(self, page: Page) -> None:
+        """Remove a tab that is not the run's: ``confirm`` uses it alone."""
+        self._tabs.pop(page, None)
+
+    def _closed(self, page: Page) -> None:
+        tab = self._tabs.pop(page, None)
+        if tab is None:
+            return
+        self.closed_documents += tab.documents
+        tab.dialogs.drop()
+        opener = self._openers.pop(page, None)
+        named = [name for name, each in self._names.items() if each is page]
+        for name in named:
+            del self._names[name]
+        was_current = tab is self._current
+        if was_current:
+            heir = next((each for each in (opener, self._names.get(MAIN), *self._tabs) if each in self._tabs), None)
+            self._current = self._tabs[heir] if heir is not None else tab
+        if (named or was_current) and self.changed is not None:
+            self._spawn(self._record_beside())
+
+    @property
+    def current(self) -> Tab:
+        assert self._current is not None, "a session begins with a tab"
+        return self._current
+
+    @property
+    def named(self) -> Mapping[str, Page]:
+        return self._names
+
+    def all(self) -> list[Tab]:
+        return list(self._tabs.values())
+
+    def of(self, page: Page) -> Tab | None:
+        return self._tabs.get(page)
+
+    def get(self, name: str | None) -> Tab:
+        if name is None:
+            return self.current
+        if name not in self._names:
+            raise self.lacking(f"the tab `{name}` is not open")
+        return self._tabs[self._names[name]]
+
+    def lacking(self, message: str) -> SiteError:
+        names = {page: name for name, page in self._names.items()}
+        shown: list[Json] = [{"name": names.get(page), "url": page.url} for page in self._tabs]
+        return SiteError(
+            "tab-closed",
+            message,
+            fix="look at which step closed it, or never opened it; `open_tab` opens one",
+            evidence={"open": shown},
+        )
+
+    async def resume(self, names: Mapping[str, Page], current: Page) -> None:
+        """Set names and current tab after the tabs were opened again."""
+        self.begin(names, current)
+        await self._record()
+
+    def begin(self, names: Mapping[str, Page], current: Page) -> None:
+        self._names = dict(names)
+        self._current = self._tabs[current]
+
+    async def open(self, name: str) -> None:
+        if name not in self._names:
+            try:
+                page = await self._context.new_page()
+            except Error as error:
+                raise playwright_errors.gone(error, self.current.url, "after") from None
+            self.add(page)
+            self._names[name] = page
+        self._current = self._tabs[self._names[name]]
+        await self._record()
+
+    def name_new(self) -> list[str]:
+        """Name each open tab that has no name ``tab2``, ``tab3`` …; return the new names, the oldest tab first."""
+        given: list[str] = []
+        taken = set(self._names)
+        for page in self._tabs:
+            if page not in self._names.values():
+                name = next(each for number in itertools.count(2) if (each := f"tab{number}") not in taken)
+                self._names[name] = page
+                taken.add(name)
+                given.append(name)
+        return given
+
+    async def switch(self, name: str) -> None:
+        self._current = self.get(name)
+        await self._record()
+
+    async def close(self, name: str | None) -> None:
+        if name is not None and name not in self._names:
+            return
+        tab = self.get(name)
+        if len(self._tabs) == 1:
+            # A browser without a tab would end.
+            blank = await self._context.new_page()
+            self.add(blank)
+            self._names[MAIN] = blank
+        await shut(tab.page)
+        self._closed(tab.page)
+        await self._record()
+
+    async def replace(self, tab: Tab) -> Page:
+        """Open a page for ``tab`` that replaces its own, which is closed; name, opener and counts stay."""
+        old = tab.page
+        new = await self._context.new_page()
+        self.add(new).overlook()
+        self.forget(new)
+        self._tabs = {new if page is old else page: each for page, each in self._tabs.items()}
+        self._names = {name: new if page is old else page for name, page in self._names.items()}
+        self._openers = {
+            new if page is old else page: new if opener is old else opener for page, opener in self._openers.items()
+        }
+        self._spawn(shut(old))
+        await self._record()
+        return new
+
+    @contextlib.asynccontextmanager
+    async def opening(self, name: str, opener: Tab) -> AsyncGenerator[None]:
+        """Wait for the tab that the action in the block opens, at once or later, and name it. Raises SiteError ``no-tab-opened``."""
+        arrived: list[Page] = []
+        self._arrivals.append(arrived)
+        try:
+            yield
+            while (page := self._first(arrived, opener.page)) is None:
+                await opener.wait_on(LOOK_SECONDS, lambda: self._unopened(name, opener))
+        finally:
+            self._arrivals.remove(arrived)
+        self._names.pop(name, None)
+        if page in self._tabs:
+            self._names[name] = page
+        await self._record()
+
+    def _first(self, arrived: list[Page], opener: Page) -> Page | None:
+        """Return the tab that the action opened. A tab whose opener is already closed may also be the one."""
+        return next((page for page in arrived if self._openers.get(page, opener) is opener), None)
+
+    def _unopened(self, name: str, opener: Tab) -> SiteError:
+        waited = opener.waited()
+        return SiteError(
+            "no-tab-opened",
+            f"no tab opened that could be called `{name}` (waited {waited:g} s)",
+            fix="look whether the step opens a tab at all; if it does so late, give it a larger `timeout`",
+            phase="after",
+            evidence={"page": opener.url, "waited": waited},
+        )
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _record(self) -> None:
+        if self.changed is not None:
+            self._recorded = await self.changed()
+            self.unsaved = None
+
+    async def _record_beside(self) -> None:
+        """Record a change outside a step; if it cannot be saved, the next step on a page reports it."""
+        try:
+            await self._record()
+        except LogError as error:
+            self.unsaved = error
+
+    async def record_again(self) -> None:
+        """Record changes that could not be recorded before."""
+        if not self._recorded:
+            await self._record()
+
+
+async def shut(page: Page) -> None:
+    """Close a page. A page that does not answer cannot be closed; it ends with the browser."""
+    with contextlib.suppress(Error, TimeoutError):
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await page.close()
