@@ -12,8 +12,8 @@ from typing_extensions import override
 from nodes import budgets
 from nodes.browser_query import ai_answer
 from nodes.browser_query.ai_answer import Path, Value
-from nodes.browser_query.base import BrowserQuery
 from nodes.browser_query.provenance import Words
+from nodes.browser_query.reads import BrowserQuery
 from nodes.budgets import Budget
 from nodes.cognition import LONGEST_ANSWER, SHORTEST_ANSWER
 from nodes.errors import AuthorError, ModelError, SiteError
