@@ -47,6 +47,10 @@ class Value:
     value: Json
     ref: str | None = None
 
+    @property
+    def place(self) -> str:
+        return answers.place_of(self.path)
+
 
 def form(output: Output, *, refs: bool) -> Output:
     """Return the form requested from the model. Raises NoRefs if ``refs`` are impossible."""
@@ -114,11 +118,12 @@ def _says_values(schema: dict[str, Json]) -> bool:
 
 
 def values(answer: Json, *, refs: bool) -> tuple[Json, list[Value]]:
+    """Return the answer without refs, and its single values."""
     found: list[Value] = []
-    return _taken_apart(answer, (), found, refs), found
+    return _without_refs(answer, (), found, refs), found
 
 
-def _taken_apart(answer: Json, path: Path, found: list[Value], refs: bool) -> Json:
+def _without_refs(answer: Json, path: Path, found: list[Value], refs: bool) -> Json:
     # An author's map with these two fields holds maps in them, not texts.
     if refs and isinstance(answer, dict) and answer.keys() == {VALUE, REF}:
         value, ref = answer[VALUE], answer[REF]
@@ -126,9 +131,9 @@ def _taken_apart(answer: Json, path: Path, found: list[Value], refs: bool) -> Js
             found.append(Value(path, value, ref))
             return value
     if isinstance(answer, dict):
-        return {name: _taken_apart(each, (*path, name), found, refs) for name, each in answer.items()}
+        return {name: _without_refs(each, (*path, name), found, refs) for name, each in answer.items()}
     if isinstance(answer, list):
-        return [_taken_apart(each, (*path, index), found, refs) for index, each in enumerate(answer)]
+        return [_without_refs(each, (*path, index), found, refs) for index, each in enumerate(answer)]
     found.append(Value(path, answer))
     return answer
 
