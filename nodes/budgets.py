@@ -25,12 +25,21 @@ FIX = f"write it as `{GRAMMAR}`: any of these four, each once"
 LARGEST = {"money": Decimal(10**6), "tokens": Decimal(10**12), "calls": Decimal(10**9), "time": Decimal(30 * 24 * 3600)}
 """Larger numbers are not budgets: dollars, tokens, requests, seconds."""
 
-TIMES = {"": 1, "s": 1, "m": 60, "h": 3600}
-THOUSANDS = {"": 1, "k": 1000, "m": 1_000_000}
+UNITS = {
+    "money": {"": 1, "usd": 1},
+    "tokens": {"": 1, "k": 1000, "m": 1_000_000},
+    "calls": {"": 1},
+    "time": {"": 1, "s": 1, "m": 60, "h": 3600},
+}
 
-_NUMBER = r"(?P<number>\d{1,18}(?:\.\d{1,9})?)"
-_MONEY = re.compile(rf"\$?\s*{_NUMBER}\s*(?P<unit>[a-z]*)", re.IGNORECASE)
-_AMOUNT = re.compile(rf"{_NUMBER}\s*(?P<unit>[a-z]*)", re.IGNORECASE)
+FORMS = {
+    "money": "`0.50usd` or `$0.50`, in US dollars as prices of models are",
+    "tokens": "`200k`, `2m` or `50000`",
+    "calls": "a whole number, such as `40`",
+    "time": "`90s`, `5m` or `1h`",
+}
+
+AMOUNT = re.compile(r"(?P<number>\d{1,18}(?:\.\d{1,9})?)\s*(?P<unit>[a-z]*)", re.IGNORECASE)
 
 
 class BadBudget(ValueError):
@@ -41,74 +50,43 @@ class BadBudget(ValueError):
         self.fix = fix
 
 
-def _money(value: Any) -> Any:
-    found = _MONEY.fullmatch(_text(value, "money"))
-    if found is None:
-        raise BadBudget(f"`money` cannot be {value!r}: an amount of US dollars is `0.50usd` or `$0.50`")
-    unit = found["unit"]
-    if unit and unit.lower() != "usd":
-        raise BadBudget(f"`money` cannot be {value!r}: prices of models are in US dollars, `0.50usd` or `$0.50`")
-    return _within("money", value, Decimal(found["number"]))
-
-
-def _tokens(value: Any) -> Any:
-    number, unit = _amount("tokens", value, "`200k`, `2m` or `50000`")
-    if unit not in THOUSANDS:
-        raise BadBudget(f"`tokens` cannot be {value!r}: write `200k`, `2m` or `50000`")
-    return _whole("tokens", value, number * THOUSANDS[unit])
-
-
-def _calls(value: Any) -> Any:
-    number, unit = _amount("calls", value, "a whole number, such as `40`")
-    if unit:
-        raise BadBudget(f"`calls` cannot be {value!r}: write a whole number, such as `40`")
-    return _whole("calls", value, number)
-
-
-def _time(value: Any) -> Any:
-    number, unit = _amount("time", value, "`90s`, `5m` or `1h`")
-    if unit not in TIMES:
-        raise BadBudget(f"`time` cannot be {value!r}: write `90s`, `5m` or `1h`")
-    return _within("time", value, number * TIMES[unit])
-
-
-def _amount(part: BudgetPart, value: Any, forms: str) -> tuple[Decimal, str]:
-    found = _AMOUNT.fullmatch(_text(value, part).replace("_", ""))
-    if found is None:
-        raise BadBudget(f"`{part}` cannot be {value!r}: write {forms}")
-    return Decimal(found["number"]), found["unit"].lower()
-
-
-def _text(value: Any, part: BudgetPart) -> str:
+def _amount(part: BudgetPart, value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise BadBudget(f"`{part}` of a budget is a text or a number, and no {type(value).__name__}")
-    return f"{Decimal(repr(value)):f}" if isinstance(value, float) else str(value).strip()
-
-
-def _whole(part: BudgetPart, value: Any, number: Decimal) -> int:
-    if number != int(number):
-        raise BadBudget(f"`{part}` cannot be {value!r}: there are only whole ones")
-    return int(_within(part, value, number))
-
-
-def _within(part: BudgetPart, value: Any, number: Decimal) -> Decimal:
+    text = f"{Decimal(repr(value)):f}" if isinstance(value, float) else str(value).strip()
+    found = AMOUNT.fullmatch((text.removeprefix("$").lstrip() if part == "money" else text).replace("_", ""))
+    factor = UNITS[part].get(found["unit"].lower()) if found else None
+    if found is None or factor is None:
+        raise BadBudget(f"`{part}` cannot be {value!r}: write {FORMS[part]}")
+    number = Decimal(found["number"]) * factor
     if number <= 0:
         raise BadBudget(f"`{part}` cannot be {value!r}: a budget is more than nothing", f"leave `{part}` out, or {FIX}")
     if number > LARGEST[part]:
-        raise BadBudget(f"`{part}` cannot be {value!r}: that is more than anybody would spend")
+        raise BadBudget(f"`{part}` cannot be {value!r}: at most {LARGEST[part]:,} is allowed")
     return number
+
+
+def _count(part: BudgetPart, value: Any) -> int:
+    number = _amount(part, value)
+    if number != int(number):
+        raise BadBudget(f"`{part}` cannot be {value!r}: it must be a whole number")
+    return int(number)
+
+
+def _parser(parse: Callable[[BudgetPart, Any], Decimal | int], part: BudgetPart, schema: Any) -> BeforeValidator:
+    return BeforeValidator(functools.partial(parse, part), json_schema_input_type=schema)
 
 
 class Budget(Part):
     """Limits of spending on models. Each given part is a separate limit; at least one is required."""
 
-    money: Annotated[Decimal, BeforeValidator(_money, json_schema_input_type=str | float)] | None = None
+    money: Annotated[Decimal, _parser(_amount, "money", str | float)] | None = None
     """US dollars: ``0.50usd``, ``$0.50`` or a number."""
-    tokens: Annotated[int, BeforeValidator(_tokens, json_schema_input_type=str | int)] | None = None
+    tokens: Annotated[int, _parser(_count, "tokens", str | int)] | None = None
     """Tokens of input and output together: ``200k``, ``2m`` or a number."""
-    calls: Annotated[int, BeforeValidator(_calls, json_schema_input_type=str | int)] | None = None
+    calls: Annotated[int, _parser(_count, "calls", str | int)] | None = None
     """Requests that are sent, also those that fail."""
-    time: Annotated[Decimal, BeforeValidator(_time, json_schema_input_type=str | float)] | None = None
+    time: Annotated[Decimal, _parser(_amount, "time", str | float)] | None = None
     """Time spent waiting for answers: ``90s``, ``5m``, ``1h`` or a number of seconds."""
 
     @model_validator(mode="before")
@@ -119,7 +97,7 @@ class Budget(Part):
     @model_validator(mode="after")
     def _something(self) -> Budget:
         if not str(self):
-            raise BadBudget("the budget says nothing")
+            raise BadBudget("the budget is empty")
         return self
 
     @classmethod
@@ -173,16 +151,16 @@ def _split(text: str) -> dict[str, str]:
         if not value:
             raise BadBudget(f"`{name}` has no value")
         if name in found:
-            raise BadBudget(f"`{name}` stands twice")
+            raise BadBudget(f"`{name}` is given twice")
         found[name] = value
     return found
 
 
 def _meant(name: str, value: str) -> str:
     if name.isdigit():
-        return f"a comma stands between parts, and in no number; {FIX}"
-    near = difflib.get_close_matches(re.split(r"[^a-z]", name)[0], LARGEST, 1, 0.5)
-    return f"did you mean `{near[0]}={value or '…'}`? {FIX}" if near else FIX
+        return f"a comma separates parts, and is in no number; {FIX}"
+    close = difflib.get_close_matches(re.split(r"[^a-z]", name)[0], LARGEST, 1, 0.5)
+    return f"did you mean `{close[0]}={value or '…'}`? {FIX}" if close else FIX
 
 
 def money(dollars: Decimal) -> str:
@@ -193,19 +171,20 @@ def money(dollars: Decimal) -> str:
 
 def tokens(count: int) -> str:
     """Return a number of tokens: ``200k``, ``2m``, ``1234``."""
-    for unit, size in (("m", 1_000_000), ("k", 1000)):
-        if count and count % size == 0:
-            return f"{count // size}{unit}"
-    return str(count)
+    unit, size = _largest_unit("tokens", Decimal(count))
+    return f"{count // size}{unit}"
 
 
 def time(seconds: Decimal | float) -> str:
     """Return a duration: ``1h``, ``5m``, ``90s``."""
     exact = Decimal(str(seconds)).normalize()
-    for unit, size in (("h", 3600), ("m", 60)):
-        if exact and exact % size == 0:
-            return f"{int(exact / size)}{unit}"
-    return f"{exact:f}s"
+    unit, size = _largest_unit("time", exact)
+    return f"{exact / size:f}{unit}"
+
+
+def _largest_unit(part: BudgetPart, number: Decimal) -> tuple[str, int]:
+    """Return the largest unit of which the number is a multiple, else the smallest."""
+    return next(each for each in reversed(UNITS[part].items()) if each[1] == 1 or (number and not number % each[1]))
 
 
 @functools.cache

@@ -3,15 +3,11 @@
 from typing import get_args
 
 from nodes.browser_action.base import BrowserAction as BrowserAction
-from nodes.browser_action.dialogs import Dialog
-from nodes.browser_action.elements import Drag, Hover, Scroll
-from nodes.browser_action.fields import Check, Fill, Select, Uncheck
+from nodes.browser_action.fields import Check, Fill, Press, Select, Type, Uncheck
 from nodes.browser_action.files import Download, Pdf, Screenshot, Upload
-from nodes.browser_action.keyboard import Press, Type
-from nodes.browser_action.navigation import Back, Forward, Goto, Reload, Wait
-from nodes.browser_action.pointing import Click, DoubleClick
+from nodes.browser_action.mouse import Click, DoubleClick, Drag, Hover, Scroll
+from nodes.browser_action.navigation import Back, CloseTab, Dialog, Forward, Goto, OpenTab, Reload, SwitchTab, Wait
 from nodes.browser_action.sessions import LoadSession, SaveSession
-from nodes.browser_action.tabs import CloseTab, OpenTab, SwitchTab
 
 VARIANTS = (
     *(Goto, Back, Forward, Reload, Click, DoubleClick, Fill, Type, Press, Check, Uncheck, Select, Hover, Drag),

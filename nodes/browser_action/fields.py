@@ -1,11 +1,16 @@
-"""Actions on the fields of a form."""
+"""Actions on the fields of a form, and of the keyboard."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from nodes.browser_action.base import OnElement
+from pydantic import AfterValidator, Field
+from typing_extensions import override
+
+from nodes.browser_action.base import BrowserAction, OnElement
 from nodes.part import EffectClass
+from nodes.tabs import TabName
 from nodes.targets import Target
 from nodes.template import Condition, Ref, SecretText, Unfit, to_text
 from nodes.values import Json
@@ -86,3 +91,96 @@ class Select(OnElement):
     async def do(self, ctx: LeafContext, target: Target) -> Json:
         options = [self.value] if isinstance(self.value, str) else self.value
         return await ctx.page.select(target, options)
+
+
+KEYS = frozenset(
+    (
+        *("Enter", "Tab", "Escape", "Backspace", "Delete", "Insert", "Space", "Home", "End", "PageUp", "PageDown"),
+        *("ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9"),
+        *("F10", "F11", "F12", "CapsLock", "ContextMenu", "Control", "Shift", "Alt", "Meta"),
+    )
+)
+"""Keys by name, as in ``KeyboardEvent.key``; every other key is the one character that it types."""
+
+MODIFIERS = frozenset({"Control", "Shift", "Alt", "Meta", "ControlOrMeta"})
+"""Modifier keys; ``ControlOrMeta`` is the one for copy and paste on this machine."""
+
+_CHARACTER = re.compile(r"[!-~]")
+
+_BREAKS = frozenset("\r\n")
+"""Characters that act as the key Enter when typed."""
+
+
+class Type(OnElement):
+    """Types a text into a field, key by key, in place of its content. Value: none.
+
+    Prefer ``fill``, which is faster, unless the page reacts to each key: a search with suggestions, a field that moves on by itself. The
+    field is emptied first, so typing twice leaves the same as typing once: class *idempotent*. But a line break is the key Enter, which may
+    send a form: a text with one is of class *effect*, unless ``effect`` overrides it.
+    """
+
+    effect_default: ClassVar[EffectClass] = "idempotent"
+    takes_up_input: ClassVar[bool] = False
+    does: ClassVar[ElementAction] = "type"
+
+    action: Literal["type"]
+    """Type key by key."""
+    value: SecretText
+    """The text; may be a secret."""
+    delay: float = Field(default=0, ge=0, le=10_000)
+    """Milliseconds between two keys; ``timeout`` must leave time for them."""
+
+    @property
+    @override
+    def effect_class(self) -> EffectClass:
+        return self.effect or (self.effect_default if _BREAKS.isdisjoint(self.value) else "effect")
+
+    async def do(self, ctx: LeafContext, target: Target) -> Json:
+        await ctx.page.type(target, self.value, self.delay, secret=ctx.holds_secret(self.value))
+
+
+def to_keys(value: Json) -> str:
+    text = to_text(value)
+    # A plus is a key too: `Control++`.
+    *held, last = re.split(r"(?<!^)(?<!\+)\+", text)
+    unknown = next((each for each in held if each not in MODIFIERS), None)
+    if unknown is None and last not in KEYS and not _CHARACTER.fullmatch(last):
+        unknown = last
+    if unknown is None:
+        return text
+    raise Unfit(
+        f"has no key `{unknown}`: write a character, or one of {', '.join(sorted(KEYS))}, with Control+, Shift+, Alt+, Meta+ before it"
+    )
+
+
+class Press(BrowserAction):
+    """Presses a key, or several together.
+
+    Class *effect* unless ``effect`` overrides it: Enter may send a form. Value: the address of the page afterwards.
+    """
+
+    takes_up_input: ClassVar[bool] = False
+    does: ClassVar[ElementAction] = "press"
+
+    action: Literal["press"]
+    """Press a key."""
+    key: Annotated[str, AfterValidator(to_keys), Ref(to_keys)]
+    """The key: ``Enter``, ``ArrowDown``, ``a``, ``Control+A`` …"""
+    target: Target | None = None
+    """The element that receives the key; by default the focused one."""
+    opens: TabName | None = None
+    """Name for the tab that the key opens. The step waits for that tab; later nodes use it by ``tab``. The current tab stays the current one."""
+
+    def summary(self) -> str:
+        return f"press {self.key} in {self.target}" if self.target else f"press {self.key}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        page = ctx.page
+        target = await ctx.located(self.target) if self.target else None
+        if target is not None and self.effect_class == "effect":
+            await page.ready(target, self.does)
+        await ctx.act()
+        async with page.opening(self.opens):
+            await page.press(self.key, target)
+        await ctx.verify()
+        return ctx.page.url

@@ -1,4 +1,4 @@
-"""Actions that load documents, and the one that waits."""
+"""Actions that load documents, wait, answer dialogs, and open, choose and close tabs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import model_validator
+from typing_extensions import override
 
+from nodes.base import Leaf
 from nodes.browser_action.base import BrowserAction, demand_whole
 from nodes.part import EffectClass
-from nodes.template import Text
+from nodes.tabs import TabName
+from nodes.template import SecretText, Text
 from nodes.values import Json
 
 if TYPE_CHECKING:
@@ -120,5 +123,119 @@ class Wait(BrowserAction):
 
     async def run(self, ctx: LeafContext) -> Json:
         await ctx.act()
+        await ctx.verify()
+        return ctx.page.url
+
+
+class Dialog(BrowserAction):
+    """Answers a dialog of the page: ``alert``, ``confirm``, ``prompt``, or the question whether to leave it. Value: the text of the dialog.
+
+    Put it after the step that opens the dialog; it waits for one that opens later. While a dialog is open nothing else can be done in its
+    tab. ``accept`` is class *effect*, ``dismiss`` idempotent. Mark a click that only opens the question as ``effect: idempotent``, so that
+    the answer alone counts as the action.
+    """
+
+    despite_dialog: ClassVar[bool] = True
+
+    action: Literal["dialog"]
+    """Answer a dialog."""
+    answer: Literal["accept", "dismiss"]
+    """The button: ``accept`` is OK, ``dismiss`` is Cancel."""
+    value: SecretText | None = None
+    """Text typed into a ``prompt`` before it is accepted; may be a secret."""
+    text: Text | None = None
+    """Text that the dialog must contain: case-sensitive, as whole words. A dialog with another text is left open, and the step fails."""
+
+    @model_validator(mode="after")
+    def _value_is_for_accept(self) -> Dialog:
+        if self.value is not None and self.answer == "dismiss":
+            raise ValueError("`value` goes with `answer: accept`: nothing is typed into what is dismissed")
+        return self
+
+    @property
+    @override
+    def effect_class(self) -> EffectClass:
+        return self.effect or ("effect" if self.answer == "accept" else "idempotent")
+
+    def summary(self) -> str:
+        return f"{self.answer} dialog" + (f' "{self.text}"' if self.text else "")
+
+    async def run(self, ctx: LeafContext) -> Json:
+        message = await ctx.page.asked(self.text)
+        await ctx.act()
+        await ctx.page.answer(accept=self.answer == "accept", text=self.value)
+        await ctx.verify()
+        return message
+
+
+class OnTabs(Leaf):
+    """An action on the list of tabs. A dialog in a tab does not disturb it."""
+
+    touches_page: ClassVar[bool] = True
+    despite_dialog: ClassVar[bool] = True
+    effect_default: ClassVar[EffectClass] = "idempotent"
+
+    type: Literal["browser_action"] = "browser_action"
+
+
+class OpenTab(OnTabs):
+    """Opens a tab and makes it the current one; an open tab with this name is used. Value: the address of its page."""
+
+    action: Literal["open_tab"]
+    """Open a tab."""
+    tab: TabName
+    """Name of the tab from now on."""
+    url: Text | None = None
+    """Address to load in it; without one the tab stays as it is, a new one blank."""
+
+    def summary(self) -> str:
+        return f"open tab {self.tab}" + (f" at {self.url}" if self.url else "")
+
+    async def run(self, ctx: LeafContext) -> Json:
+        if self.url is not None:
+            demand_whole(self.url)
+        await ctx.act()
+        await ctx.tabs.open(self.tab)
+        if self.url is not None:
+            await ctx.load(self.url)
+        await ctx.verify()
+        return ctx.page.url
+
+
+class SwitchTab(OnTabs):
+    """Makes a tab the current one: nodes that name no tab work in it from now on. Value: the address of its page."""
+
+    action: Literal["switch_tab"]
+    """Choose the current tab."""
+    tab: TabName
+    """The tab. The first one is called ``main``."""
+
+    def summary(self) -> str:
+        return f"switch to tab {self.tab}"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        await ctx.act()
+        await ctx.tabs.switch(self.tab)
+        await ctx.verify()
+        return ctx.page.url
+
+
+class CloseTab(OnTabs):
+    """Closes a tab; one that is already closed is no error. Value: the address of the page of the current tab afterwards.
+
+    After the current tab the one that opened it becomes current, else ``main``.
+    """
+
+    action: Literal["close_tab"]
+    """Close a tab."""
+    tab: TabName | None = None
+    """The tab; the current one by default."""
+
+    def summary(self) -> str:
+        return f"close tab {self.tab}" if self.tab else "close the current tab"
+
+    async def run(self, ctx: LeafContext) -> Json:
+        await ctx.act()
+        await ctx.tabs.close(self.tab)
         await ctx.verify()
         return ctx.page.url

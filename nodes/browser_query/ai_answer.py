@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from nodes.schema import answers, strict
 from nodes.schema.output import Output
-from nodes.schema.problems import NARROWING, NOTES, named
+from nodes.schema.problems import NARROWING, NOTES, named, types
 from nodes.values import Json
 
 Path = tuple[str | int, ...]
@@ -19,7 +19,7 @@ Path = tuple[str | int, ...]
 VALUE, REF = "value", "ref"
 """The fields of a value that is requested with its ref."""
 
-SINGLE = ("string", "number", "integer", "boolean", "null")
+SINGLE = frozenset({"string", "number", "integer", "boolean", "null"})
 """The types of values without parts."""
 
 OF_SINGLE = NARROWING | NOTES | {"type", "enum"}
@@ -46,6 +46,10 @@ class Value:
     """Its path in the ``output``."""
     value: Json
     ref: str | None = None
+
+    @property
+    def place(self) -> str:
+        return answers.place_of(self.path)
 
 
 def form(output: Output, *, refs: bool) -> Output:
@@ -81,64 +85,45 @@ def _form(schema: Json, refs: bool) -> Json:
 
 
 def _is_single(schema: dict[str, Json]) -> bool:
-    types = _types(schema)
-    if not types and "enum" in schema:
-        return all(each is None or isinstance(each, str | int | float) for each in schema["enum"])
-    return bool(types) and all(each in SINGLE for each in types)
+    kinds = types(schema) or strict.types_of(schema.get("enum", ()))
+    return bool(kinds) and SINGLE.issuperset(kinds)
 
 
 def _single(schema: dict[str, Json], refs: bool) -> dict[str, Json]:
     if all(each in OF_SINGLE or each.startswith("x-") for each in schema):
-        inner = strict.nullable(schema if "type" in schema else {**schema, "type": _types_of(schema["enum"])})
+        inner = strict.nullable(schema if "type" in schema else {**schema, "type": strict.types_of(schema["enum"])})
     else:
         inner: dict[str, Json] = {"anyOf": [schema, {"type": "null"}]}
     if not refs:
         return inner
-    found: dict[str, Json] = {
+    return {
         "type": "object",
         "properties": {VALUE: inner, REF: {"type": ["string", "null"]}},
         "required": [VALUE, REF],
         "additionalProperties": False,
     }
-    return found
 
 
 def _says_values(schema: dict[str, Json]) -> bool:
     if "$ref" in schema or "anyOf" in schema:
         return True
-    types = _types(schema)
-    if any(each in SINGLE for each in types if each != "null"):
-        return False
-    if "object" in types and not schema.get("properties"):
-        return False
-    if "array" in types and "items" not in schema:
-        return False
-    return bool(types) and schema.get("additionalProperties", False) is False
-
-
-def _types(schema: dict[str, Json]) -> list[str]:
-    said: Json = schema.get("type", [])
-    return [said] if isinstance(said, str) else said
-
-
-def _types_of(values: list[Json]) -> list[str]:
-    kinds = {"null": None, "boolean": bool, "number": int | float, "string": str}
-    return [
-        name
-        for name, kind in kinds.items()
-        if any(
-            each is None if kind is None else isinstance(each, kind) and (kind is bool or not isinstance(each, bool))
-            for each in values
-        )
-    ]
+    kinds = set(types(schema)) - {"null"}
+    return (
+        bool(types(schema))
+        and not kinds & SINGLE
+        and ("object" not in kinds or bool(schema.get("properties")))
+        and ("array" not in kinds or "items" in schema)
+        and schema.get("additionalProperties", False) is False
+    )
 
 
 def values(answer: Json, *, refs: bool) -> tuple[Json, list[Value]]:
+    """Return the answer without refs, and its single values."""
     found: list[Value] = []
-    return _taken_apart(answer, (), found, refs), found
+    return _without_refs(answer, (), found, refs), found
 
 
-def _taken_apart(answer: Json, path: Path, found: list[Value], refs: bool) -> Json:
+def _without_refs(answer: Json, path: Path, found: list[Value], refs: bool) -> Json:
     # An author's map with these two fields holds maps in them, not texts.
     if refs and isinstance(answer, dict) and answer.keys() == {VALUE, REF}:
         value, ref = answer[VALUE], answer[REF]
@@ -146,9 +131,9 @@ def _taken_apart(answer: Json, path: Path, found: list[Value], refs: bool) -> Js
             found.append(Value(path, value, ref))
             return value
     if isinstance(answer, dict):
-        return {name: _taken_apart(each, (*path, name), found, refs) for name, each in answer.items()}
+        return {name: _without_refs(each, (*path, name), found, refs) for name, each in answer.items()}
     if isinstance(answer, list):
-        return [_taken_apart(each, (*path, index), found, refs) for index, each in enumerate(answer)]
+        return [_without_refs(each, (*path, index), found, refs) for index, each in enumerate(answer)]
     found.append(Value(path, answer))
     return answer
 
@@ -158,7 +143,7 @@ def missing(plain: Json, output: Output) -> tuple[Json, list[Path]]:
 
     Raises Mismatch for any other deviation.
     """
-    settled, problems = answers.held_against(plain, output.meant, fill=output.short)
+    settled, problems = answers.compared(plain, output.meant, fill=output.short)
     nulls = [each.path for each in values(settled, refs=False)[1] if each.value is None]
     found: dict[Path, None] = {}
     for place, text in problems:

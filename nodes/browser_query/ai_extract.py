@@ -12,8 +12,8 @@ from typing_extensions import override
 from nodes import budgets
 from nodes.browser_query import ai_answer
 from nodes.browser_query.ai_answer import Path, Value
-from nodes.browser_query.base import BrowserQuery
 from nodes.browser_query.provenance import Words
+from nodes.browser_query.reads import BrowserQuery
 from nodes.budgets import Budget
 from nodes.cognition import LONGEST_ANSWER, SHORTEST_ANSWER
 from nodes.errors import AuthorError, ModelError, SiteError
@@ -50,7 +50,7 @@ FEWEST_CHARS = 200
 FOLDED = "…"
 """Prefix of a line for folded content."""
 
-TOLD = 3
+NAMED = 3
 """Limit of the values named in one sentence."""
 
 LISTED = 50
@@ -124,11 +124,11 @@ class AiExtract(BrowserQuery):
             max_output=self.max_output,
             budget=self.allowance,
         )
-        self._tell_folded(ctx, page)
+        self._report_folded(ctx, page)
         plain, values = ai_answer.values(answer, refs=self.refs)
-        settled = self._held_against_output(plain, view)
-        refs = self._known_refs(ctx, view, values) if self.refs else {}
-        seen = self._looked_for(ctx, settled, Words(view.words), Words(f"{shown.words}\n{page}"))
+        settled = self._checked(plain, view)
+        refs = self._known_refs(ctx, view, values)
+        seen = self._search(ctx, settled, Words(view.words), Words(f"{shown.words}\n{page}"))
         if not self.refs:
             return settled
         found = {
@@ -137,15 +137,15 @@ class AiExtract(BrowserQuery):
         }
         return ai_answer.with_refs(settled, found)
 
-    def _tell_folded(self, ctx: LeafContext, page: str) -> None:
+    def _report_folded(self, ctx: LeafContext, page: str) -> None:
         folded = [line.strip().partition(":")[0] for line in page.split("\n") if line.lstrip().startswith(FOLDED)]
         if folded:
             message = (
-                f"the model was not shown all of the page: {_listed(folded)}; give a `target`, or a larger `max_chars`"
+                f"the model did not see the whole page: {_listed(folded)}; give a `target`, or a larger `max_chars`"
             )
             ctx.flag("page-folded", message, {"folded": list[Json](folded[:LISTED]), "max_chars": self.max_chars})
 
-    def _held_against_output(self, plain: Json, view: View) -> Json:
+    def _checked(self, plain: Json, view: View) -> Json:
         """Return the value that ``output`` accepts. A null that it does not accept means that the page lacks the value."""
         try:
             settled, missing = ai_answer.missing(plain, self.output)
@@ -153,7 +153,7 @@ class AiExtract(BrowserQuery):
             raise ModelError(
                 "model-output-invalid",
                 f"the model's answer does not fit `output`: {mismatch}",
-                fix="say in `instruction` what is wanted, or make `output` simpler",
+                fix="describe the values in `instruction`, or make `output` simpler",
                 evidence={"problems": list[Json](mismatch.problems)},
             ) from None
         if not missing:
@@ -161,8 +161,8 @@ class AiExtract(BrowserQuery):
         places = [answers.place_of(each) for each in missing]
         raise SiteError(
             "not-on-page",
-            f"the page does not have {_listed(places)}, says the model",
-            fix="write `?` behind the kind of a field that a page may lack (`string?`); else look at the page: is it the right one, was all of it loaded,"
+            f"according to the model the page does not have {_listed(places)}",
+            fix="write `?` after the type of a field that a page may lack (`string?`); else look at the page: is it the right one, was all of it loaded,"
             " does it fit into `max_chars`?",
             evidence={"missing": places[:LISTED], "page": view.url},
         )
@@ -170,12 +170,12 @@ class AiExtract(BrowserQuery):
     def _known_refs(self, ctx: LeafContext, view: View, values: Sequence[Value]) -> dict[Path, str]:
         unknown = [each for each in values if each.ref is not None and not view.has(each.ref)]
         if unknown:
-            told = [f"{answers.place_of(each.path)} ({each.ref})" for each in unknown]
-            places: list[Json] = [{"at": answers.place_of(each.path), "ref": each.ref} for each in unknown[:LISTED]]
-            ctx.flag("unknown-ref", f"the page has no such ref as the model gave for {_listed(told)}", {"refs": places})
+            places: list[Json] = [{"at": each.place, "ref": each.ref} for each in unknown[:LISTED]]
+            listed = _listed([f"{each.place} ({each.ref})" for each in unknown])
+            ctx.flag("unknown-ref", f"the page does not have the model's refs for {listed}", {"refs": places})
         return {each.path: each.ref for each in values if each.ref is not None and view.has(each.ref)}
 
-    def _looked_for(self, ctx: LeafContext, settled: Json, page: Words, shown: Words) -> dict[Path, bool]:
+    def _search(self, ctx: LeafContext, settled: Json, page: Words, shown: Words) -> dict[Path, bool]:
         """Return whether the page contains each value; the model was ``shown`` it with secrets masked."""
         seen: dict[Path, bool] = {}
         unseen: list[Value] = []
@@ -187,24 +187,28 @@ class AiExtract(BrowserQuery):
             seen[each.path] = page.say(each.value)
             if not seen[each.path]:
                 if shown.say(each.value):
-                    raise _masked(each)
+                    raise AuthorError(
+                        "value-secret",
+                        f"{each.place} was read where the page shows a secret of the run, and secrets are sent to no model",
+                        fix="read it with `query: text`, or leave it out of `output`",
+                        phase="after",
+                    )
                 unseen.append(each)
         if unseen:
-            self._tell_unseen(ctx, unseen)
+            self._report_unseen(ctx, unseen)
         return seen
 
-    def _tell_unseen(self, ctx: LeafContext, unseen: list[Value]) -> None:
-        told = [f"{answers.place_of(each.path)} = {answers.short(each.value)}" for each in unseen]
-        message = f"the page does not say {_listed(told)}"
-        values: list[Json] = [{"at": answers.place_of(each.path), "value": each.value} for each in unseen[:LISTED]]
+    def _report_unseen(self, ctx: LeafContext, unseen: list[Value]) -> None:
+        listed = _listed([f"{each.place} = {answers.short(each.value)}" for each in unseen])
+        values: list[Json] = [{"at": each.place, "value": each.value} for each in unseen[:LISTED]]
         evidence: dict[str, Json] = {"unseen": values, "page": ctx.page.url}
         if self.unseen == "flag":
-            ctx.flag("value-unseen", message, evidence)
+            ctx.flag("value-unseen", f"the page does not say {listed}", evidence)
             return
         raise SiteError(
             "value-unseen",
-            message,
-            fix="ask for what stands on the page word for word, and work out the rest with a `transform`; to continue all the same, write `unseen: flag`",
+            f"the page does not say {listed}",
+            fix="ask for the words of the page, and compute the rest with a `transform`; to continue all the same, write `unseen: flag`",
             evidence=evidence,
         )
 
@@ -217,14 +221,5 @@ def fenced(page: str) -> str:
 
 
 def _listed(each: list[str]) -> str:
-    more = len(each) - TOLD
-    return ", ".join(each[:TOLD]) + (f" and {more} more" if more > 0 else "")
-
-
-def _masked(value: Value) -> AuthorError:
-    return AuthorError(
-        "value-secret",
-        f"a secret of the run stands where {answers.place_of(value.path)} is read, and secrets are sent to no model",
-        fix="read it with `query: text`, or leave it out of `output`",
-        phase="after",
-    )
+    more = len(each) - NAMED
+    return ", ".join(each[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from nodes.browser_query.base import OfElement
+from nodes.browser_query.reads import OfElement
 from nodes.errors import SiteError
 from nodes.parsing import Kind, read_as
 from nodes.part import Part

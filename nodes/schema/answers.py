@@ -57,27 +57,25 @@ def read(text: str, meant: dict[str, Json], *, wrapped: bool, fill: bool) -> Jso
         if answer.keys() != {VALUE}:
             raise Mismatch((f'$: must be a map with the field "{VALUE}" and no other',))
         answer, place = answer[VALUE], f"$.{VALUE}"
-    fit = _Fit(meant, fill)
-    try:
-        value = fit.settled(answer, meant)
-        problems = fit.problems(value, place)
-    except regex.PatternRefused as error:
-        raise Mismatch((f"{place}: {error}",)) from None
-    if problems:
-        raise Mismatch(problems)
+    value, problems = compared(answer, meant, fill=fill, place=place)
+    lines = list(dict.fromkeys(line for _path, line in problems))
+    if len(lines) > MOST:
+        lines[MOST:] = [f"and {len(lines) - MOST} more problems like these"]
+    if lines:
+        raise Mismatch(tuple(lines))
     return value
 
 
-def held_against(
-    value: Json, meant: dict[str, Json], *, fill: bool
+def compared(
+    value: Json, meant: dict[str, Json], *, fill: bool, place: str = "$"
 ) -> tuple[Json, list[tuple[tuple[str | int, ...], str]]]:
-    """Return the settled value, and its deviations from ``meant``: the path of each problem, and the problem."""
+    """Return the settled value, and its deviations from ``meant``: the path of each problem, and the problem, with ``place`` before it."""
     fit = _Fit(meant, fill)
     try:
         settled = fit.settled(value, meant)
-        return settled, fit.places(settled)
+        return settled, fit.problems(settled, place)
     except regex.PatternRefused as error:
-        return value, [((), f"$: {error}")]
+        return value, [((), f"{place}: {error}")]
 
 
 def place_of(path: Sequence[str | int]) -> str:
@@ -121,7 +119,7 @@ def _integer(digits: str) -> int:
     # More digits are not read: larger numbers would change when they are read again.
     if len(digits) > len(str(-LARGEST_INTEGER)) or abs(int(digits)) > LARGEST_INTEGER:
         raise Mismatch(
-            (f"$: the number {_cut(digits, LONGEST)} is too large to be kept: write it as text, or smaller",)
+            (f"$: the number {_cut(digits, LONGEST)} is too large to be stored: write it as text, or smaller",)
         )
     return int(digits)
 
@@ -130,7 +128,7 @@ def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for name, value in pairs:
         if name in found:
-            raise Mismatch((f"$: the field {short(name)} stands twice in one map, and only one of them can be meant",))
+            raise Mismatch((f"$: the field {short(name)} is twice in one map, and only one of them can be meant",))
         found[name] = value
     return found
 
@@ -142,7 +140,7 @@ class _Fit:
         self._defs: dict[str, Json] = schema.get("$defs", {})
         self._schema = schema
         self._fill = fill
-        self._judge = validator.Validator(schema)
+        self._validator = validator.Validator(schema)
         # Each entry keeps its value and its schema, so that no other objects get their identity.
         self._settled: dict[tuple[int, int], tuple[Json, Json, Json]] = {}
 
@@ -165,7 +163,7 @@ class _Fit:
         for each in said.get("allOf", ()):
             value = self.settled(value, each)
         if "anyOf" in said:
-            value = self._settled_as_one(value, said["anyOf"])
+            value = self._settled_form(value, said["anyOf"])
         if isinstance(value, dict):
             return self._settled_map(value, said)
         if isinstance(value, list):
@@ -176,10 +174,10 @@ class _Fit:
             ]
         return _whole(value, said)
 
-    def _settled_as_one(self, value: Json, branches: list[Json]) -> Json:
+    def _settled_form(self, value: Json, branches: list[Json]) -> Json:
         for each in branches:
             settled = self.settled(value, each)
-            if self._judge.takes(settled, each):
+            if self._validator.takes(settled, each):
                 return settled
         return value
 
@@ -188,28 +186,19 @@ class _Fit:
         found: dict[str, Json] = {}
         for name, each in properties.items():
             if name not in value:
-                if self._fill and self._judge.takes(None, each):
+                if self._fill and self._validator.takes(None, each):
                     found[name] = None
-            elif value[name] is not None or name in schema.get("required", ()) or self._judge.takes(None, each):
+            elif value[name] is not None or name in schema.get("required", ()) or self._validator.takes(None, each):
                 found[name] = self.settled(value[name], each)
         other = schema.get("additionalProperties", True)
         return found | {name: self.settled(each, other) for name, each in value.items() if name not in properties}
 
-    def problems(self, value: Json, place: str) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        for error in self._judge.errors(value, self._schema):
-            found.update(dict.fromkeys(self._lines(error, place)))
-        lines = list(found)
-        if len(lines) > MOST:
-            return (*lines[:MOST], f"and {len(lines) - MOST} more problems like these")
-        return tuple(lines)
-
-    def places(self, value: Json) -> list[tuple[tuple[str | int, ...], str]]:
-        errors = self._judge.errors(value, self._schema)
-        return [(tuple(error.absolute_path), line) for error in errors for line in self._lines(error, "$")]
+    def problems(self, value: Json, place: str) -> list[tuple[tuple[str | int, ...], str]]:
+        errors = self._validator.errors(value, self._schema)
+        return [(tuple(error.absolute_path), line) for error in errors for line in self._lines(error, place)]
 
     def _lines(self, error: ValidationError, place: str) -> list[str]:
-        here = place + "".join(_step(each) for each in error.absolute_path)
+        here = place + "".join(map(_step, error.absolute_path))
         wanted: Any = error.validator_value
         value: Any = error.instance
         match error.validator:
@@ -224,7 +213,7 @@ class _Fit:
             case "required":
                 return [f"{here}{_step(each)}: is missing" for each in wanted if each not in value]
             case "additionalProperties" if wanted is False:
-                extra = self._judge.unnamed(value, cast("dict[str, Json]", error.schema))
+                extra = self._validator.unnamed(value, cast("dict[str, Json]", error.schema))
                 return [f"{here}{_step(each)}: is not asked for" for each in extra]
             case _:
                 return [f"{here}: is {short(value)}, which does not fit {error.validator}: {short(wanted)}"]

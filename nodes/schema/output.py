@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any, LiteralString
 
 from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationError, WithJsonSchema
@@ -152,7 +151,7 @@ class _Reader:
             if not isinstance(each, str):
                 self._wrong((*path, index), f"a choice is a text, and this is {kind_of(each)}: put it in quotes")
             elif each in said[:index]:
-                self._wrong((*path, index), f'"{each}" stands twice: take one away')
+                self._wrong((*path, index), f'"{each}" is listed twice: remove one')
         return {"type": "string", "enum": said}
 
     def _fields(self, said: dict[str, Json], path: problems.Path) -> dict[str, Json]:
@@ -164,15 +163,15 @@ class _Reader:
                 self._wrong((*path, name), f"`{name}` is no name: letters, digits and `_`, at most 64")
             properties[name] = self.form(each, (*path, name), inside=True)
         # A field that may be null may also be missing: servers that do not enforce schemas omit it.
-        needed = [name for name, each in properties.items() if "null" not in _types(each)]
+        needed = [name for name, each in properties.items() if "null" not in problems.types(each)]
         return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
 
     def _spelt(self, said: dict[str, Json], path: problems.Path) -> dict[str, Json]:
         for key in said:
             if key not in SPELT:
                 close = near(key, sorted(SPELT))
-                fix = f"did you mean `{close}`?" if close else "the fields of a map stand under `fields`"
-                self._wrong((*path, key), f"`{key}` says nothing of a field: {fix}")
+                fix = f"did you mean `{close}`?" if close else "put the fields of a map under `fields`"
+                self._wrong((*path, key), f"`{key}` is no word for a field: {fix}")
         schema = dict(self._base(said, path))
         description, optional = said.get("description"), said.get("optional", False)
         if "description" in said:
@@ -223,13 +222,8 @@ class _Reader:
             self.no_references(each, (*path, key))
 
 
-def _types(schema: Mapping[str, Json]) -> list[str]:
-    said = schema.get("type", [])
-    return [said] if isinstance(said, str) else said
-
-
 def _nullable(schema: dict[str, Json]) -> dict[str, Json]:
-    types = _types(schema)
+    types = problems.types(schema)
     if "null" in types:
         return schema
     found = {**schema, "type": [*types, "null"]}

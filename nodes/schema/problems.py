@@ -12,7 +12,7 @@ import functools
 import json
 import re
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from nodes.errors import near
@@ -89,8 +89,43 @@ class Problem:
 def problems(schema: dict[str, Json]) -> list[Problem]:
     if len(json.dumps(schema)) > LARGEST:
         return [Problem((), f"the schema has more than {LARGEST:,} characters: ask for less at once")]
-    defs = schema.get("$defs")
-    return list(_problems(schema, (), defs)) or list(_other(schema)) or list(_circles(schema)) or list(_rests(schema))
+    found = [problem for path, each in parts(schema) for problem in _problems(each, path, schema.get("$defs"))]
+    return found or list(_other(schema)) or list(_circles(schema)) or list(_rests(schema))
+
+
+def parts(schema: Json, path: Path = ()) -> Iterator[tuple[Path, Json]]:
+    """Yield the schema and every schema in it, each with its place."""
+    yield path, schema
+    if not isinstance(schema, dict):
+        return
+    for key, value in cast("dict[str, Json]", schema).items():
+        if key in ONES:
+            yield from parts(value, (*path, key))
+        elif (key in MAPS and isinstance(value, dict)) or (key in LISTS and isinstance(value, list)):
+            inner: Any = value.items() if isinstance(value, dict) else enumerate(value)
+            for step, each in inner:
+                yield from parts(each, (*path, key, step))
+
+
+def maps(schema: Json) -> list[tuple[Path, dict[str, Json]]]:
+    """Return the schema and every schema in it, each with its place, except for true and false."""
+    return [(path, each) for path, each in parts(schema) if isinstance(each, dict)]
+
+
+def reached(names: Iterable[str], further: Callable[[str], Iterable[str]]) -> set[str]:
+    """Return the names, and those to which they lead, directly or not."""
+    found, pending = set[str](), list(names)
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += further(name)
+    return found
+
+
+def types(schema: Mapping[str, Json]) -> list[str]:
+    said: Json = schema.get("type", [])
+    return [said] if isinstance(said, str) else said
 
 
 def _problems(schema: Json, path: Path, defs: Json) -> Iterator[Problem]:
@@ -99,8 +134,7 @@ def _problems(schema: Json, path: Path, defs: Json) -> Iterator[Problem]:
     if not isinstance(schema, dict):
         yield Problem(path, "a schema is a map")
         return
-    words: dict[str, Json] = schema
-    for key, value in words.items():
+    for key, value in cast("dict[str, Json]", schema).items():
         place = (*path, key)
         if key not in KNOWN and not key.startswith("x-"):
             yield _unknown(key, place)
@@ -109,23 +143,15 @@ def _problems(schema: Json, path: Path, defs: Json) -> Iterator[Problem]:
         elif key == "$ref":
             yield from _reference(value, place, defs)
         elif key == "$defs" and path:
-            yield Problem(place, "`$defs` stands at the top of the schema only: move it there")
-        elif key == "format" and value not in checker().checkers:
-            known = ", ".join(sorted(checker().checkers))
+            yield Problem(place, "`$defs` belongs to the top of the schema only: move it there")
+        elif key == "format" and value not in FORMATS:
+            known = ", ".join(sorted(FORMATS))
             yield Problem(place, f"the format `{value}` is not checked: take one of {known}, or a `pattern`")
-        else:
-            yield from _patterns(key, value, place)
-            for inner, each in _inside(key, value):
-                yield from _problems(each, (*place, *inner), defs)
-
-
-def _inside(key: str, value: Json) -> Iterator[tuple[Path, Json]]:
-    if key in ONES:
-        yield (), value
-    elif key in MAPS and isinstance(value, dict):
-        yield from (((name,), each) for name, each in value.items())
-    elif key in LISTS and isinstance(value, list):
-        yield from (((index,), each) for index, each in enumerate(value))
+        elif key == "pattern":
+            yield from _pattern(value, place)
+        elif key == "patternProperties" and isinstance(value, dict):
+            for pattern in cast("dict[str, Json]", value):
+                yield from _pattern(pattern, (*place, pattern))
 
 
 def _unknown(key: str, place: Path) -> Problem:
@@ -136,16 +162,12 @@ def _unknown(key: str, place: Path) -> Problem:
     return Problem(place, f"`{key}` is no keyword of JSON Schema: {fix}")
 
 
-def _patterns(key: str, value: Json, place: Path) -> Iterator[Problem]:
-    found: list[tuple[Json, Path]] = [(value, place)] if key == "pattern" else []
-    if key == "patternProperties" and isinstance(value, dict):
-        found = [(name, (*place, name)) for name in cast("dict[str, Json]", value)]
-    for pattern, where in found:
-        try:
-            if isinstance(pattern, str):
-                regex.compiled(pattern)
-        except regex.PatternRefused as error:
-            yield Problem(where, str(error))
+def _pattern(pattern: Json, place: Path) -> Iterator[Problem]:
+    try:
+        if isinstance(pattern, str):
+            regex.compiled(pattern)
+    except regex.PatternRefused as error:
+        yield Problem(place, str(error))
 
 
 def _types(value: Json, place: Path) -> Iterator[Problem]:
@@ -166,7 +188,7 @@ def _reference(value: Json, place: Path, defs: Json) -> Iterator[Problem]:
             place, f"the reference `{value}` leads elsewhere: put the schema under `$defs`, as `#/$defs/NAME`"
         )
     elif not isinstance(defs, dict) or found[1] not in defs:
-        yield Problem(place, f"nothing stands under `$defs` by the name `{found[1]}`")
+        yield Problem(place, f"`$defs` has no `{found[1]}`")
 
 
 def _other(schema: dict[str, Json]) -> Iterator[Problem]:
@@ -183,36 +205,23 @@ def _other(schema: dict[str, Json]) -> Iterator[Problem]:
 def _circles(schema: dict[str, Json]) -> Iterator[Problem]:
     """Yield circular references with nothing between, against which no value could ever be checked."""
     defs: dict[str, Json] = schema.get("$defs", {})
-    same = {name: set(_stands_for(each)) for name, each in defs.items()}
+    same = {name: set(_same_value(each)) for name, each in defs.items()}
     for name in defs:
-        reached, pending = set[str](), list(same[name])
-        while pending:
-            each = pending.pop()
-            if each not in reached:
-                reached.add(each)
-                pending += same[each]
-        if name in reached:
-            yield Problem(("$defs", name), f"`{name}` stands for itself: say what it is")
+        if name in reached(same[name], same.__getitem__):
+            yield Problem(("$defs", name), f"`{name}` refers to itself: say what it is")
 
 
 def _rests(schema: dict[str, Json]) -> Iterator[Problem]:
-    words = dict(_words(schema, ()))
-    place = next((place for place, word in words.items() if word == "unevaluatedProperties"), None)
-    if place is not None and "patternProperties" in words.values():
+    every = maps(schema)
+    place = next((path for path, each in every if "unevaluatedProperties" in each), None)
+    if place is not None and any("patternProperties" in each for _path, each in every):
         yield Problem(
-            place, "`unevaluatedProperties` cannot be used with `patternProperties`: write `additionalProperties`"
+            (*place, "unevaluatedProperties"),
+            "`unevaluatedProperties` cannot be used with `patternProperties`: write `additionalProperties`",
         )
 
 
-def _words(schema: Json, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(schema, dict):
-        for key, value in cast("dict[str, Json]", schema).items():
-            yield (*path, key), key
-            for inner, each in _inside(key, value):
-                yield from _words(each, (*path, key, *inner))
-
-
-def _stands_for(schema: Json) -> Iterator[str]:
+def _same_value(schema: Json) -> Iterator[str]:
     """Yield the names that apply to the same value as the schema itself, not only to a part of it."""
     if not isinstance(schema, dict):
         return
@@ -222,7 +231,7 @@ def _stands_for(schema: Json) -> Iterator[str]:
     dependent: dict[str, Json] = words.get("dependentSchemas", {})
     whole: list[Json] = [*words.get("anyOf", ()), *words.get("allOf", ()), *dependent.values()]
     for each in (*whole, *(words.get(key) for key in ("not", "if", "then", "else"))):
-        yield from _stands_for(each)
+        yield from _same_value(each)
 
 
 def named(reference: str) -> str:
@@ -241,44 +250,21 @@ def checker() -> jsonschema.FormatChecker:
     return found
 
 
-def _checks(check: Callable[[str], bool], value: object) -> bool:
-    return not isinstance(value, str) or check(value)
+def _checks(check: Callable[[str], object], value: object) -> bool:
+    return not isinstance(value, str) or bool(check(value))
 
 
-def _moment(text: str) -> bool:
-    found = dt.datetime.fromisoformat(text)
-    return found.tzinfo is not None and "T" in text.upper()
+def _is_address(text: str) -> bool:
+    address = urllib.parse.urlsplit(text)
+    return bool(address.scheme) and bool(address.netloc or address.path) and not re.search(r"\s", text)
 
 
-def _email(text: str) -> bool:
-    return re.fullmatch(r"[^@\s]+@[^@\s]+", text) is not None
-
-
-def _address(text: str) -> bool:
-    parts = urllib.parse.urlsplit(text)
-    return bool(parts.scheme) and bool(parts.netloc or parts.path) and not re.search(r"\s", text)
-
-
-def _uuid(text: str) -> bool:
-    return re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text) is not None
-
-
-def _date(text: str) -> bool:
-    dt.date.fromisoformat(text)
-    return re.fullmatch(r"\d{4}-\d\d-\d\d", text) is not None
-
-
-def _time(text: str) -> bool:
-    dt.time.fromisoformat(text)
-    return re.match(r"\d\d:\d\d:\d\d", text) is not None
-
-
-FORMATS: dict[str, Callable[[str], bool]] = {
-    "date": _date,
-    "date-time": _moment,
-    "email": _email,
-    "time": _time,
-    "uri": _address,
-    "uuid": _uuid,
+FORMATS: dict[str, Callable[[str], object]] = {
+    "date": lambda text: re.fullmatch(r"\d{4}-\d\d-\d\d", text) and dt.date.fromisoformat(text),
+    "date-time": lambda text: "T" in text.upper() and dt.datetime.fromisoformat(text).tzinfo,
+    "email": re.compile(r"[^@\s]+@[^@\s]+").fullmatch,
+    "time": lambda text: re.match(r"\d\d:\d\d:\d\d", text) and str(dt.time.fromisoformat(text)),
+    "uri": _is_address,
+    "uuid": re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch,
 }
-"""The check of each format; it rejects a text by False or by a ValueError."""
+"""The check of each format; it rejects a text by a false value or a ValueError."""

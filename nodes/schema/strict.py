@@ -7,10 +7,9 @@ are put into the description, because not every server accepts them; the answer 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from nodes.schema.problems import NARROWING, NOTES, named
+from nodes.schema.problems import NARROWING, NOTES, maps, named, reached, types
 from nodes.values import Json
 
 VALUE = "value"
@@ -55,7 +54,8 @@ def form(schema: dict[str, Json]) -> dict[str, Json] | None:
     defs: dict[str, Json] = schema.get("$defs", {})
     try:
         found = _form({key: each for key, each in schema.items() if key != "$defs"})
-        used = {name: _form(defs[name]) for name in _reached(found, defs)}
+        names = reached(_references(found), lambda name: _references(defs[name]))
+        used = {name: _form(each) for name, each in defs.items() if name in names}
     except _NotStrict:
         return None
     if used:
@@ -85,10 +85,7 @@ def _form(schema: Json) -> dict[str, Json]:
 
 
 def _types(schema: dict[str, Json]) -> list[str]:
-    said: Json = schema.get("type")
-    if said is not None:
-        return [said] if isinstance(said, str) else said
-    return [each for each, words in OF_TYPE.items() if words & schema.keys()]
+    return types(schema) or [each for each, words in OF_TYPE.items() if words & schema.keys()]
 
 
 def _one(schema: dict[str, Json], types: list[str]) -> dict[str, Json]:
@@ -131,18 +128,17 @@ def _choices(schema: dict[str, Json], said: set[str]) -> dict[str, Json]:
     values: list[Json] = schema["enum"] if "enum" in said else [schema["const"]]
     if any(isinstance(each, dict | list) for each in values):
         raise _NotStrict
-    types = list(dict.fromkeys(_type_of(each) for each in values))
-    return _described(schema, {"type": types[0] if len(types) == 1 else types, "enum": values})
+    kinds = types_of(values)
+    return _described(schema, {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values})
+
+
+def types_of(values: Iterable[Json]) -> list[str]:
+    return list(dict.fromkeys(map(_type_of, values)))
 
 
 def _type_of(value: Json) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, str):
-        return "string"
-    return "integer" if isinstance(value, int) else "number"
+    kinds = {type(None): "null", bool: "boolean", str: "string", int: "integer", float: "number", list: "array"}
+    return kinds.get(type(value), "object")
 
 
 def nullable(schema: dict[str, Json]) -> dict[str, Json]:
@@ -171,73 +167,34 @@ def _described(schema: dict[str, Json], found: dict[str, Json]) -> dict[str, Jso
     return found
 
 
-def _reached(schema: dict[str, Json], defs: dict[str, Json]) -> list[str]:
-    """Return the definitions that the schema uses, directly or not, in their order."""
-    found, pending = set[str](), list(_references(schema))
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found.add(name)
-            pending += _references(defs[name])
-    return [name for name in defs if name in found]
-
-
-def _references(schema: Any) -> Iterator[str]:
-    if isinstance(schema, dict):
-        words: dict[str, Json] = schema
-        if isinstance(reference := words.get("$ref"), str):
-            yield named(reference)
-        for each in words.values():
-            yield from _references(each)
-    elif isinstance(schema, list):
-        for each in schema:
-            yield from _references(each)
+def _references(schema: Json) -> Iterator[str]:
+    return (named(each["$ref"]) for _path, each in maps(schema) if "$ref" in each)
 
 
 def _fits(schema: dict[str, Json]) -> bool:
-    size = _Size(schema.get("$defs", {}))
-    size.add(schema, 0, ())
-    for name, each in size.defs.items():
-        size.characters += len(name)
-        size.add(each, 0, (name,))
+    """Return whether the strict schema is within the limits of servers."""
+    defs: dict[str, Json] = schema.get("$defs", {})
+    every = [each for _path, each in maps(schema)]
+    fields = [name for each in every for name in each.get("properties", ())]
+    lists: list[list[Json]] = [each["enum"] for each in every if "enum" in each]
+    characters = [sum(len(each) for each in values if isinstance(each, str)) for values in lists]
     return (
-        size.depth <= DEEPEST
-        and size.fields <= MOST_FIELDS
-        and size.choices <= MOST_CHOICES
-        and size.characters <= MOST_CHARACTERS
-        and not size.long_list
+        _depth(schema, defs, ()) <= DEEPEST
+        and len(fields) <= MOST_FIELDS
+        and sum(map(len, lists)) <= MOST_CHOICES
+        and sum(map(len, (*defs, *fields))) + sum(characters) <= MOST_CHARACTERS
+        and not any(
+            len(values) > MANY_CHOICES and size > MOST_CHARACTERS_OF_MANY
+            for values, size in zip(lists, characters, strict=True)
+        )
     )
 
 
-class _Size:
-    """Counts in a strict schema what servers limit."""
-
-    def __init__(self, defs: dict[str, Json]) -> None:
-        self.defs = defs
-        self.depth = self.fields = self.choices = self.characters = 0
-        self.long_list = False
-
-    def add(self, schema: dict[str, Json], depth: int, within: tuple[str, ...]) -> None:
-        properties: dict[str, Json] = schema.get("properties", {})
-        depth += "properties" in schema
-        self.depth = max(self.depth, depth)
-        self.fields += len(properties)
-        self.characters += sum(map(len, properties))
-        if "enum" in schema:
-            self._add_choices([each for each in schema["enum"] if isinstance(each, str)], len(schema["enum"]))
-        for each in (*properties.values(), *schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())):
-            self.add(each, depth, within)
-        # The depth of a recursive schema is not limited.
-        if "$ref" in schema and (name := named(schema["$ref"])) not in within:
-            self._follow(self.defs[name], depth, (*within, name))
-
-    def _follow(self, schema: dict[str, Json], depth: int, within: tuple[str, ...]) -> None:
-        inner = _Size(self.defs)
-        inner.add(schema, depth, within)
-        self.depth = max(self.depth, inner.depth)
-
-    def _add_choices(self, texts: list[str], count: int) -> None:
-        characters = sum(map(len, texts))
-        self.choices += count
-        self.characters += characters
-        self.long_list |= count > MANY_CHOICES and characters > MOST_CHARACTERS_OF_MANY
+def _depth(schema: dict[str, Json], defs: dict[str, Json], within: tuple[str, ...]) -> int:
+    """Return the levels of maps, references followed. A recursive schema counts once: its depth is not limited."""
+    if "$ref" in schema:
+        name = named(schema["$ref"])
+        return 0 if name in within else _depth(defs[name], defs, (*within, name))
+    properties: dict[str, Json] = schema.get("properties", {})
+    inner = (*properties.values(), *schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ()))
+    return ("properties" in schema) + max((_depth(each, defs, within) for each in inner), default=0)

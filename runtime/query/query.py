@@ -18,8 +18,8 @@ from nodes.values import Json
 from runtime.log import entries as log_entries
 from runtime.log import ledger
 from runtime.log.store import file_store, integrity
-from runtime.query import session_rows
-from runtime.query.views import STEPS, VIEWS, cost, hand_over
+from runtime.query import session_rows, views
+from runtime.query.views import STEPS, VIEWS
 from runtime.sql import clock, lockdown, results, statement
 from runtime.system import regular_files
 from runtime.workspace import session_index
@@ -159,8 +159,9 @@ class _Reader:
         self._limit = limit
         self._database = database
         self._kept = kept
+        self._id = run
         self._run: dict[str, Json] = {"run": run, "calls": 0, "tolerated": 0}
-        self._open: dict[str, dict[str, Json]] = {}
+        self._open: dict[str, log_entries.Call] = {}
         self._finished: list[dict[str, Json]] = []
         self._verdicts: dict[str, str] = {}
         self._ending: dict[str, Json] | None = None
@@ -170,18 +171,21 @@ class _Reader:
 
     def read(self) -> None:
         """Load the log. Raises LogError for a damaged log, or one of a later version."""
-        run = str(self._run["run"])
+        run = self._id
         held = self._kept.held(run)
         for entry in entries(self._kept.conversation_file(run)):
             self._limit.check()
             self._take(entry)
             if len(self._finished) >= BATCH:
-                hand_over(self._database, "calls", self._finished)
+                views.insert(self._database, "calls", self._finished)
                 self._finished = []
         if "workflow" not in self._run:
             return
-        hand_over(self._database, "calls", [*self._finished, *self._open.values()])
-        hand_over(self._database, "costs", [cost(run, row, self._asked[row.line]) for row in self._ledger.rows])
+        unfinished = [views.call(run, each) for each in self._open.values()]
+        views.insert(self._database, "calls", [*self._finished, *unfinished])
+        views.insert(
+            self._database, "costs", [views.cost(run, row, self._asked[row.line]) for row in self._ledger.rows]
+        )
         for call, verdict in self._verdicts.items():
             self._database.execute(
                 "UPDATE calls SET reconciled = $verdict WHERE run = $run AND call = $call",
@@ -197,47 +201,21 @@ class _Reader:
             "message": error.get("message"),
             "path": ending.get("path"),
         }
-        hand_over(self._database, "runs", [self._run])
+        views.insert(self._database, "runs", [self._run])
         self._database.execute("UPDATE runs SET seconds = epoch(ended - started) WHERE run = $1", [run])
 
     def _take(self, entry: log_entries.AnyEntry) -> None:
-        at = entry.at.removesuffix("Z")
+        at = views.moment(entry.at)
         self._run["ended"] = at
         match entry:
             case log_entries.Scope() if entry.run is not None:
                 head = entry.run
-                self._run |= {
-                    "workflow": head.workflow,
-                    "file": head.file,
-                    "parent": head.parent,
-                    "started": at,
-                }
+                self._run |= {"workflow": head.workflow, "file": head.file, "parent": head.parent, "started": at}
             case log_entries.Call():
                 self._run["calls"] += 1
-                self._open[entry.call] = {
-                    **{
-                        name: getattr(entry, name)
-                        for name in ("call", "thread", "path", "node", "action", "attempt", "effect")
-                    },
-                    "run": self._run["run"],
-                    "line": entry.seq,
-                    "started": at,
-                    "status": "open",
-                    "tolerated": False,
-                }
+                self._open[entry.call] = entry
             case log_entries.Result() if entry.call in self._open:
-                row = self._open.pop(entry.call)
-                error = entry.error or {}
-                self._finished.append(
-                    {
-                        **row,
-                        "status": entry.status,
-                        "tolerated": bool(entry.tolerated),
-                        "seconds": entry.seconds,
-                        "error": error.get("code"),
-                        "message": error.get("message"),
-                    }
-                )
+                self._finished.append(views.call(self._id, self._open.pop(entry.call), entry))
             case log_entries.Note(name="reconciled"):
                 self._verdicts[str(entry.data["call"])] = str(entry.data["verdict"])
             case log_entries.Note(name="claimed"):
@@ -251,12 +229,13 @@ class _Reader:
 
     def _take_exchange(self, entry: log_entries.Note | log_entries.Assistant | log_entries.ModelError) -> None:
         """Record an entry about a request to a model, which is made while the call of its step is open."""
-        call = self._open.get(entry.thread.partition(":")[2], {})
+        call = self._open.get(entry.thread.partition(":")[2])
+        around: dict[str, Json] = {} if call is None else {"call": call.call, "attempt": call.attempt}
         tried = entry.data.get("try") if isinstance(entry, log_entries.Note) else None
-        self._asked[entry.seq] = {"call": call.get("call"), "attempt": call.get("attempt"), "tried": tried}
+        self._asked[entry.seq] = {**around, "tried": tried}
         if isinstance(entry, log_entries.Assistant):
             entry = entry.model_copy(update={"text": None})
-        self._ledger.add(entry, str(call.get("path", "")))
+        self._ledger.add(entry, "" if call is None else call.path)
 
 
 def entries(file: Path) -> Iterator[log_entries.AnyEntry]:

@@ -12,7 +12,7 @@ from runtime.log import entries, ledger
 from runtime.log import session as log_session
 from runtime.log.store import file_store, store
 from runtime.log.writer import value_of
-from runtime.query.views import cost, hand_over
+from runtime.query import views
 from runtime.workspace import session_index
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ def read(database: duckdb.DuckDBPyConnection, kept: file_store.Files, session: s
     past = log_session.Session(reading.entries)
     if not past.begun:
         return
-    hand_over(database, "sessions", [_session(session_index.summary(session, past, held=reading.held), past)])
-    hand_over(database, "calls", [_call(session, action) for action in past.actions.values()])
-    hand_over(database, "costs", list(_costs(session, reading, past)))
-    hand_over(database, "plans", [_version(session, each, kept) for each in past.versions("plan")])
-    hand_over(database, "descriptions", [_version(session, each, kept) for each in past.versions("description")])
+    views.insert(database, "sessions", [_session(session_index.summary(session, past, held=reading.held), past)])
+    views.insert(database, "calls", [views.call(session, each.call, each.result) for each in past.actions.values()])
+    views.insert(database, "costs", list(_costs(session, reading, past)))
+    views.insert(database, "plans", [_version(session, each, kept) for each in past.versions("plan")])
+    views.insert(database, "descriptions", [_version(session, each, kept) for each in past.versions("description")])
 
 
 def _session(summary: session_index.SessionSummary, past: log_session.Session) -> dict[str, Json]:
@@ -40,27 +40,10 @@ def _session(summary: session_index.SessionSummary, past: log_session.Session) -
         # A build is not about a run or file that exists already.
         "about": summary.about or (summary.begins if summary.purpose == "build" else None),
         "session": summary.id,
-        "started": _time(summary.started),
-        "last": _time(summary.last),
+        "started": views.moment(summary.started),
+        "last": views.moment(summary.last),
         "requests": spent["requests"],
         "dollars": spent["dollars"],
-    }
-
-
-def _call(session: str, action: log_session.SideEffect) -> dict[str, Json]:
-    result = action.result
-    error = (result.error if result is not None else None) or {}
-    names = ("call", "thread", "path", "node", "action", "attempt", "effect")
-    return {
-        **{name: getattr(action.call, name) for name in names},
-        "run": session,
-        "line": action.call.seq,
-        "started": _time(action.call.at),
-        "status": result.status if result is not None else "open",
-        "tolerated": False,
-        "seconds": result.seconds if result is not None else None,
-        "error": error.get("code"),
-        "message": error.get("message"),
     }
 
 
@@ -75,7 +58,7 @@ def _costs(session: str, reading: store.Reading, past: log_session.Session) -> I
         thread = row.thread.split(":", 2)[2] if row.thread.startswith(entries.SUMMARY) else row.thread
         call = entries.call_of(thread) or None
         attempt = past.actions[call].call.attempt if call in past.actions else None
-        yield cost(session, row, {"call": call, "attempt": attempt, "tried": tries.get(row.line)})
+        yield views.cost(session, row, {"call": call, "attempt": attempt, "tried": tries.get(row.line)})
 
 
 def _version(session: str, version: entries.Version, kept: store.Kept) -> dict[str, Json]:
@@ -83,7 +66,7 @@ def _version(session: str, version: entries.Version, kept: store.Kept) -> dict[s
         "conversation": session,
         "number": version.number,
         "line": version.seq,
-        "written": _time(version.at),
+        "written": views.moment(version.at),
         "reason": version.reason,
         "author": version.by,
         "value": _value(version, kept),
@@ -99,7 +82,3 @@ def _value(version: entries.Version, kept: store.Kept) -> str | None:
         # Use the preview, which is in the log itself.
         return version.blob.preview if version.blob is not None else None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _time(at: str) -> str:
-    return at.removesuffix("Z")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from nodes.values import Json
-from runtime.log import ledger
+from runtime.log import entries, ledger
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,7 +43,7 @@ def _versions(value: str) -> tuple[Column, ...]:
         ("written", "TIMESTAMP", "when, UTC"),
         ("reason", "VARCHAR", "why"),
         ("author", "VARCHAR", "who wrote it: model or person"),
-        ("value", "VARCHAR", f"{value}; null where it was cleared"),
+        ("value", "VARCHAR", f"{value}; null if it was cleared"),
     )
 
 
@@ -53,12 +53,12 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         ("workflow", "VARCHAR", "name of the workflow"),
         ("file", "VARCHAR", "its file"),
         ("state", "VARCHAR", "running, passed, failed, paused, interrupted, out-of-budget, or died"),
-        ("exit", "INTEGER", "exit code; null while it runs and where it died"),
+        ("exit", "INTEGER", "exit code; null while it runs, and if it died"),
         ("started", "TIMESTAMP", "first entry of its log, UTC"),
         ("ended", "TIMESTAMP", "last entry of its log, UTC"),
         ("seconds", "DOUBLE", "from the first entry to the last"),
         ("calls", "BIGINT", "attempts of steps"),
-        ("tolerated", "BIGINT", "failures that `on_error: continue` passed over"),
+        ("tolerated", "BIGINT", "failures that `on_error: continue` tolerated"),
         ("error", "VARCHAR", "code of the error that it failed with"),
         ("message", "VARCHAR", "what the error says"),
         ("path", "VARCHAR", "the step that failed"),
@@ -67,7 +67,7 @@ VIEWS: dict[str, tuple[Column, ...]] = {
     "steps": _columns(
         RUN,
         ("line", "BIGINT", "line of the log, of the last attempt"),
-        ("path", "VARCHAR", "place of the step: `checkout/each_order[#1007]/pay`"),
+        ("path", "VARCHAR", "path of the step: `checkout/each_order[#1007]/pay`"),
         ("node", "VARCHAR", "node type"),
         ("action", "VARCHAR", "its action or query"),
         ("effect", "VARCHAR", "read, idempotent or effect"),
@@ -82,67 +82,59 @@ VIEWS: dict[str, tuple[Column, ...]] = {
         REQUESTER,
         ("call", "VARCHAR", "id of the call in its run or session"),
         ("line", "BIGINT", "line of the log"),
-        ("thread", "VARCHAR", "run, confirm:<call>, model:<call>; of a session session, delegate:<call>"),
-        ("path", "VARCHAR", "place of the step; of a session of the tool that was asked for"),
+        ("thread", "VARCHAR", "run, confirm:<call>, model:<call>; in a session: session, delegate:<call>"),
+        ("path", "VARCHAR", "path of the step; in a session of the tool call"),
         ("node", "VARCHAR", "node type"),
         ("action", "VARCHAR", "its action or query, or the tool"),
         ("attempt", "BIGINT", "number of the attempt, from 1"),
         ("effect", "VARCHAR", "read, idempotent or effect"),
         ("started", "TIMESTAMP", "when it acted, UTC"),
         ("status", "VARCHAR", "ok, error, recovered, interrupted, skipped, or open"),
-        ("reconciled", "VARCHAR", "what was found out about it later: done, not-done, skipped"),
-        ("tolerated", "BOOLEAN", "whether `on_error: continue` passed over it"),
+        ("reconciled", "VARCHAR", "what a later check found: done, not-done, skipped"),
+        ("tolerated", "BOOLEAN", "whether `on_error: continue` tolerated it"),
         ("seconds", "DOUBLE", "how long it took"),
         ("error", "VARCHAR", "code of its error"),
         ("message", "VARCHAR", "what the error says"),
     ),
     "costs": _columns(
         REQUESTER,
-        ("line", "BIGINT", "line of the log with which the request was announced"),
-        (
-            "path",
-            "VARCHAR",
-            "the step that asked a model; of a session the delegate, …/summary for a summary, empty for itself",
-        ),
+        ("line", "BIGINT", "line of the log that announces the request"),
+        ("path", "VARCHAR", "the step that asked; in a session the delegate, …/summary for a summary, else empty"),
         ("call", "VARCHAR", "id of the attempt's call in its run, or of the delegate's in its session"),
         ("attempt", "BIGINT", "number of the step's attempt, from 1"),
-        (
-            "thread",
-            "VARCHAR",
-            "model:<call>, the thread of the request; of a session session, delegate:<call>, summary:<number>:<thread>",
-        ),
-        ("tried", "BIGINT", "number of the try of the same request, from 1; null where a cassette answered"),
+        ("thread", "VARCHAR", "model:<call>; in a session: session, delegate:<call>, summary:<number>:<thread>"),
+        ("tried", "BIGINT", "number of the try of the same request, from 1; null if a cassette answered"),
         ("started", "TIMESTAMP", "when it was announced, UTC"),
-        ("status", "VARCHAR", "ok, error, or open: nobody knows what became of it"),
+        ("status", "VARCHAR", "ok, error, or open: its outcome is unknown"),
         ("source", "VARCHAR", "model or cassette"),
-        ("model", "VARCHAR", "as the server names it, else as it was asked for"),
-        ("estimate", "BIGINT", "tokens of the input, as reckoned before it was sent"),
+        ("model", "VARCHAR", "as the server names it, else as requested"),
+        ("estimate", "BIGINT", "tokens of the input, as estimated before it was sent"),
         ("output_limit", "BIGINT", "tokens that the answer might have"),
         ("input_tokens", "BIGINT", "tokens sent, as the server counts"),
         ("cached_tokens", "BIGINT", "of these, read from the cache"),
         ("output_tokens", "BIGINT", "tokens received, reasoning included"),
         ("reasoning_tokens", "BIGINT", "of these, reasoning"),
-        ("dollars", DOLLARS, "what it cost; null where nobody knows, and where nothing was paid"),
-        ("paid", "BOOLEAN", "whether it costs anything, for all that is known"),
-        ("seconds", "DOUBLE", "how long it was waited for"),
+        ("dollars", DOLLARS, "what it cost; null if that is unknown, or nothing was paid"),
+        ("paid", "BOOLEAN", "whether it costs anything, as far as known"),
+        ("seconds", "DOUBLE", "time until its end"),
         ("response", "VARCHAR", "id of the server's response"),
-        ("error", "VARCHAR", "code of the error that it ended with"),
+        ("error", "VARCHAR", "code of its error"),
     ),
     "plans": _versions("the plan, as JSON"),
     "descriptions": _versions("the description"),
     "sessions": _columns(
         ("session", "VARCHAR", "id of the session"),
         ("purpose", "VARCHAR", "chat or build"),
-        ("about", "VARCHAR", "the run that it is about by now, or the workflow file; of a build the goal"),
+        ("about", "VARCHAR", "the run that it is about, or the workflow file; of a build the goal"),
         ("parent", "VARCHAR", "the conversation that began it"),
         ("forked", "VARCHAR", "the session from which it is a fork"),
         ("state", "VARCHAR", "running: a process holds it; or idle"),
         ("mode", "VARCHAR", "chat, agent or run"),
         ("started", "TIMESTAMP", "first entry of its log, UTC"),
         ("last", "TIMESTAMP", "last entry of its log, UTC"),
-        ("messages", "BIGINT", "words of the person and answers of the model"),
-        ("requests", "BIGINT", "requests to models, those of delegates and for summaries included"),
-        ("dollars", DOLLARS, "what they cost; null where that is not known of all of them"),
+        ("messages", "BIGINT", "messages of the person and answers of the model"),
+        ("requests", "BIGINT", "requests to models, delegates and summaries included"),
+        ("dollars", DOLLARS, "what they cost; null if that is unknown for one of them"),
     ),
 }
 """The views, each with its columns."""
@@ -165,7 +157,7 @@ def cost(run: str, row: ledger.Spent, asked: Mapping[str, Json]) -> dict[str, Js
         **asked,
         **{f"{kind}_tokens": number for kind, number in used.items()},
         "run": run,
-        "started": row.at.removesuffix("Z"),
+        "started": moment(row.at),
         "estimate": row.estimate if row.source == "model" else None,
         "output_limit": row.limit if row.source == "model" else None,
         "dollars": ledger.plain(row.dollars) if row.dollars is not None else None,
@@ -175,7 +167,29 @@ def cost(run: str, row: ledger.Spent, asked: Mapping[str, Json]) -> dict[str, Js
     }
 
 
-def hand_over(database: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str, Json]]) -> None:
+def call(run: str, asked: entries.Call, result: entries.Result | None = None) -> dict[str, Json]:
+    """Return a row of ``calls``."""
+    names = ("call", "thread", "path", "node", "action", "attempt", "effect")
+    row = {name: getattr(asked, name) for name in names} | {"run": run, "line": asked.seq, "started": moment(asked.at)}
+    if result is None:
+        return {**row, "status": "open", "tolerated": False}
+    error = result.error or {}
+    return {
+        **row,
+        "status": result.status,
+        "tolerated": bool(result.tolerated),
+        "seconds": result.seconds,
+        "error": error.get("code"),
+        "message": error.get("message"),
+    }
+
+
+def moment(at: str) -> str:
+    """Return a time of a log as DuckDB reads it: UTC, without a zone."""
+    return at.removesuffix("Z")
+
+
+def insert(database: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str, Json]]) -> None:
     """Insert rows into the table of a view."""
     if not rows:
         return

@@ -14,7 +14,7 @@ from typing import Any
 from typing_extensions import override
 
 from nodes import errors, ports
-from nodes.errors import AuthorError, SetupError
+from nodes.errors import AuthorError, RunOpsError, SetupError
 from nodes.template import kind_of
 from nodes.values import Json
 
@@ -51,57 +51,45 @@ class Select(ports.Sql):
             ) from None
 
     async def _talk(self, worker: asyncio.subprocess.Process, statement: str, params: Mapping[str, Json]) -> list[Json]:
-        asked = {
-            "sql": statement,
-            "params": dict(params),
-            "megabytes": self.megabytes,
-            "seconds": self.seconds,
-            "rows": self.rows,
-        }
-        named = await self._answer(worker, asked)
-        if named is None:
-            raise _not_started("it ended at once")
-        given = [
-            [name, rows] for name, own in named["tables"] if (rows := self._rows(tuple(name), own=own)) is not None
-        ]
-        if (answer := await self._answer(worker, given)) is not None:
-            return answer["rows"]
+        limits = {"megabytes": self.megabytes, "seconds": self.seconds, "rows": self.rows}
+        text = statement.replace('""', '"').casefold()
+        tables = [[name, rows] for name, rows in self._tables() if name[-1].casefold() in text]
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        answer = b""
+        with contextlib.suppress(ConnectionError):
+            for line in ({"sql": statement, "params": dict(params), **limits}, tables):
+                worker.stdin.write(json.dumps(line).encode() + b"\n")
+            # A worker that refuses the statement does not read the tables.
+            with contextlib.suppress(ConnectionError):
+                await worker.stdin.drain()
+            answer = await worker.stdout.readline()
+        if not answer.endswith(b"\n"):
+            raise await self._no_answer(worker)
+        found: dict[str, Any] = json.loads(answer)
+        if (name := found.get("unknown")) is not None:
+            raise self._no_table(tuple(name))
+        if (wrong := found.get("error")) is not None:
+            raise AuthorError(wrong["code"], wrong["message"], fix=wrong["fix"], evidence=wrong["evidence"])
+        return found["rows"]
+
+    async def _no_answer(self, worker: asyncio.subprocess.Process) -> RunOpsError:
+        if await worker.wait() > 0:
+            return _not_started("it ended at once")
         # The worker reports every other error, but not that the kernel ended it for its memory.
-        raise AuthorError(
+        return AuthorError(
             "sql-limit",
             f"the statement needs more than {self.megabytes} MB of memory",
             fix="narrow it: WHERE, GROUP BY or LIMIT",
         )
 
-    async def _answer(self, worker: asyncio.subprocess.Process, line: Json) -> dict[str, Any] | None:
-        """Send a line to the worker and return its answer; None if it is gone."""
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        said = b""
-        with contextlib.suppress(ConnectionError):
-            worker.stdin.write(json.dumps(line).encode() + b"\n")
-            await worker.stdin.drain()
-            said = await worker.stdout.readline()
-        if not said.endswith(b"\n"):
-            return None
-        answer: dict[str, Any] = json.loads(said)
-        if (wrong := answer.get("error")) is not None:
-            raise AuthorError(wrong["code"], wrong["message"], fix=wrong["fix"], evidence=wrong["evidence"])
-        return answer
-
-    def _rows(self, name: tuple[str, ...], *, own: bool) -> list[Json] | None:
-        """Return the rows of a table that the statement names; None for one that it defines."""
+    def _no_table(self, name: tuple[str, ...]) -> AuthorError:
         written = ".".join(name)
         found = self._find(name)
         if found is None:
-            if own:
-                return None
-            raise self._unknown(written)
-        (value,) = found
-        if isinstance(value, list) and all(isinstance(row, dict) for row in value):
-            return value
-        what = "a list of other things" if isinstance(value, list) else kind_of(value)
-        raise AuthorError(
+            return self._unknown(written)
+        what = "a list of other things" if isinstance(found[0], list) else kind_of(found[0])
+        return AuthorError(
             "sql-not-a-table",
             f"`{written}` is {what}, and a table is a list of maps",
             fix="make maps of it in a `transform` before, or give it as one of `params`",
@@ -117,7 +105,7 @@ class Select(ports.Sql):
         return None
 
     def _unknown(self, written: str) -> AuthorError:
-        tables = list(self._tables())
+        tables = [".".join(name) for name, _rows in self._tables()]
         last = written.rpartition(".")[2].casefold()
         near = next((each for each in tables if each.rpartition(".")[2].casefold() == last), None)
         near = near or errors.near(written, tables)
@@ -131,16 +119,16 @@ class Select(ports.Sql):
             evidence={"tables": listed} if near is None or len(tables) > 1 else None,
         )
 
-    def _tables(self) -> Iterator[str]:
+    def _tables(self) -> Iterator[tuple[tuple[str, ...], list[Json]]]:
         for name in sorted(self.names):
             try:
                 value = self.names[name]
             except AuthorError:
                 continue
             if name not in HIDDEN and _is_table(value):
-                yield name
-            elif name not in ("secrets", "run") and isinstance(value, Mapping):
-                yield from (f"{name}.{each}" for each, inner in value.items() if _is_table(inner))
+                yield (name,), value
+            elif name != "secrets" and isinstance(value, Mapping):
+                yield from (((name, each), inner) for each, inner in value.items() if _is_table(inner))
 
 
 def _is_table(value: Json) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nodes.values import Json
@@ -48,22 +49,9 @@ def type_of(value: Json) -> Type:
         case str():
             return "VARCHAR"
         case list():
-            inner: Type = None
-            for item in value:
-                inner = merged(inner, type_of(item))
-            return "JSON" if _holds_json(inner) else [inner]
+            return _list_of(functools.reduce(merged, map(type_of, value), None))
         case _:
-            fields = {name: type_of(item) for name, item in value.items()}
-            return "JSON" if not _fit(fields) or any(_holds_json(each) for each in fields.values()) else fields
-
-
-def _holds_json(kind: Type) -> bool:
-    return kind == "JSON"
-
-
-def _fit(names: Iterable[str]) -> bool:
-    names = list(names)
-    return 0 < len(names) <= MOST_FIELDS and all(names) and len({each.casefold() for each in names}) == len(names)
+            return _map_of({name: type_of(item) for name, item in value.items()})
 
 
 def merged(one: Type, other: Type) -> Type:
@@ -75,14 +63,21 @@ def merged(one: Type, other: Type) -> Type:
     if {str(one), str(other)} == {"BIGINT", "DOUBLE"}:
         return "DOUBLE"
     if isinstance(one, list) and isinstance(other, list):
-        inner = merged(one[0], other[0])
-        return "JSON" if _holds_json(inner) else [inner]
+        return _list_of(merged(one[0], other[0]))
     if isinstance(one, dict) and isinstance(other, dict):
         left: dict[str, Type] = one
         right: dict[str, Type] = other
-        fields = {name: merged(left.get(name), right.get(name)) for name in {**left, **right}}
-        return "JSON" if not _fit(fields) or any(_holds_json(each) for each in fields.values()) else fields
+        return _map_of({name: merged(left.get(name), right.get(name)) for name in {**left, **right}})
     return "JSON"
+
+
+def _list_of(inner: Type) -> Type:
+    return "JSON" if inner == "JSON" else [inner]
+
+
+def _map_of(fields: dict[str, Type]) -> Type:
+    fits = 0 < len(fields) <= MOST_FIELDS and all(fields) and len(set(map(str.casefold, fields))) == len(fields)
+    return fields if fits and "JSON" not in fields.values() else "JSON"
 
 
 def _written(kind: Type) -> Json:

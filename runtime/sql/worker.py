@@ -1,8 +1,7 @@
 """Process that executes one statement: excessive time or memory ends only this process.
 
 DuckDB limits most of its memory and can mostly be interrupted, but not while one function makes a huge text. So the kernel
-enforces limits too. It reads and writes lines of JSON: reads the statement; writes the tables it names, or the refusal; reads
-their rows; writes the result.
+enforces limits too. It reads two lines of JSON, the statement and the tables that it may name, and writes one: the rows, or the refusal.
 """
 
 from __future__ import annotations
@@ -27,18 +26,8 @@ def main() -> None:
     try:
         answer = _answer()
     except Refused as refused:
-        answer = {
-            "error": {
-                "code": refused.code,
-                "message": refused.message,
-                "fix": refused.fix,
-                "evidence": {name: value for name, value in refused.evidence.items() if value is not None},
-            }
-        }
-    _say(answer)
-
-
-def _say(answer: dict[str, Json]) -> None:
+        evidence = {name: value for name, value in refused.evidence.items() if value is not None}
+        answer = {"error": {"code": refused.code, "message": refused.message, "fix": refused.fix, "evidence": evidence}}
     sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
@@ -52,15 +41,30 @@ def _answer() -> dict[str, Json]:
     try:
         read = statement.read(database, asked["sql"])
         _refuse_params(read.params, asked["params"])
-        names = list(dict.fromkeys(each.name for each in read.tables))
-        _say({"tables": [[list(name), len(name) == 1 and name[0].casefold() in read.own] for name in names]})
-        given: list[Any] = json.loads(sys.stdin.readline())
-        tables.load(database, read, {tuple(name): rows for name, rows in given})
+        given: dict[tuple[str, ...], list[Json]] = {
+            tuple(name): rows for name, rows in json.loads(sys.stdin.readline())
+        }
+        found: dict[tuple[str, ...], list[Json]] = {}
+        for name in dict.fromkeys(each.name for each in read.tables):
+            if (rows := _table(name, given)) is not None:
+                found[name] = rows
+            elif len(name) != 1 or name[0].casefold() not in read.own:
+                return {"unknown": name}
+        tables.load(database, read, found)
         return {"rows": _rows(database, read, asked)}
     except duckdb.Error as error:
         raise _failed(error, asked) from None
     except MemoryError:
         raise _too_much(asked) from None
+
+
+def _table(name: tuple[str, ...], given: dict[tuple[str, ...], list[Json]]) -> list[Json] | None:
+    """Return the rows of a table. Case matters only for names that differ in nothing else."""
+    if name in given:
+        return given[name]
+    folded = [each.casefold() for each in name]
+    alike = [rows for each, rows in given.items() if [part.casefold() for part in each] == folded]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _refuse_params(wanted: frozenset[str], given: dict[str, Json]) -> None:

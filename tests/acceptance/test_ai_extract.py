@@ -191,4 +191,4 @@ def test_a_long_text_and_many_rows_are_read_whole(reading: Reading) -> None:
         code, said, talk = reading.run(url, {"value": names[:3]}, "string[]", "max_chars: 1000")
         assert code == 0, talk
         assert [each["code"] for each in reading.flags] == ["page-folded"]
-        assert "the model was not shown all of the page" in talk
+        assert "the model did not see the whole page" in talk

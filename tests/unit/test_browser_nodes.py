@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nodes.browser_action.keyboard import to_keys
+from nodes.browser_action.fields import to_keys
 from nodes.browser_query.rows import headers
 from nodes.template import Unfit
 from runtime import events

@@ -88,7 +88,7 @@ def test_a_budget_is_written_as_people_write_it(text: str, wanted: str) -> None:
     [
         ("token=200k", "`token`", "did you mean `tokens=200k`?"),
         ("calls=4,monney=1usd", "`monney`", "did you mean `money=1usd`?"),
-        ("tokens=200,000", "`000`", "a comma stands between parts"),
+        ("tokens=200,000", "`000`", "a comma separates parts"),
         ("tokens=1.5", "`tokens`", "money="),
         ("tokens=5x", "`tokens`", "money="),
         ("calls=0", "`calls`", "leave `calls` out"),
@@ -101,9 +101,9 @@ def test_a_budget_is_written_as_people_write_it(text: str, wanted: str) -> None:
         ("time=3d", "`time`", "money="),
         ("time=", "`time`", "money="),
         ("time", "`time`", "money="),
-        ("calls=4,calls=5", "`calls` stands twice", "money="),
+        ("calls=4,calls=5", "`calls` is given twice", "money="),
         ("calls=4,", "comma too many", "money="),
-        ("", "says nothing", "money="),
+        ("", "is empty", "money="),
     ],
 )
 def test_a_bad_part_is_named(text: str, named: str, fix: str) -> None:
