@@ -62,28 +62,19 @@ class _PagedList:
 def _of_lists(file: Loaded) -> Iterator[Hint]:
     lists = list(_paged_lists(file))
     for node, around in _effects(file) if lists else ():
-        asks = [each for each in lists if node.confirm is not None and _asks_one_page(node.confirm.nodes, each)]
-        looks = [target for rule in node.verify for target in (rule.target, rule.visible) if target is not None]
-        sees = [each for each in lists if each.loop not in around and any(_kind(one) in each.read for one in looks)]
-        for found, field, what, fix in (
-            (
-                asks[:1],
-                "confirm",
-                "an item on a later page counts as not done, and is done again",
-                "let it go through all pages too: `confirm` may hold `iterate` and clicks with `effect: read`",
-            ),
-            (
-                sees[:1],
-                "verify",
-                "an item on another page is not found",
-                "name what the action itself shows, such as a message; or ask the whole list after it",
-            ),
-        ):
-            for each in found:
-                text = (
-                    f"the `{field}` of `{node.id}` reads one page of a list that `{each.loop.id}` pages through: {what}"
-                )
-                yield Hint(file, f"{field}-reads-one-page", node.id, text, fix)
+        if node.confirm is not None and (asked := [each for each in lists if _asks_one_page(node.confirm.nodes, each)]):
+            text = _one_page(node, "confirm", asked[0], "an item on a later page counts as not done, and is done again")
+            fix = "let it go through all pages too: `confirm` may hold `iterate` and clicks with `effect: read`"
+            yield Hint(file, "confirm-reads-one-page", node.id, text, fix)
+        looks = {_kind(target) for rule in node.verify for target in (rule.target, rule.visible) if target is not None}
+        if seen := [each for each in lists if each.loop not in around and looks & each.read]:
+            text = _one_page(node, "verify", seen[0], "an item on another page is not found")
+            fix = "name what the action itself shows, such as a message; or ask the whole list after it"
+            yield Hint(file, "verify-reads-one-page", node.id, text, fix)
+
+
+def _one_page(node: Leaf, field: str, each: _PagedList, what: str) -> str:
+    return f"the `{field}` of `{node.id}` reads one page of a list that `{each.loop.id}` pages through: {what}"
 
 
 def _paged_lists(file: Loaded) -> Iterator[_PagedList]:
